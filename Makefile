@@ -1,0 +1,35 @@
+# The two commands of the README are `make demo` and `make test`; both set everything up themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find src -name '*.pxd') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
+
+.PHONY: setup build test lint demo bench soak sim fuzz clean
+
+setup: $(VENV)/.setup-stamp
+
+$(VENV)/.venv-stamp:
+	@command -v gcc >/dev/null || command -v cc >/dev/null || { echo "cogwork: a C compiler is needed (on Debian: apt-get install gcc)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "cogwork: Python 3.11 or newer is needed; PYTHON=... names one" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.setup-stamp: $(VENV)/.venv-stamp pyproject.toml setup.py $(SOURCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' 'Cython>=3.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[dev,demo]'
+	@touch $@
+
+build: setup
+
+test: setup
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf build dist $(VENV) src/*.egg-info
+	find src -name '*.so' -delete

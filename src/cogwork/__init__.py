@@ -1,0 +1,1 @@
+"""Cogwork: a distributed message broker that speaks AMQP 1.0."""

@@ -1,0 +1,1 @@
+"""The composition root: configuration, wiring and the life cycle of a container."""

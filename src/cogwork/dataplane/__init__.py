@@ -1,0 +1,1 @@
+"""The compiled data plane: scan, route and emit transfers, dispositions and flows."""

@@ -1,0 +1,1 @@
+"""Sockets, TLS, WebSocket, the clock, and the runner of effects, on asyncio."""

@@ -1,0 +1,1 @@
+"""Addresses and patterns: pure decisions, handed to the data plane as plans."""

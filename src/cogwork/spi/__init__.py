@@ -1,0 +1,1 @@
+"""What a plug-in may see: nodes, their effects, the store."""
