@@ -32,6 +32,7 @@ __all__ = (
     "AuthenticationBusyError",
     "PasswordChecker",
     "PasswordHashError",
+    "check_hash",
     "hash_password",
     "verify",
 )
@@ -104,6 +105,18 @@ def verify(encoded: str, password: str) -> bool:
         PasswordHashError: The hash is malformed.
     """
     return _decode(encoded).matches(password)
+
+
+def check_hash(encoded: str) -> None:
+    """Looks whether a hash can be used.
+
+    Args:
+        encoded: What `hash_password` returned.
+
+    Raises:
+        PasswordHashError: The hash is malformed, or costs too much; the message never quotes it.
+    """
+    _decode(encoded)
 
 
 class PasswordChecker:
