@@ -451,4 +451,9 @@ cdef class Port(Terminus):
     cdef int mark_dirty(self) except -1
 
 
+cdef class Drain(Terminus):
+    cdef readonly uint64_t messages
+    cdef readonly uint64_t bytes
+
+
 cdef uint8_t* _join(Delivery* d) except NULL

@@ -34,6 +34,9 @@ from cython.cimports.cogwork.dataplane.scan import (
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+MULTICAST_CODE, CLOSEST_CODE, BALANCED_CODE = MULTICAST, CLOSEST, BALANCED
+"""How an entry shares deliveries out, as Python names it."""
+
 READ_SIZE_MIN_BYTES = 4096
 """A wire whose batches take too long reads less at a time, but no less than this."""
 
@@ -591,6 +594,11 @@ class Wire:
         self.core.now = cogwork_monotonic_s()
         self.transmit()
         self.core.flush_all()
+
+    def send_rest(self) -> None:
+        """Sends what was written, as far as the socket takes it, also after `stop`."""
+        if not self.blocked:
+            self.transmit()
 
     def write(self, data: bytes) -> None:
         """Appends bytes to the output as they are."""
@@ -2647,3 +2655,24 @@ class Port(Terminus):
         """Takes the port out of use; outcomes still to come find nobody."""
         self.open = False
         self.core.unregister(self)
+
+
+class Drain(Terminus):
+    """Takes everything, counts it, and keeps nothing."""
+
+    def __init__(self, core: Core):
+        self.core = core
+        core.register(self)
+
+    def take(self, s):
+        verdict: Verdict
+        self.messages += 1
+        self.bytes += s.size
+        if s.settled:
+            return 0
+        verdict.code = ACCEPTED
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return 0
