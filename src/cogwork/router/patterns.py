@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("address_words", "covers", "is_pattern", "matches", "topic_words")
+__all__ = (
+    "ANY_WORD",
+    "ANY_WORDS",
+    "address_words",
+    "covers",
+    "is_pattern",
+    "matches",
+    "takes",
+    "topic_words",
+)
 
 ANY_WORD = "*"
 ANY_WORDS = "#"
@@ -38,7 +47,12 @@ def is_pattern(address: str) -> bool:
 
 def matches(pattern: str, subject: str) -> bool:
     """Tells whether the topic pattern takes the subject; in a subject all words are plain."""
-    return _takes(topic_words(pattern), topic_words(subject), subject_is_pattern=False)
+    return takes(topic_words(pattern), topic_words(subject))
+
+
+def takes(pattern: Sequence[str], words: Sequence[str]) -> bool:
+    """Tells whether a pattern takes a name, both as words."""
+    return _run(pattern, words, words_are_pattern=False)
 
 
 def covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
@@ -51,7 +65,7 @@ def covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
         wide: Words of the pattern that should take more.
         narrow: Words of the pattern, or of the plain name, that should be taken.
     """
-    return _takes(_in_order(wide), _in_order(narrow), subject_is_pattern=True)
+    return _run(_in_order(wide), _in_order(narrow), words_are_pattern=True)
 
 
 def _in_order(words: Sequence[str]) -> list[str]:
@@ -69,12 +83,12 @@ def _in_order(words: Sequence[str]) -> list[str]:
     return [*ordered, ANY_WORDS] if pending else ordered
 
 
-def _takes(pattern: Sequence[str], words: Sequence[str], *, subject_is_pattern: bool) -> bool:
+def _run(pattern: Sequence[str], words: Sequence[str], *, words_are_pattern: bool) -> bool:
     """Runs the pattern over the words, from all positions it can have reached at once."""
     reached = _skip(pattern, {0})
     for word in words:
-        wild = subject_is_pattern and word == ANY_WORDS
-        stays = {at for at in reached if pattern[at : at + 1] == [ANY_WORDS]}
+        wild = words_are_pattern and word == ANY_WORDS
+        stays = {at for at in reached if at < len(pattern) and pattern[at] == ANY_WORDS}
         moves = {
             at + 1
             for at in reached - stays
