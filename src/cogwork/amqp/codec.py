@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from cogwork.amqp.decoding import decode
 from cogwork.amqp.encoding import encode, encode_into
-from cogwork.amqp.limits import MAX_DEPTH, MAX_EMPTY_ITEMS
+from cogwork.amqp.limits import MAX_DEPTH, MAX_EMPTY_ITEMS, MAX_HASH_CLASHES
 
-__all__ = ("MAX_DEPTH", "MAX_EMPTY_ITEMS", "decode", "encode", "encode_into")
+__all__ = ("MAX_DEPTH", "MAX_EMPTY_ITEMS", "MAX_HASH_CLASHES", "decode", "encode", "encode_into")

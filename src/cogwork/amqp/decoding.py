@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn
 
 from cogwork.amqp import decimals
 from cogwork.amqp.exceptions import DecodeError
-from cogwork.amqp.limits import MAX_DEPTH, MAX_EMPTY_ITEMS
+from cogwork.amqp.limits import MAX_DEPTH, MAX_EMPTY_ITEMS, KeyGuard
 from cogwork.amqp.types import (
     Array,
     Byte,
@@ -193,27 +193,26 @@ def _read_map(width: int) -> _Body:
         if count % 2:
             _fail(at, f"a map holds pairs, not {count} keys and values")
         result: dict[object, object] = {}
+        guard = KeyGuard()
         for _ in range(count // 2):
-            at = _read_entry(result, view, at, stop, depth + 1)
+            key, value_at = _decode(view, at, stop, depth + 1)
+            _check_key(key, result, guard, at)
+            result[key], at = _decode(view, value_at, stop, depth + 1)
         _check_end("map", at, stop)
         return result, stop
 
     return read
 
 
-def _read_entry(
-    result: dict[object, object], view: memoryview, at: int, stop: int, depth: int
-) -> int:
-    key, value_at = _decode(view, at, stop, depth)
-    value, following = _decode(view, value_at, stop, depth)
+def _check_key(key: object, result: dict[object, object], guard: KeyGuard, at: int) -> None:
     try:
-        repeated = key in result
+        admitted, repeated = guard.admits(key), key in result
     except TypeError:
         _fail(at, f"a map's key cannot be of type {type(key).__name__}")
     if repeated:
         _fail(at, f"a map has the key {key!r:.80} twice")  # invalid by §1.6.23
-    result[key] = value
-    return following
+    if not admitted:
+        _fail(at, "a map's keys were chosen so that their hashes clash")
 
 
 def _read_array(width: int) -> _Body:

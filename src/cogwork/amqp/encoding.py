@@ -67,10 +67,14 @@ def encode(value: object) -> bytes:
     return bytes(out)
 
 
-def encode_into(out: bytearray, value: object) -> None:
-    """Appends the encoding of `value` to `out`, which is spoilt where `EncodeError` is raised."""
+def encode_into(out: bytearray, value: object, depth: int = 0) -> None:
+    """Appends the encoding of `value`, nested `depth` levels deep already, to `out`.
+
+    Raises:
+        EncodeError: AMQP has no encoding for it; `out` is spoilt then.
+    """
     try:
-        _encode(out, value, 0)
+        _encode(out, value, depth)
     except EncodeError:
         raise
     except ValueError as error:

@@ -9,7 +9,7 @@ from types import NoneType
 
 import pytest
 
-from cogwork.amqp.codec import MAX_DEPTH, MAX_EMPTY_ITEMS, decode, encode
+from cogwork.amqp.codec import MAX_DEPTH, MAX_EMPTY_ITEMS, MAX_HASH_CLASHES, decode, encode
 from cogwork.amqp.errors import Condition, DecodeError, EncodeError
 from cogwork.amqp.types import (
     Array,
@@ -251,3 +251,12 @@ def test_bounds_outside_of_the_data_are_refused() -> None:
     for offset, end in ((-1, None), (2, None), (0, 2), (1, 0)):
         with pytest.raises(DecodeError, match="do not lie in 1"):
             decode(b"\x40", offset, end)
+
+
+def test_keys_chosen_to_clash_are_refused_before_they_cost_time() -> None:
+    modulus = 2**61 - 1  # Python hashes numbers modulo this prime
+    keys = {uuid.UUID(int=factor * modulus): None for factor in range(MAX_HASH_CLASHES + 2)}
+    with pytest.raises(DecodeError, match="hashes clash"):
+        decode(encode(keys))
+    honest = {uuid.UUID(int=number): None for number in range(1000)}
+    assert decode(encode(honest))[0] == honest
