@@ -157,10 +157,14 @@ def _address(address: Address) -> Iterator[Problem]:
         yield Problem(("bias",), f'"{address.bias}"', 'fanout = "single" with it')
     if address.kind is not None:
         yield from _kind(address.kind)
+    if address.dead_letter is not None:
+        yield from _plain("dead_letter", address.dead_letter)
 
 
 def _queue(queue: Queue) -> Iterator[Problem]:
     yield from _plain("address", queue.address)
+    if queue.dead_letter is not None:
+        yield from _plain("dead_letter", queue.dead_letter)
     if queue.dead_letter == queue.address:
         yield Problem(("dead_letter",), "the queue's own address", "another address")
 
