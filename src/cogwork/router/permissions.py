@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from cogwork.router.patterns import address_words, covers
+from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, covers, topic_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,10 +83,10 @@ class Permissions:
     def __init__(self, grants: Iterable[Grant] = ()) -> None:
         """Allows what one of the grants allows, and nothing else."""
         self.grants = tuple(grants)
-        self._patterns: dict[Right, list[list[str]]] = {right: [] for right in Right}
-        for grant in self.grants:
-            for right in grant.rights:
-                self._patterns[right].append(_words(grant.address))
+        self._reaches = {
+            right: _Reach([grant.address for grant in self.grants if right in grant.rights])
+            for right in Right
+        }
 
     @classmethod
     def everything(cls) -> Permissions:
@@ -100,12 +100,42 @@ class Permissions:
             right: What is to be done.
             address: With or without the leading `/`; a receiver's may hold wildcards.
         """
-        words = _words(address)
-        return any(covers(pattern, words) for pattern in self._patterns[right])
+        return self._reaches[right].covers(address)
 
     def describe(self) -> str:
         """Returns the grants in one line, for status and errors."""
         return "may " + "; ".join(map(str, self.grants)) if self.grants else "may do nothing"
+
+
+class _Reach:
+    """The addresses of one right.
+
+    Plain names and prefixes are found without taking words apart: a sender to the anonymous relay
+    may name another address with each message.
+    """
+
+    def __init__(self, patterns: list[str]) -> None:
+        names: set[str] = set()
+        prefixes: set[str] = set()
+        self._patterns: list[list[str]] = []
+        for words in map(_words, patterns):
+            *head, last = words
+            if ANY_WORD in head or ANY_WORDS in head or last == ANY_WORD:
+                self._patterns.append(words)
+            elif last == ANY_WORDS:
+                names.add(".".join(head))
+                prefixes.add("".join(word + "." for word in head))
+            else:
+                names.add(".".join(words))
+        self._names = frozenset(names)
+        self._prefixes = tuple(prefixes)
+
+    def covers(self, address: str) -> bool:
+        """Tells whether one of the patterns takes all that `address` can take."""
+        name = address.removeprefix("/").replace("/", ".")
+        if name in self._names or name.startswith(self._prefixes):
+            return True
+        return any(covers(pattern, topic_words(name)) for pattern in self._patterns)
 
 
 def _words(address: str) -> list[str]:
