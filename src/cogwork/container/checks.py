@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Problem", "find_problem")
 
-_NODE_KIND = re.compile(r"[A-Za-z_][\w-]*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_KIND = re.compile(r"[A-Za-z_][\w-]*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 class Problem(NamedTuple):
@@ -130,14 +130,14 @@ def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
     for at, address in enumerate(vhost.addresses):
         for problem in _address(address):
             yield problem.below("address", at)
-    yield from _twice("address", "prefix", [each.prefix for each in vhost.addresses])
+    yield from _twice("address", "prefix", [_same(each.prefix) for each in vhost.addresses])
     yield from _twice("address", "pattern", [each.pattern for each in vhost.addresses])
     for at, queue in enumerate(vhost.queues):
         for problem in _queue(queue):
             yield problem.below("queue", at)
     yield from _twice("queue", "address", [queue.address for queue in vhost.queues])
     for at, node in enumerate(vhost.nodes):
-        for problem in _node_kind("kind", node.kind):
+        for problem in _kind(node.kind):
             yield problem.below("node", at)
     yield from _twice("node", "address", [node.address for node in vhost.nodes])
 
@@ -155,12 +155,16 @@ def _address(address: Address) -> Iterator[Problem]:
         yield Problem(("distribution",), "a distribution besides fanout or bias", "one of the two")
     if address.bias is not None and address.fanout != "single":
         yield Problem(("bias",), f'"{address.bias}"', 'fanout = "single" with it')
-    if address.node is not None:
-        yield from _node_kind("node", address.node)
+    if address.kind is not None:
+        yield from _kind(address.kind)
+    if address.dead_letter is not None:
+        yield from _plain("dead_letter", address.dead_letter)
 
 
 def _queue(queue: Queue) -> Iterator[Problem]:
     yield from _plain("address", queue.address)
+    if queue.dead_letter is not None:
+        yield from _plain("dead_letter", queue.dead_letter)
     if queue.dead_letter == queue.address:
         yield Problem(("dead_letter",), "the queue's own address", "another address")
 
@@ -176,9 +180,14 @@ def _plain(key: str, address: str) -> Iterator[Problem]:
         yield Problem((key,), f'"{address}"', "no wildcards here")
 
 
-def _node_kind(key: str, kind: str) -> Iterator[Problem]:
-    if not _NODE_KIND.fullmatch(kind):
-        yield Problem((key,), f'"{kind}"', 'the name of a plug-in or "package.module:Class"')
+def _kind(kind: str) -> Iterator[Problem]:
+    if not _KIND.fullmatch(kind):
+        yield Problem(("kind",), f'"{kind}"', 'the name of a plug-in or "package.module:Class"')
+
+
+def _same(prefix: str | None) -> str | None:
+    """Writes a prefix in one way: separators at its ends mean nothing."""
+    return None if prefix is None else prefix.removeprefix("/").rstrip("/.")
 
 
 def _twice(table: str, key: str, values: Sequence[Hashable]) -> Iterator[Problem]:

@@ -32,6 +32,9 @@ __all__ = (
 BLOCK_TIMEOUT_S = 5.0
 """A subscriber that takes nothing for so long is not slow but stuck; its publishers go on."""
 
+BLOCK_BYTES = 16 * 1024 * 1024
+"""A few seconds of a busy topic of small messages, for each slow subscriber."""
+
 IN_DOUBT_TIMEOUT_S = 30.0
 """A client that lost its connection has reconnected by then, or will not soon."""
 
@@ -189,25 +192,27 @@ class Address(QueueOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """`[[address]]`: how the addresses below a prefix, or of a pattern, behave.
 
     Attributes:
-        prefix: What the addresses start with; the longest prefix wins.
+        prefix: The words that the addresses start with; empty for all.
         pattern: Or a pattern that they match.
         distribution: Who gets a delivery.
         fanout: The router idiom for the same, with `bias`.
         bias: Which single consumer gets it.
-        node: Who serves the addresses: a built-in kind, or `package.module:Class`.
+        kind: Who serves the addresses: a plug-in's name, or `package.module:Class`.
         slow_subscriber: What a multicast address does when a subscriber lags.
         block_timeout_s: How long `block` withholds the publishers' window.
+        block_bytes: What may wait for one subscriber before the policy steps in.
         unmatched: What becomes of a multicast message that nobody wants.
     """
 
-    prefix: Text | None = None
+    prefix: str | None = None
     pattern: Text | None = None
     distribution: Literal["multicast", "closest", "balanced"] | None = None
     fanout: Literal["single", "multiple"] | None = None
     bias: Literal["closest", "spread"] | None = None
-    node: Text | None = None
+    kind: Text | None = None
     slow_subscriber: Literal["block", "drop-oldest", "detach"] = "block"
     block_timeout_s: Positive = BLOCK_TIMEOUT_S
+    block_bytes: Count = BLOCK_BYTES
     unmatched: Literal["accept", "release"] = "accept"
 
 

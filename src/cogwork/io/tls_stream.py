@@ -16,7 +16,7 @@ from cogwork.io.stream import Chunk, StreamError
 __all__ = ("RECORD_BYTES", "TlsError", "TlsStream")
 
 RECORD_BYTES = 16 * 1024
-"""The most plaintext that one record carries (RFC 8446 §5.1); reads leave room for a whole one."""
+"""The most plaintext that one record carries (RFC 8446 §5.1)."""
 
 _REASONS = {
     "CERTIFICATE_VERIFY_FAILED": "the peer's certificate is not trusted",
@@ -54,8 +54,9 @@ class TlsStream:
             context: Certificates and rules; see `cogwork.io.tls`.
             server_side: Whether this is the accepting side.
             server_hostname: Client only: the name the server's certificate must hold.
-            scratch: Where `feed` puts plaintext; streams of one event loop can share one, as
-                what `feed` returned is used up before the next call. None: a buffer of its own.
+            scratch: Where `feed` puts plaintext. Streams of one event loop can share one, even
+                the one that ciphertext was read into, as what `feed` returned is used up before
+                the next call. None: a buffer of its own.
         """
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -63,6 +64,7 @@ class TlsStream:
             self._incoming, self._outgoing, server_side, server_hostname
         )
         self._plaintext = memoryview(bytearray() if scratch is None else scratch)
+        self._shares_scratch = scratch is not None
         self._waiting = bytearray()
         self._closed = False
         self.ready = False
@@ -141,8 +143,8 @@ class TlsStream:
         filled = 0
         try:
             while incoming.pending or stream.pending():
-                if len(view) - filled < RECORD_BYTES:
-                    view = self._grow(filled + incoming.pending)
+                if filled == len(view):
+                    view = self._grow(view)
                 count: int = stream.read(len(view), view[filled:])  # type: ignore[assignment] # with a buffer it returns the count
                 if count == 0:  # close_notify; what follows it is never read
                     raise ssl.SSLZeroReturnError
@@ -155,11 +157,13 @@ class TlsStream:
             raise TlsError(f"TLS failed: {_explain(error)}") from error
         return view[:filled]
 
-    def _grow(self, size_bytes: int) -> memoryview:
-        """Moves to a bigger buffer of this stream's own, with room for a whole record."""
-        grown = memoryview(bytearray(size_bytes + RECORD_BYTES))
-        grown[: len(self._plaintext)] = self._plaintext
-        self._plaintext = grown
+    def _grow(self, view: memoryview) -> memoryview:
+        """Moves to a bigger buffer; one that is shared stays as it is for the next call."""
+        needed = len(view) + self._incoming.pending + RECORD_BYTES
+        grown = memoryview(bytearray(needed))
+        grown[: len(view)] = view
+        if not self._shares_scratch:
+            self._plaintext = grown
         return grown
 
 

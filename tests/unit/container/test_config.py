@@ -49,7 +49,7 @@ address = "queue/blue"
 
 [[address]]
 prefix = "work/"
-node = "queue"
+kind = "queue"
 ttl_s = 3600
 dead_letter = "queue/dead"
 maximum_length = 1000
@@ -264,7 +264,7 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
             'cogwork.toml:2: address[0].prefix: found "a/*", expected no wildcards here',
         ),
         (
-            "[[address]]\nprefix = 'a'\n[[address]]\nprefix = 'a'",
+            "[[address]]\nprefix = 'a'\n[[address]]\nprefix = '/a.'",
             'cogwork.toml:4: address[1].prefix: found "a" as in address[0], expected each prefix',
         ),
         (
@@ -276,8 +276,8 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
             'cogwork.toml:4: address[0].bias: found "spread", expected fanout = "single" with it',
         ),
         (
-            "[[address]]\nprefix = 'a'\nnode = 'a.b'",
-            'cogwork.toml:3: address[0].node: found "a.b", expected the name of a plug-in or',
+            "[[address]]\nprefix = 'a'\nkind = 'a.b'",
+            'cogwork.toml:3: address[0].kind: found "a.b", expected the name of a plug-in or',
         ),
         (
             "[[queue]]\naddress = 'queue/a'\ndead_letter = 'queue/a'",

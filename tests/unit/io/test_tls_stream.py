@@ -109,6 +109,21 @@ def test_a_shared_scratch_buffer_is_used_and_outgrown(certificates: Certificates
     assert scratch.startswith(b"small")
     client.send(bytes(range(256)) * 1000)
     assert server.feed(client.take_output()) == bytes(range(256)) * 1000
+    client.send(b"again")
+    server.feed(client.take_output())
+    assert scratch.startswith(b"again")
+
+
+def test_ciphertext_may_be_read_into_the_scratch_buffer(certificates: Certificates) -> None:
+    scratch = bytearray(20_000)
+    context = server_context(TlsFiles(certificates.server))
+    server = TlsStream(context, server_side=True, scratch=scratch)
+    client = TlsStream(client_context(certificates.authority), False, "localhost")
+    join(server, client)
+    client.send(b"0123456789" * 1000)
+    ciphertext = client.take_output()
+    scratch[: len(ciphertext)] = ciphertext
+    assert server.feed(memoryview(scratch)[: len(ciphertext)]) == b"0123456789" * 1000
 
 
 def test_close_notify_tells_the_end(pair: tuple[TlsStream, TlsStream]) -> None:
