@@ -156,7 +156,10 @@ port = {settings.amqp_port}
 [[listen]]
 port = {settings.amqps_port}
 transport = "amqps"
-tls = {{ certificate = "{settings.certificate}", key = "{settings.key}", client_ca = "{settings.ca}" }}
+[listen.tls]
+certificate = "{settings.certificate}"
+key = "{settings.key}"
+client_ca = "{settings.ca}"
 
 [[listen]]
 port = {settings.ws_port}

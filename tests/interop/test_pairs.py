@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .cases import LIMITS, OUTCOMES, SIZES_BYTES, limit, section_messages, type_messages
+from .clients import CLIENTS, fresh_address
 from .comparison import differences
 from .notation import Json, data_message, integer, string, value_message
 
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from .conftest import GetPeer
     from .peer import Running
 
-CLIENTS = ("proton", "rhea", "cogwork")
 PAIRS = list(itertools.product(CLIENTS, CLIENTS))
-addresses = (f"interop.pair.{number}" for number in itertools.count())
 
 
 @pytest.fixture(params=PAIRS, ids=[f"{sender}-{receiver}" for sender, receiver in PAIRS])
@@ -55,7 +54,7 @@ class Pair:
         self, messages: list[Json], sending: Json | None = None, **receiving: Json
     ) -> tuple[Running, Running]:
         """Sends messages from one to the other; returns what sender and receiver printed."""
-        address, connection = next(addresses), self.broker.anonymous()
+        address, connection = fresh_address(), self.broker.anonymous()
         incoming = self.receiver.start(
             "receive",
             **{"connection": connection, "address": address, "count": len(messages), **receiving},
@@ -136,7 +135,7 @@ def test_small_frames_carry_large_bodies(pair: Pair) -> None:
 
 
 def test_a_request_finds_its_reply(pair: Pair) -> None:
-    address, connection = next(addresses), pair.broker.anonymous()
+    address, connection = fresh_address(), pair.broker.anonymous()
     messages = [value_message(string(f"question {number}")) for number in range(10)]
     service = pair.receiver.start(
         "respond", connection=connection, address=address, count=len(messages)

@@ -76,11 +76,11 @@ def receive(command: Json, emit: Emit) -> Json:
         if command.get("drain"):
             return _drain(connection, receiver, inbox, command, emit)
         receiver.flow(command.get("credit", command["count"]))
-        _send_own(connection, command)
+        _send_own(connection, command, emit)
         return _collect(connection, inbox, command, emit)
 
 
-def _send_own(connection: BlockingConnection, command: Json) -> None:
+def _send_own(connection: BlockingConnection, command: Json, emit: Emit) -> None:
     """Sends what the receiver's own connection is to send: the no-local filter tells it apart."""
     if not command.get("own_messages"):
         return
@@ -88,6 +88,7 @@ def _send_own(connection: BlockingConnection, command: Json) -> None:
     for notation in command["own_messages"]:
         delivery = _send(connection, sender, to_message(notation), TIMEOUT_S)
         _await_outcome(connection, delivery, TIMEOUT_S)
+    emit("sent-own")
 
 
 def _collect(connection: BlockingConnection, inbox: Inbox, command: Json, emit: Emit) -> Json:

@@ -159,20 +159,31 @@ class Collector {
     }
 }
 
+// Credit that messages used up needs no flow from the sender: rhea has no event for that.
+async function drain(session, receiver, collector, command) {
+    const credit = command.credit || 100;
+    receiver.add_credit(credit);
+    receiver.drain_credit();
+    const used_up = new Promise((resolve) => {
+        receiver.on('message', () => receiver.credit === 0 && resolve());
+        receiver.once('receiver_drained', resolve);
+    });
+    await session.race(used_up, 'drained', command.timeout_s);
+    await collector.idle;
+    await flushed(session);
+    return {received: collector.received, drained: true};
+}
+
 async function receive(session, command, emit) {
     const receiver = await open_receiver(session, command);
     const collector = new Collector(session, receiver, command, emit);
     emit('attached', {address: receiver.source.address});
     if (command.own_messages) {
         await send(session, {address: command.address, messages: command.own_messages}, () => {});
+        emit('sent-own', {});
     }
     if (command.drain) {
-        receiver.add_credit(command.credit || 100);
-        receiver.drain_credit();
-        await session.event(receiver, 'receiver_drained', command.timeout_s);
-        await collector.idle;
-        await flushed(session);
-        return {received: collector.received, drained: true};
+        return drain(session, receiver, collector, command);
     }
     receiver.add_credit(command.credit || command.count);
     await session.race(collector.complete, `message ${collector.received}`, command.timeout_s);
