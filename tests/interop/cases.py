@@ -184,6 +184,15 @@ def limit(peer: str, role: str, case: str) -> Limit | None:
     )
 
 
+def possible(cases: dict[str, Json], sender: str, receiver: str) -> dict[str, Json]:
+    """Returns the cases that both libraries can do."""
+    return {
+        name: case
+        for name, case in cases.items()
+        if not limit(sender, "send", name) and not limit(receiver, "receive", name)
+    }
+
+
 def type_messages() -> dict[str, Json]:
     """Returns messages with each value as body, as annotation and, where allowed, as property."""
     messages: dict[str, Json] = {}

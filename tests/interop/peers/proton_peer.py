@@ -184,12 +184,25 @@ def _reply(encoded: bytes) -> Message:
     return Message(asked.body, address=asked.reply_to, correlation_id=asked.correlation_id)
 
 
+def encode(command: Json, _: Emit) -> Json:
+    """Encodes messages, without a connection."""
+    return {"encoded": [to_message(it).encode().hex() for it in command["messages"]]}
+
+
+def decode(command: Json, _: Emit) -> Json:
+    """Decodes messages, without a connection."""
+    encoded = map(bytes.fromhex, command["encoded"])
+    return {"messages": [from_sections(read_sections(it)) for it in encoded]}
+
+
 COMMANDS: dict[str, Callable[[Json, Emit], Json]] = {
     "connect": connect,
     "send": send,
     "receive": receive,
     "request": request,
     "respond": respond,
+    "encode": encode,
+    "decode": decode,
 }
 
 if __name__ == "__main__":

@@ -241,12 +241,28 @@ async function connect(session) {
     };
 }
 
+function encode(command) {
+    return {encoded: command.messages.map((it) => rhea.message.encode(to_message(it)).toString('hex'))};
+}
+
+function decode_messages(command) {
+    return {messages: command.encoded.map((digits) => from_encoded(Buffer.from(digits, 'hex')))};
+}
+
 const COMMANDS = {connect, send, receive, request, respond};
+const OFFLINE = {encode: encode, decode: decode_messages};
+
+function execute(command, emit) {
+    if (OFFLINE[command.command]) {
+        return OFFLINE[command.command](command);
+    }
+    return with_session(command, (session) => COMMANDS[command.command](session, command, emit));
+}
 
 async function run(command) {
     const emit = (event, fields) => console.log(JSON.stringify({id: command.id, event: event, ...fields}));
     try {
-        emit('done', await with_session(command, (session) => COMMANDS[command.command](session, command, emit)));
+        emit('done', await execute(command, emit));
     } catch (error) {
         const text = error instanceof PeerError ? error.message : error.stack;
         emit('failed', {kind: error.kind || error.name, condition: error.condition || null, text: text});
