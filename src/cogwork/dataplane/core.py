@@ -310,6 +310,14 @@ class Core:
         """Ends a batch: lets the ports work, writes what is due, sends each dirty wire."""
         self.flush_all()
 
+    def blocked_links(self):
+        """Lists the outgoing links for which something has been waiting."""
+        found = []
+        for terminus in self.termini:
+            if type(terminus) is OutgoingLink and cython.cast(OutgoingLink, terminus).queue_count:
+                found.append(terminus)
+        return found
+
     def tick(self):
         """Reads the clock, so that `now` is true even where nothing arrives."""
         self.now = cogwork_monotonic_s()
@@ -414,7 +422,7 @@ class Terminus:
 class Fanouts(Terminus):
     """The multicast deliveries whose subscribers have not all settled yet."""
 
-    def __init__(self, core):
+    def __init__(self, core: Core):
         self.core = core
         core.register(self)
 
