@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.users import PasswordHashError, check_hash
-from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, is_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -170,15 +170,13 @@ def _queue(queue: Queue) -> Iterator[Problem]:
 
 
 def _pattern(key: str, pattern: str) -> Iterator[Problem]:
-    for word in address_words(pattern):
-        if len(word) > 1 and (ANY_WORD in word or ANY_WORDS in word):
-            yield Problem((key,), f'the word "{word}"', "* and # as whole words only")
-    if not pattern.strip("/"):
-        yield Problem((key,), f'"{pattern}"', 'words, or "#" for every address')
+    word = misplaced_wildcard(pattern)
+    if word is not None:
+        yield Problem((key,), f'the word "{word}"', "* and # as whole words only")
 
 
 def _plain(key: str, address: str) -> Iterator[Problem]:
-    if is_pattern(address):
+    if "*" in address or "#" in address:
         yield Problem((key,), f'"{address}"', "no wildcards here")
 
 

@@ -1,30 +1,33 @@
-"""From `[[user]]` and `[anonymous]` to what is asked before a link attaches."""
+"""Who may do what where: the address patterns of permissions, against what a peer asks for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.router import permissions as router
+from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogwork.container.settings import Configuration, Permission, Right
 
-__all__ = ("Permissions", "permissions_of")
+__all__ = ("Permissions", "misplaced_wildcard", "permissions_of")
 
 
 class Permissions:
-    """All that one user may do, in every virtual host."""
+    """All that one user may do."""
 
     def __init__(self, permissions: Iterable[Permission]) -> None:
-        """Take the permissions of one user.
+        """Read the patterns once.
 
         Args:
             permissions: As configured.
         """
-        self._permissions = tuple(permissions)
-        self._of_vhost: dict[str | None, router.Permissions] = {}
+        self._granted = [
+            (right, permission.vhost, _words(permission.address))
+            for permission in permissions
+            for right in permission.rights
+        ]
 
     def allows(self, right: Right, address: str, vhost: str | None = None) -> bool:
         """Tells whether the user has a right.
@@ -32,16 +35,13 @@ class Permissions:
         Args:
             right: What is to be done.
             address: Where. A subscriber may ask for a pattern, which must then be covered whole.
-            vhost: In which virtual host, of those that are served; None is the default one.
+            vhost: In which virtual host; None is the default one.
         """
-        granted = self._of_vhost.get(vhost)
-        if granted is None:
-            granted = self._of_vhost[vhost] = router.Permissions(
-                router.Grant(each.address, frozenset(map(router.Right, each.rights)))
-                for each in self._permissions
-                if each.vhost in (None, vhost)
-            )
-        return granted.allows(router.Right(right), address)
+        words = _words(address)
+        return any(
+            granted == right and where in (None, vhost) and covers(pattern, words)
+            for granted, where, pattern in self._granted
+        )
 
 
 def permissions_of(configuration: Configuration, identity: str | None) -> Permissions | None:
@@ -60,3 +60,15 @@ def permissions_of(configuration: Configuration, identity: str | None) -> Permis
         if user.name == identity:
             return Permissions(user.permissions)
     return None
+
+
+def misplaced_wildcard(pattern: str) -> str | None:
+    """Finds the first word that mixes a wildcard with other characters; None is a good pattern."""
+    for word in address_words(pattern):
+        if len(word) > 1 and (ANY_WORD in word or ANY_WORDS in word):
+            return word
+    return None
+
+
+def _words(address: str) -> list[str]:
+    return address_words(address.removeprefix("/"))

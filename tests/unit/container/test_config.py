@@ -252,10 +252,6 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
             " expected * and # as whole words only",
         ),
         (
-            "[anonymous]\npermissions = [{ address = '/', rights = ['send'] }]",
-            'found "/", expected words, or "#" for every address',
-        ),
-        (
             "[[address]]\nttl_s = 5",
             "cogwork.toml:1: address[0].prefix: found nothing, expected a prefix or a pattern",
         ),

@@ -1,55 +1,83 @@
-"""Permissions of the file: who may do what, in which virtual host."""
+"""Permissions: who may do what where."""
 
 from __future__ import annotations
 
 import pytest
 
-from cogwork.container.permissions import permissions_of
-from cogwork.container.settings import Anonymous, Configuration, Permission, Right, User
+from cogwork.container.permissions import Permissions, misplaced_wildcard, permissions_of
+from cogwork.container.settings import Configuration, Permission, User
 
-ALICE = User(
-    name="alice",
-    permissions=[
-        Permission(address="queue/#", rights=["send"]),
-        Permission(address="#", rights=["receive"], vhost="blue"),
-    ],
-)
+
+def may(pattern: str, address: str) -> bool:
+    granted = Permissions([Permission(address=pattern, rights=["receive"])])
+    return granted.allows("receive", address)
 
 
 @pytest.mark.parametrize(
-    ("vhost", "right", "allowed"),
+    ("pattern", "address", "covered"),
     [
-        (None, "send", True),
-        ("blue", "send", True),
-        (None, "receive", False),
-        ("blue", "receive", True),
-        (None, "manage", False),
+        ("#", "anything/at.all", True),
+        ("queue/#", "queue/a.b/c", True),
+        ("queue/#", "queues/a", False),
+        ("queue/*", "queue/a", True),
+        ("queue/*", "queue/a.b", False),
+        ("topic/flights.*.LAX.#", "topic/flights.JFK.LAX.AA.1", True),
+        ("topic/flights.*.LAX.#", "topic/flights.JFK.SFO", False),
+        ("/queue/a", "queue/a", True),
+        ("queue/a", "/queue/a", True),
+        ("orders", "Orders", False),
     ],
 )
-def test_rights_and_virtual_hosts_are_kept_apart(
-    vhost: str | None, right: Right, allowed: bool
+def test_what_a_pattern_covers(pattern: str, address: str, covered: bool) -> None:
+    assert may(pattern, address) is covered
+
+
+@pytest.mark.parametrize(
+    ("permission", "asked", "covered"),
+    [
+        ("topic/flights.#", "topic/flights.#", True),
+        ("topic/flights.#", "topic/flights.*.LAX", True),
+        ("topic/flights.*", "topic/flights.*", True),
+        ("topic/flights.*", "topic/flights.#", False),
+        ("topic/flights.JFK", "topic/flights.*", False),
+        ("topic/flights.JFK", "topic/#", False),
+    ],
+)
+def test_a_pattern_asked_for_must_be_covered_whole(
+    permission: str, asked: str, covered: bool
 ) -> None:
-    permissions = permissions_of(Configuration(users=[ALICE]), "alice")
-    assert permissions is not None
-    for _ in range(2):
-        assert permissions.allows(right, "queue/a", vhost) is allowed
+    assert may(permission, asked) is covered
 
 
-def test_a_pattern_asked_for_must_be_covered_whole() -> None:
-    permissions = permissions_of(Configuration(users=[ALICE]), "alice")
-    assert permissions is not None
-    assert permissions.allows("send", "queue/*")
-    assert not permissions.allows("send", "#")
+def test_rights_and_virtual_hosts_are_kept_apart() -> None:
+    granted = Permissions(
+        [
+            Permission(address="queue/#", rights=["send"]),
+            Permission(address="#", rights=["receive"], vhost="blue"),
+        ]
+    )
+    assert granted.allows("send", "queue/a")
+    assert granted.allows("send", "queue/a", "blue")
+    assert not granted.allows("receive", "queue/a")
+    assert granted.allows("receive", "queue/a", "blue")
+    assert not granted.allows("manage", "queue/a")
 
 
-def test_anonymous_has_permissions_of_its_own() -> None:
-    everything = permissions_of(Configuration(users=[ALICE]), None)
-    assert everything is not None
-    assert everything.allows("manage", "queue/a")
-    nothing = permissions_of(Configuration(anonymous=Anonymous(permissions=[])), None)
-    assert nothing is not None
-    assert not nothing.allows("send", "queue/a")
+def test_a_stranger_has_no_permissions_and_anonymous_has_its_own() -> None:
+    alice = User(name="alice", permissions=[Permission(address="a", rights=["send"])])
+    configuration = Configuration(users=[alice])
+    of_alice = permissions_of(configuration, "alice")
+    anonymous = permissions_of(configuration, None)
+    assert of_alice is not None
+    assert of_alice.allows("send", "a")
+    assert not of_alice.allows("send", "b")
+    assert anonymous is not None
+    assert anonymous.allows("manage", "b")
+    assert permissions_of(configuration, "mallory") is None
 
 
-def test_a_stranger_has_none_at_all() -> None:
-    assert permissions_of(Configuration(users=[ALICE]), "mallory") is None
+@pytest.mark.parametrize(
+    ("pattern", "word"), [("a.*.#", None), ("a.b*", "b*"), ("##", "##"), ("a/#b", "#b")]
+)
+def test_wildcards_are_whole_words(pattern: str, word: str | None) -> None:
+    assert misplaced_wildcard(pattern) == word
