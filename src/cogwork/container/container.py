@@ -32,7 +32,7 @@ from cogwork.dataplane.core import Core, OutgoingLink
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
-    from cogwork.container.settings import Configuration, Listen
+    from cogwork.container.settings import Configuration, Listen, Vhost
     from cogwork.dataplane.core import Session
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
@@ -100,15 +100,15 @@ class Container:
         self._make_vhosts(configuration)
 
     def _make_vhosts(self, configuration: Configuration) -> None:
-        self._add_vhost("", configuration.addresses, configuration.queues, configuration.nodes)
+        self._add_vhost("", configuration)
         for vhost in configuration.vhosts:
-            self._add_vhost(vhost.name, vhost.addresses, vhost.queues, vhost.nodes)
+            self._add_vhost(vhost.name, vhost)
 
-    def _add_vhost(self, name, addresses, queues, nodes) -> None:  # type: ignore[no-untyped-def]
-        vhost = VirtualHost(self.core, name, table_of(addresses, queues, nodes), self.id)
+    def _add_vhost(self, name: str, tables: Configuration | Vhost) -> None:
+        vhost = VirtualHost(self.core, name, table_of(tables), self.id)
         self.vhosts[name] = vhost
-        for declared in queues:
-            vhost.entry_of(declared.address)
+        for queue in tables.queues:
+            vhost.entry_of(queue.address)
 
     # -- life cycle
 

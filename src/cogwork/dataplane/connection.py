@@ -37,7 +37,7 @@ from cogwork.amqp.sasl import (
 )
 from cogwork.amqp.states import ConnectionState, Event, connection_step
 from cogwork.amqp.types import Symbol
-from cogwork.amqp.codec import decode, encode
+from cogwork.dataplane.codec import decode, encode
 from cogwork.dataplane.core import Core, Wire
 from cogwork.dataplane.session import SessionEndpoint
 
