@@ -14,7 +14,7 @@ SANITIZE = os.environ.get("COGWORK_SANITIZE") == "1"
 
 
 def source_hash(source: Path) -> str:
-    """Returns the digest that `cogwork.freshness` compares: the module and every declaration file."""
+    """Returns the digest that `cogwork.freshness` compares: the module and all declarations."""
     digest = hashlib.sha256(source.read_bytes())
     for declaration in sorted(SOURCE_ROOT.rglob("*.pxd")):
         digest.update(declaration.read_bytes())

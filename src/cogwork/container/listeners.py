@@ -70,7 +70,7 @@ class Listeners:
                 continue
             try:
                 tls.reload()
-            except Exception as error:  # noqa: BLE001  # reported; the old certificate stays
+            except Exception as error:  # reported; the old certificate stays
                 problems.append(f"{listen.endpoint}: {error}")
         return problems
 
