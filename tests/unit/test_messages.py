@@ -105,7 +105,7 @@ def test_what_is_no_message_is_refused_at_once(data: bytes, words: str) -> None:
 
 def test_a_wrong_field_is_named_when_it_is_asked_for() -> None:
     message = Message.decode(encode(Described(ULong(0x73), [None, "not bytes"])))
-    with pytest.raises(ProtocolError, match="properties.user-id: binary is expected"):
+    with pytest.raises(ProtocolError, match=r"properties\.user-id: binary is expected"):
         _ = message.subject
 
 

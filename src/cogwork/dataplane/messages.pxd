@@ -13,8 +13,8 @@ cdef extern from *:
     const char* COGWORK_SOURCE_HASH
 
 # Python objects that the hot path compares with or calls: C globals, not module lookups.
-cdef object EncodeError, Symbol, ULong, UUID, datetime
-cdef list FIELD_TYPES
+cdef object EncodeError, Symbol, ULong
+cdef list FIELD_TYPES, PLAIN_TYPES
 
 cdef class PropertyField:
     cdef int index
@@ -56,8 +56,10 @@ cdef class Message:
     cdef object field(self, int index)
     cdef int set_field(self, int index, object value) except -1
     cdef int set_body(self, object body) except -1
+    cdef int set_ttl(self, object ttl_s) except -1
     cdef int write_rank(self, Writer* out, int rank) except -1
     cdef int write_header(self, Writer* out) except -1
+    cdef int header_length(self) except -1
     cdef int write_fields(self, Writer* out) except -1
     cdef int write_body(self, Writer* out) except -1
 

@@ -9,9 +9,6 @@ decoded are given to it, and it raises.
 
 from __future__ import annotations
 
-from datetime import datetime
-from uuid import UUID
-
 import cython
 from cython.cimports.cogwork.dataplane.codec import (
     Octets,
@@ -88,6 +85,8 @@ MS_PER_S = cython.declare(cython.double, 1000.0)
 
 FIELD_NAMES = tuple(row.attribute for row in Properties.TABLE)
 FIELD_TYPES = [row.kind.wire_types for row in Properties.TABLE]
+PLAIN_TYPES = [types | {str} if types == {Symbol} else types for types in FIELD_TYPES]
+"""What is encoded without further ado; the reference converts all other types, or refuses them."""
 
 BODY_TYPES = {DATA: "data", SEQUENCE: "sequence", VALUE: "value"}
 
@@ -139,7 +138,7 @@ class Message:
     def __cinit__(self) -> None:
         self._priority = DEFAULT_PRIORITY
 
-    def __init__(  # noqa: D107  # the class says it
+    def __init__(
         self,
         body: object = None,
         *,
@@ -166,49 +165,32 @@ class Message:
         first_acquirer: object = False,
         delivery_count: object = 0,
     ) -> None:
-        self.set_body(body)
-        if subject is not None:
-            self.set_field(SUBJECT_FIELD, subject)
-        if to is not None:
-            self.set_field(TO_FIELD, to)
-        if properties is not None:
-            self._properties = plain_dict(properties)
-        if message_id is not None:
-            self.set_field(MESSAGE_ID_FIELD, message_id)
-        if correlation_id is not None:
-            self.set_field(CORRELATION_ID_FIELD, correlation_id)
-        if reply_to is not None:
-            self.set_field(REPLY_TO_FIELD, reply_to)
-        if content_type is not None:
-            self.set_field(CONTENT_TYPE_FIELD, content_type)
-        if content_encoding is not None:
-            self.set_field(CONTENT_ENCODING_FIELD, content_encoding)
-        if user_id is not None:
-            self.set_field(USER_ID_FIELD, user_id)
-        if group_id is not None:
-            self.set_field(GROUP_ID_FIELD, group_id)
-        if group_sequence is not None:
-            self.set_field(GROUP_SEQUENCE_FIELD, group_sequence)
-        if reply_to_group_id is not None:
-            self.set_field(REPLY_TO_GROUP_ID_FIELD, reply_to_group_id)
-        if absolute_expiry_time is not None:
-            self.set_field(ABSOLUTE_EXPIRY_TIME_FIELD, absolute_expiry_time)
-        if creation_time is not None:
-            self.set_field(CREATION_TIME_FIELD, creation_time)
-        if annotations is not None:
-            self._annotations = plain_dict(annotations)
-        if delivery_annotations is not None:
-            self._delivery_annotations = plain_dict(delivery_annotations)
-        if footer is not None:
-            self._footer = plain_dict(footer)
+        fields = [
+            message_id,
+            user_id,
+            to,
+            subject,
+            reply_to,
+            correlation_id,
+            content_type,
+            content_encoding,
+            absolute_expiry_time,
+            creation_time,
+            group_id,
+            group_sequence,
+            reply_to_group_id,
+        ]
+        self._fields = fields
+        self._properties = plain_dict(properties)
+        self._annotations = plain_dict(annotations)
+        self._delivery_annotations = plain_dict(delivery_annotations)
+        self._footer = plain_dict(footer)
         self._durable = durable
-        if priority != DEFAULT_PRIORITY:
-            self.priority = priority
-        if ttl_s is not None:
-            self.ttl_s = ttl_s
+        self._priority = checked("priority", priority, UBYTE_MAX)
         self._first_acquirer = first_acquirer
-        if delivery_count != 0:
-            self.delivery_count = delivery_count
+        self._delivery_count = checked("delivery_count", delivery_count, UINT_MAX)
+        self.set_ttl(ttl_s)
+        self.set_body(body)
 
     @classmethod
     def decode(cls, data: object) -> Message:
@@ -287,6 +269,7 @@ class Message:
 
     @property
     def body(self) -> object:
+        """What the message is for."""
         self.open_section(BODY_RANK)
         if type(self._body) is list and self._body_code == DATA:
             return b"".join(self._body)
@@ -301,11 +284,13 @@ class Message:
 
     @property
     def body_type(self) -> object:
+        """`data`, `value` or `sequence`; None where there is no body."""
         code = self._body_code
         return BODY_TYPES.get(code)
 
     @property
     def body_sections(self) -> list:
+        """The body section by section."""
         self.open_section(BODY_RANK)
         if self._body_code == 0:
             return []
@@ -315,6 +300,7 @@ class Message:
 
     @property
     def properties(self) -> dict:
+        """The application's own, by str."""
         self.open_section(APPLICATION_PROPERTIES_RANK)
         if self._properties is None:
             self._properties = {}
@@ -327,6 +313,7 @@ class Message:
 
     @property
     def annotations(self) -> dict:
+        """For brokers on the way, by symbol."""
         self.open_section(MESSAGE_ANNOTATIONS_RANK)
         if self._annotations is None:
             self._annotations = {}
@@ -339,6 +326,7 @@ class Message:
 
     @property
     def delivery_annotations(self) -> dict:
+        """For the next hop, by symbol."""
         self.open_section(DELIVERY_ANNOTATIONS_RANK)
         if self._delivery_annotations is None:
             self._delivery_annotations = {}
@@ -351,6 +339,7 @@ class Message:
 
     @property
     def footer(self) -> dict:
+        """What is known only when the body was sent, by symbol."""
         self.open_section(FOOTER_RANK)
         if self._footer is None:
             self._footer = {}
@@ -363,6 +352,7 @@ class Message:
 
     @property
     def durable(self) -> bool:
+        """Whether it must survive a restart."""
         self.open_section(HEADER_RANK)
         return self._durable
 
@@ -373,6 +363,7 @@ class Message:
 
     @property
     def priority(self) -> int:
+        """0 to 255; 4 is normal."""
         self.open_section(HEADER_RANK)
         return self._priority
 
@@ -383,17 +374,18 @@ class Message:
 
     @property
     def ttl_s(self) -> object:
+        """Time to live in seconds; None for ever."""
         self.open_section(HEADER_RANK)
         return self._ttl_ms / MS_PER_S if self._has_ttl else None
 
     @ttl_s.setter
     def ttl_s(self, ttl_s: object) -> None:
         self.open_section(HEADER_RANK)
-        self._has_ttl = ttl_s is not None
-        self._ttl_ms = 0 if ttl_s is None else milliseconds(ttl_s)
+        self.set_ttl(ttl_s)
 
     @property
     def first_acquirer(self) -> bool:
+        """Whether no other link acquired it before."""
         self.open_section(HEADER_RANK)
         return self._first_acquirer
 
@@ -404,6 +396,7 @@ class Message:
 
     @property
     def delivery_count(self) -> int:
+        """How many deliveries of it failed before."""
         self.open_section(HEADER_RANK)
         return self._delivery_count
 
@@ -413,10 +406,12 @@ class Message:
         self._delivery_count = checked("delivery_count", delivery_count, UINT_MAX)
 
     def field(self, index: cython.int) -> object:
+        """Returns a field of the properties section."""
         self.open_section(PROPERTIES_RANK)
         return None if self._fields is None else self._fields[index]
 
     def set_field(self, index: cython.int, value: object) -> cython.int:
+        """Sets a field of the properties section."""
         self.open_section(PROPERTIES_RANK)
         if self._fields is None:
             self._fields = [None] * PROPERTY_FIELDS
@@ -424,6 +419,7 @@ class Message:
         return 0
 
     def set_body(self, body: object) -> cython.int:
+        """Holds bytes as data, anything else as value."""
         if type(body) is bytes:
             self._body_code = DATA
             self._body = body
@@ -433,6 +429,19 @@ class Message:
         else:
             self._body_code = VALUE
             self._body = body
+        return 0
+
+    def set_ttl(self, ttl_s: object) -> cython.int:
+        """Holds a time to live in the header's unit."""
+        ttl_ms: cython.double
+        self._has_ttl = ttl_s is not None
+        self._ttl_ms = 0
+        if ttl_s is not None:
+            ttl_ms = float(ttl_s) * MS_PER_S
+            if not 0 <= ttl_ms <= UINT_MAX:
+                limit = UINT_MAX / MS_PER_S
+                raise EncodeError(f"ttl_s: 0 to {limit} is expected, not {ttl_s!r:.80}")
+            self._ttl_ms = cython.cast(cython.uint, ttl_ms + 0.5)
         return 0
 
     # --- decoding ---
@@ -446,6 +455,7 @@ class Message:
         return 0
 
     def load(self, rank: cython.int) -> cython.int:
+        """Decodes a section."""
         try:
             if rank == BODY_RANK:
                 self.load_body()
@@ -466,6 +476,7 @@ class Message:
         return 0
 
     def load_header(self) -> cython.int:
+        """Decodes the header."""
         fields = cython.declare(HeaderFields)
         data: Octets = cython.cast(Octets, PyBytes_AS_STRING(self._raw))
         if read_header(data, PyBytes_GET_SIZE(self._raw), cython.address(fields)) == MALFORMED:
@@ -479,6 +490,7 @@ class Message:
         return 0
 
     def load_fields(self, values: list) -> cython.int:
+        """Takes over the list of the properties section."""
         index: cython.Py_ssize_t
         if values is None or len(values) > PROPERTY_FIELDS:
             raise Malformed
@@ -491,6 +503,7 @@ class Message:
         return 0
 
     def load_body(self) -> cython.int:
+        """Decodes all body sections."""
         section = cython.declare(Section)
         parts: list
         wanted: object = bytes if self._body_code == DATA else list
@@ -513,6 +526,7 @@ class Message:
         return 0
 
     def section_value(self, rank: cython.int) -> object:
+        """Decodes the value of a section."""
         return value_in(
             self._raw, self._layout.sections[rank].value, self._layout.sections[rank].end
         )
@@ -541,45 +555,34 @@ class Message:
         return 0
 
     def write_rank(self, out: cython.pointer(Writer), rank: cython.int) -> cython.int:
+        """Writes one section."""
         if rank == HEADER_RANK:
-            return self.write_header(out)
-        if rank == DELIVERY_ANNOTATIONS_RANK:
-            return write_annotations(out, DELIVERY_ANNOTATIONS, self._delivery_annotations)
-        if rank == MESSAGE_ANNOTATIONS_RANK:
-            return write_annotations(out, MESSAGE_ANNOTATIONS, self._annotations)
-        if rank == PROPERTIES_RANK:
-            return self.write_fields(out)
-        if rank == APPLICATION_PROPERTIES_RANK:
-            return write_properties(out, self._properties)
-        if rank == BODY_RANK:
-            return self.write_body(out)
-        return write_annotations(out, FOOTER, self._footer)
+            self.write_header(out)
+        elif rank == DELIVERY_ANNOTATIONS_RANK:
+            write_annotations(out, DELIVERY_ANNOTATIONS, self._delivery_annotations)
+        elif rank == MESSAGE_ANNOTATIONS_RANK:
+            write_annotations(out, MESSAGE_ANNOTATIONS, self._annotations)
+        elif rank == PROPERTIES_RANK:
+            self.write_fields(out)
+        elif rank == APPLICATION_PROPERTIES_RANK:
+            write_properties(out, self._properties)
+        elif rank == BODY_RANK:
+            self.write_body(out)
+        else:
+            write_annotations(out, FOOTER, self._footer)
+        return 0
 
     def write_header(self, out: cython.pointer(Writer)) -> cython.int:
         """Writes the header, unless all of it is default; trailing defaults are left out."""
         start: cython.Py_ssize_t
-        count: cython.Py_ssize_t = 0
-        if self._durable:
-            count = 1
-        if self._priority != DEFAULT_PRIORITY:
-            count = 2
-        if self._has_ttl:
-            count = 3
-        if self._first_acquirer:
-            count = 4
-        if self._delivery_count != 0:
-            count = 5
+        count: cython.Py_ssize_t = self.header_length()
         if count == 0:
             return 0
         put_descriptor(out, HEADER)
         start = begin_compound(out)
         put_byte(out, 0x41 if self._durable else 0x40)
         if count > 1:
-            if self._priority == DEFAULT_PRIORITY:
-                put_byte(out, 0x40)
-            else:
-                put_byte(out, 0x50)
-                put_byte(out, self._priority)
+            put_priority(out, self._priority)
         if count > 2:
             put_uint(out, self._has_ttl, self._ttl_ms)
         if count > 3:
@@ -587,6 +590,18 @@ class Message:
         if count > 4:
             put_uint(out, True, self._delivery_count)
         return end_compound(out, start, 0xC0, count)
+
+    def header_length(self) -> cython.int:
+        """Counts the header's fields up to the last one that is not default."""
+        if self._delivery_count != 0:
+            return 5
+        if self._first_acquirer:
+            return 4
+        if self._has_ttl:
+            return 3
+        if self._priority != DEFAULT_PRIORITY:
+            return 2
+        return 1 if self._durable else 0
 
     def write_fields(self, out: cython.pointer(Writer)) -> cython.int:
         """Writes the properties section, if any field is set; trailing nulls are left out."""
@@ -612,6 +627,7 @@ class Message:
         return end_compound(out, start, 0xC0, count)
 
     def write_body(self, out: cython.pointer(Writer)) -> cython.int:
+        """Writes all body sections."""
         if self._body_code == 0:
             return 0
         if self._body_code == SEQUENCE or (self._body_code == DATA and type(self._body) is list):
@@ -653,10 +669,8 @@ def with_parts(message: Message, code: cython.uchar, parts: list) -> Message:
 
 @cython.cfunc
 @cython.inline
-def plain_dict(entries: object) -> dict:
-    if entries is None:
-        return {}
-    return entries if type(entries) is dict else dict(entries)
+def plain_dict(entries: object) -> dict | None:
+    return entries if entries is None or type(entries) is dict else dict(entries)
 
 
 @cython.cfunc
@@ -666,16 +680,6 @@ def checked(name: str, number: object, maximum: cython.longlong) -> cython.longl
     if not isinstance(number, int) or not 0 <= number <= maximum:
         raise EncodeError(f"{name}: 0 to {maximum} is expected, not {number!r:.80}")
     return number
-
-
-@cython.cfunc
-@cython.exceptval(-1)
-def milliseconds(ttl_s: object) -> cython.longlong:
-    """Returns a time to live in the header's unit."""
-    ttl_ms: cython.double = float(ttl_s) * MS_PER_S
-    if not 0 <= ttl_ms <= UINT_MAX:
-        raise EncodeError(f"ttl_s: 0 to {UINT_MAX / MS_PER_S} is expected, not {ttl_s!r:.80}")
-    return cython.cast(cython.longlong, ttl_ms + 0.5)
 
 
 @cython.cfunc
@@ -703,11 +707,17 @@ def checked_keys(value: object, are_annotations: cython.bint) -> dict:
 @cython.inline
 @cython.exceptval(-1)
 def put_descriptor(out: cython.pointer(Writer), code: cython.uchar) -> cython.int:
-    descriptor: cython.uchar[3]
-    descriptor[0] = 0x00
-    descriptor[1] = 0x53
-    descriptor[2] = code
-    return put_bytes(out, descriptor, 3)
+    put_bytes(out, b"\x00\x53", 2)
+    return put_byte(out, code)
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def put_priority(out: cython.pointer(Writer), priority: cython.uchar) -> cython.int:
+    if priority == DEFAULT_PRIORITY:
+        return put_byte(out, 0x40)
+    put_byte(out, 0x50)
+    return put_byte(out, priority)
 
 
 @cython.cfunc
@@ -730,26 +740,12 @@ def put_field(out: cython.pointer(Writer), index: cython.Py_ssize_t, value: obje
     kind = type(value)
     if value is None:
         put_byte(out, 0x40)
-    elif index in (CONTENT_TYPE_FIELD, CONTENT_ENCODING_FIELD):
-        if kind is not str and kind is not Symbol:
-            return 0
-        put_symbol(out, value)
-    elif index in (ABSOLUTE_EXPIRY_TIME_FIELD, CREATION_TIME_FIELD):
-        if kind is not datetime:
-            return 0
-        put_value(out, value, 2)
-    elif index in (MESSAGE_ID_FIELD, CORRELATION_ID_FIELD):
-        if kind is not str and kind is not ULong and kind is not UUID and kind is not bytes:
-            return 0
-        put_value(out, value, 2)
-    elif index == USER_ID_FIELD:
-        if kind is not bytes:
-            return 0
-        put_value(out, value, 2)
-    elif index == GROUP_SEQUENCE_FIELD or kind is not str:
+    elif kind not in PLAIN_TYPES[index]:
         return 0
+    elif index in (CONTENT_TYPE_FIELD, CONTENT_ENCODING_FIELD):
+        put_symbol(out, value)
     else:
-        put_text(out, value)
+        put_value(out, value, 2)
     return 1
 
 

@@ -52,7 +52,9 @@ HEADER_FIELDS = cython.declare(cython.Py_ssize_t, 5)
 # --- walking values ---
 
 
-def skip_value(data: Octets, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def skip_value(  # noqa: C901  # a branch for each width
+    data: Octets, at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
     """Returns where the value at `at` ends, or MALFORMED where that is not before `end`."""
     values: cython.Py_ssize_t = 1
     width: cython.uchar
@@ -432,7 +434,7 @@ def read_flag(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def read_number(
+def read_number(  # noqa: PLR0917  # C has no keywords
     data: Octets,
     at: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
