@@ -165,22 +165,36 @@ class Message:
         first_acquirer: object = False,
         delivery_count: object = 0,
     ) -> None:
-        fields = [
-            message_id,
-            user_id,
-            to,
-            subject,
-            reply_to,
-            correlation_id,
-            content_type,
-            content_encoding,
-            absolute_expiry_time,
-            creation_time,
-            group_id,
-            group_sequence,
-            reply_to_group_id,
-        ]
-        self._fields = fields
+        if not (
+            message_id is None
+            and user_id is None
+            and to is None
+            and subject is None
+            and reply_to is None
+            and correlation_id is None
+            and content_type is None
+            and content_encoding is None
+            and absolute_expiry_time is None
+            and creation_time is None
+            and group_id is None
+            and group_sequence is None
+            and reply_to_group_id is None
+        ):
+            self._fields = [
+                message_id,
+                user_id,
+                to,
+                subject,
+                reply_to,
+                correlation_id,
+                content_type,
+                content_encoding,
+                absolute_expiry_time,
+                creation_time,
+                group_id,
+                group_sequence,
+                reply_to_group_id,
+            ]
         self._properties = plain_dict(properties)
         self._annotations = plain_dict(annotations)
         self._delivery_annotations = plain_dict(delivery_annotations)
