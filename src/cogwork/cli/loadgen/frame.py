@@ -36,10 +36,10 @@ SOURCE_HASH: str = COGWORK_SOURCE_HASH.decode()
 _MAX_FRAME_SIZE = cython.declare(cython.Py_ssize_t, 1 << 24)
 """A frame said to be larger than any that we announce room for is noise."""
 
-_FIXED_SIZE = cython.declare(uint8_t[16])
-# Octets behind the constructor, by its high nibble (AMQP 1.0 §1.2.1); 255: no fixed width.
-for _nibble, _size in enumerate([255, 255, 255, 255, 0, 1, 2, 4, 8, 16] + [255] * 6):
-    _FIXED_SIZE[_nibble] = _size
+_WIDTH = cython.declare(uint8_t[256])
+# A value's size where its constructor alone tells it (AMQP 1.0 §1.2.1), otherwise 0.
+for _code in range(256):
+    _WIDTH[_code] = {4: 1, 5: 2, 6: 3, 7: 5, 8: 9, 9: 17}.get(_code >> 4, 0)
 
 
 def read_u32(at: cython.pointer(octet)) -> uint32_t:
@@ -79,20 +79,17 @@ def mix(word: uint64_t) -> uint64_t:
 
 def _plain_size(at: cython.pointer(octet), end: cython.pointer(octet)) -> cython.Py_ssize_t:
     """Returns the size of the undescribed value at `at`, or MALFORMED."""
-    size: cython.Py_ssize_t
+    size: cython.Py_ssize_t = MALFORMED
     nibble: cython.int
     if at >= end:
         return MALFORMED
     nibble = at[0] >> 4
-    size = _FIXED_SIZE[nibble]
-    if size != 255:
-        size += 1
-    elif nibble in (0xA, 0xC, 0xE):
-        size = 2 + at[1] if end - at >= 2 else MALFORMED
-    elif nibble in (0xB, 0xD, 0xF):
-        size = 5 + cython.cast(cython.Py_ssize_t, read_u32(at + 1)) if end - at >= 5 else MALFORMED
-    else:
-        size = MALFORMED
+    if _WIDTH[at[0]] > 0:
+        size = _WIDTH[at[0]]
+    elif nibble in (0xA, 0xC, 0xE) and end - at >= 2:
+        size = 2 + at[1]
+    elif nibble in (0xB, 0xD, 0xF) and end - at >= 5:
+        size = 5 + cython.cast(cython.Py_ssize_t, read_u32(at + 1))
     return size if size <= end - at else MALFORMED
 
 
@@ -137,8 +134,10 @@ def read_list(
     if fields.count > MAX_FIELDS:
         return MALFORMED
     for index in range(fields.count):
-        field = value_size(at, fields.end)
-        if field < 0:
+        field = _WIDTH[at[0]] if at < fields.end else MALFORMED
+        if field == 0:
+            field = value_size(at, fields.end)
+        if field < 0 or field > fields.end - at:
             return MALFORMED
         fields.at[index] = at
         at += field

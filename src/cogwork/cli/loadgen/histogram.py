@@ -10,6 +10,8 @@ from cython.cimports.libc.stdint import uint64_t
 
 SOURCE_HASH: str = COGWORK_SOURCE_HASH.decode()
 
+_PERCENTILES = (50.0, 90.0, 99.0, 99.9)
+
 
 def _bucket(value: uint64_t) -> cython.int:
     exponent: cython.int = 0
@@ -47,3 +49,9 @@ class Histogram:
             if seen > 0 and seen >= wanted:
                 return _middle(bucket)
         return 0.0
+
+    def summary_us(self) -> dict:
+        """Returns the usual percentiles of nanoseconds, in microseconds; empty without values."""
+        if self.count == 0:
+            return {}
+        return {f"p{percent:g}": self.percentile(percent) / 1000 for percent in _PERCENTILES}

@@ -6,6 +6,7 @@ So the generator is measured against itself, and a raw relay carries the same by
 from __future__ import annotations
 
 import socket
+import ssl
 
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER
 from cogwork.amqp.performatives import Attach, Begin, Open, Role
@@ -71,11 +72,20 @@ def listen(port: int = 0) -> socket.socket:
     return socket.create_server(("127.0.0.1", port))
 
 
-def accept(server: socket.socket) -> AcceptedPeer:
-    """Takes one connection and opens its session."""
+def accept(server: socket.socket, certificate_file: str | None = None) -> AcceptedPeer:
+    """Takes one connection and opens its session.
+
+    Args:
+        server: The listening socket.
+        certificate_file: Certificate and key, for TLS.
+    """
     connected, _ = server.accept()
     connected.settimeout(TIMEOUT_S)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if certificate_file is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate_file)
+        connected = context.wrap_socket(connected, server_side=True)
     peer = AcceptedPeer(connected)
     peer.accept_anyone()
     peer.accept_session()

@@ -38,7 +38,7 @@ from cogwork.cli.loadgen.url import PeerError, Url
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("TIMEOUT_S", "WINDOW", "Link", "Peer", "dial")
+__all__ = ("TIMEOUT_S", "WINDOW", "Link", "Peer", "dial", "receiver_attach")
 
 TIMEOUT_S: Final = 10.0
 """How long a step of the handshake may take."""
@@ -74,6 +74,7 @@ class Peer(Stream):
         channel: Our channel.
         window: Transfer frames that the peer takes.
         max_frame_size: What the peer takes, in bytes.
+        idle_timeout_s: The silence after which the peer gives the connection up; 0: never.
     """
 
     def __init__(self, connected: socket.socket) -> None:
@@ -81,6 +82,7 @@ class Peer(Stream):
         self.channel = 0
         self.window = 0
         self.max_frame_size = 512
+        self.idle_timeout_s = 0.0
         self._next_handle = 0
 
     @property
@@ -136,6 +138,7 @@ class Peer(Stream):
     def take_open(self, opened: Open) -> None:
         """Notes what the peer takes."""
         self.max_frame_size = min(opened.max_frame_size, MAX_FRAME_SIZE)
+        self.idle_timeout_s = (opened.idle_time_out or 0) / 1000
 
     def attach_sender(self, address: str | None, *, settled: bool, name: str = "out") -> Link:
         """Attaches a sending link; None is the anonymous relay."""
@@ -178,14 +181,7 @@ class Peer(Stream):
         return handle
 
     def _receiver(self, source: Source, name: str) -> Attach:
-        handle = self.take_handle()
-        return Attach(
-            name=f"{name}-{handle}",
-            handle=handle,
-            role=Role.RECEIVER,
-            source=source,
-            target=Target(),
-        )
+        return receiver_attach(self.take_handle(), source, name)
 
     def _attach(self, attaches: list[Attach]) -> list[Link]:
         """Sends attaches and pairs the answers by name (AMQP 1.0 §2.6.1)."""
@@ -213,6 +209,17 @@ class Peer(Stream):
         raise PeerError(
             f"the peer refused the link: {detach.error.condition}: {detach.error.description}"
         )
+
+
+def receiver_attach(handle: int, source: Source, name: str) -> Attach:
+    """Describes a receiving link."""
+    return Attach(
+        name=f"{name}-{handle}",
+        handle=handle,
+        role=Role.RECEIVER,
+        source=source,
+        target=Target(),
+    )
 
 
 def dial(url: Url, container_id: str, ca_file: str | None = None) -> Peer:

@@ -33,7 +33,7 @@ from cython.cimports.cogwork.cli.loadgen.producer import Producer
 from cython.cimports.cogwork.cli.loadgen.wire import now_ns
 from cython.cimports.libc.stdint import int32_t, uint32_t, uint64_t
 from cython.cimports.libc.stdlib import free, malloc
-from cython.cimports.libc.string import memcpy
+from cython.cimports.libc.string import memcpy, memmove
 
 SOURCE_HASH: str = COGWORK_SOURCE_HASH.decode()
 
@@ -133,9 +133,11 @@ class Replier(Consumer):
 
     def _compose(self) -> cython.bint:
         """Lets the send reach over the held replies that credit and window allow."""
+        left: cython.Py_ssize_t = self._held_end - self._bulk_end
         Consumer._compose(self)
-        if self._bulk_start == self._held_end:
-            self._bulk_start = self._bulk_end = self._held_end = 0
+        memmove(self._held, self._held + self._bulk_end, left)
+        self._bulk_start = self._bulk_end = 0
+        self._held_end = left
         while self._bulk_end < self._held_end and self._reply_credit > 0 and self._window > 0:
             self._bulk_end += read_u32(self._held + self._bulk_end)
             self._reply_credit -= 1

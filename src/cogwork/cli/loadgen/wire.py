@@ -151,9 +151,10 @@ class Wire:
         return self._settle_status(STATUS_BUSY)
 
     def room(self) -> memoryview:
-        """Returns where to read into; never empty."""
+        """Returns where to read into; empty where `note_received(0)` must come first."""
+        size: cython.Py_ssize_t = 0 if self._stalled else READ_SIZE
         return PyMemoryView_FromMemory(
-            cython.cast(cython.p_char, self._incoming + self._in_end), READ_SIZE, PyBUF_WRITE
+            cython.cast(cython.p_char, self._incoming + self._in_end), size, PyBUF_WRITE
         )
 
     def note_received(self, size: cython.Py_ssize_t) -> int:
