@@ -15,8 +15,7 @@ $(VENV)/.venv-stamp:
 	@touch $@
 
 $(VENV)/.setup-stamp: $(VENV)/.venv-stamp pyproject.toml setup.py $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77' 'Cython>=3.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[dev,demo]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,demo]'
 	@touch $@
 
 build: setup

@@ -48,7 +48,7 @@ class Field:
         self.default = None if self.is_mandatory else default
 
 
-def field(kind: Kind, *, default: Any = dataclasses.MISSING) -> Any:  # noqa: ANN401  # any field's
+def field(kind: Kind, *, default: Any = dataclasses.MISSING) -> Any:  # noqa: ANN401  # of any type
     """Declares a field; without `default` it is mandatory."""
     return dataclasses.field(default=default, metadata={"kind": kind})
 

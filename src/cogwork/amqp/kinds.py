@@ -122,12 +122,14 @@ def _of(expected: type) -> Callable[[object], object]:
 
 
 def _integer(name: str, kind: type[UByte | UShort | UInt | ULong]) -> Kind:
+    maximum = kind.MAX
+
     def wrap(value: object) -> object:
-        if type(value) is kind:
-            return value
         if not isinstance(value, int):
             raise TypeError(f"an integer is expected, not {value!r:.80}")
-        return kind(value)
+        if 0 <= value <= maximum:
+            return int.__new__(kind, value)
+        raise ValueError(f"0 to {maximum} is expected, not {value}")
 
     return Kind(name, (kind,), wrap)
 

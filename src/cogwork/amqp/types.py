@@ -119,7 +119,7 @@ class Float32(float):
 
     __slots__ = ()
 
-    def __new__(cls, value: SupportsFloat = 0.0) -> Self:  # noqa: D102
+    def __new__(cls, value: SupportsFloat = 0.0) -> Self:  # noqa: D102  # the class says it
         try:
             (rounded,) = struct.unpack(">f", struct.pack(">f", float(value)))
         except OverflowError:
@@ -132,7 +132,7 @@ class Char(str):
 
     __slots__ = ()
 
-    def __new__(cls, value: str) -> Self:  # noqa: D102
+    def __new__(cls, value: str) -> Self:  # noqa: D102  # the class says it
         if len(value) != 1 or "\ud800" <= value <= "\udfff":
             raise ValueError(f"Char holds one Unicode character, not {value!r}")
         return super().__new__(cls, value)

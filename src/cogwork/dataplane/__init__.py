@@ -1,1 +1,6 @@
-"""The compiled data plane: scan, route and emit transfers, dispositions and flows."""
+"""The compiled data plane: scan, route, emit; addresses and outlets; the codec and messages."""
+
+from cogwork import freshness
+
+for _name in ("codec",):
+    freshness.load(f"cogwork.dataplane.{_name}")

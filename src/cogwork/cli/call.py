@@ -1,0 +1,33 @@
+"""`cogwork call`: one request, one reply."""
+
+from __future__ import annotations
+
+import click
+
+from cogwork.cli.unfinished import unfinished
+
+__all__ = ("call",)
+
+TIMEOUT_S = 10.0
+"""As long as a person waits before wondering whether anyone is there."""
+
+
+@click.command()
+@click.argument("url")
+@click.argument("address")
+@click.argument("body")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=TIMEOUT_S,
+    show_default=True,
+    metavar="S",
+    help="How long to wait for the reply, in seconds.",
+)
+def call(url: str, address: str, body: str, timeout_s: float) -> None:
+    """Send a request and print the reply.
+
+    Exits with 7 if no reply came in time.
+    """
+    unfinished("call", url=url, address=address, body=body, timeout_s=timeout_s)

@@ -1,0 +1,153 @@
+"""The command `cogwork`: finds the sub-command, runs it, and turns errors into a line and a code.
+
+Theory of operation. A sub-command's module is imported when that sub-command runs, so `cogwork
+--help` and a shell's completion load nothing but click. Whatever a command raises ends here, in
+one place: what can be expected to go wrong becomes one line on stderr and an exit code, a mistake
+of ours keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from cogwork.cli.exit_codes import ExitCode, code_of, line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ("cogwork", "main")
+
+
+class _Entry(NamedTuple):
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "serve": _Entry("cogwork.cli.serve", "Run a container."),
+    "send": _Entry("cogwork.cli.send", "Send messages to an address."),
+    "receive": _Entry("cogwork.cli.receive", "Print what arrives at an address."),
+    "call": _Entry("cogwork.cli.call", "Send a request and print the reply."),
+    "status": _Entry("cogwork.cli.status", "Show what a container holds and has done."),
+    "queue": _Entry("cogwork.cli.queue", "List, declare, peek into, purge and move queues."),
+    "bench": _Entry("cogwork.cli.bench", "Measure a container under load."),
+    "passwd": _Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
+}
+"""Each command is the function of its own name in its module."""
+
+
+class _ReaderLeftError(Exception):
+    """Whoever read our output has gone. By its own name click would end the process for it."""
+
+
+@contextmanager
+def _naming_broken_pipes() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _ReaderLeftError from error
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they run."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 # click's signature
+    ) -> click.Context:
+        """Reads the command line; `--help` prints here."""
+        with _naming_broken_pipes():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the command."""
+        with _naming_broken_pipes():
+            return super().invoke(ctx)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
+        """Lists names in the order in which people meet them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 # click's signature
+        """Imports the command; None is an unknown name."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = getattr(importlib.import_module(entry.module), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # click's signature
+        """Writes the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, invoke_without_command=True)
+@click.version_option(package_name="cogwork", prog_name="cogwork", message="%(prog)s %(version)s")
+@click.pass_context
+def cogwork(ctx: click.Context) -> None:
+    """A message broker that speaks AMQP 1.0."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a command line and exits with its code; `docs/cli.md` lists the codes.
+
+    Args:
+        arguments: Without the program's name; None takes the process's own.
+    """
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command line and returns its exit code.
+
+    Args:
+        arguments: Without the program's name; None takes the process's own.
+    """
+    try:
+        code = cogwork.main(arguments, prog_name="cogwork", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        return _refuse(error)
+    except (click.Abort, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    except (_ReaderLeftError, BrokenPipeError):
+        _abandon_stdout()
+        return ExitCode.BROKEN_PIPE
+    except Exception as error:
+        code = code_of(error)
+        if code is None:
+            raise
+        _complain(line_of(error))
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def _refuse(error: click.ClickException) -> ExitCode:
+    """Says what is wrong with the command line, in one line where click takes four."""
+    if not isinstance(error, click.UsageError):
+        _complain(error.format_message())
+        return ExitCode.ERROR
+    path = error.ctx.command_path if error.ctx is not None else "cogwork"
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    _complain(f"{message} (see `{path} --help`)")
+    return ExitCode.USAGE
+
+
+def _complain(message: str) -> None:
+    click.echo(f"cogwork: {message}", err=True)
+
+
+def _abandon_stdout() -> None:
+    """Keeps the interpreter from failing once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

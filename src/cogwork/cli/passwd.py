@@ -1,0 +1,44 @@
+"""`cogwork passwd`: a password becomes a block of the configuration."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from cogwork.container.users import hash_password
+
+__all__ = ("passwd",)
+
+BLOCK = """\
+[[user]]
+name = {name}
+password_hash = {password_hash}
+permissions = [{{ address = "#", rights = ["send", "receive"] }}]
+"""
+
+
+@click.command()
+@click.argument("name")
+def passwd(name: str) -> None:
+    """Hash a password for the configuration.
+
+    Prints a [[user]] block for NAME. The password is asked for, or read from stdin where that is
+    no terminal: the first line, without its end.
+    """
+    if not name or not name.isprintable():
+        raise click.BadParameter("a name needs characters that can be seen", param_hint="NAME")
+    password = _ask() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+    if not password or "\0" in password:
+        raise click.UsageError("the password is empty, or holds a NUL character")
+    block = {"name": name, "password_hash": hash_password(password)}
+    # A string of printable characters is written alike in JSON and TOML.
+    quoted = {key: json.dumps(value, ensure_ascii=False) for key, value in block.items()}
+    click.echo(BLOCK.format(**quoted), nl=False)
+
+
+def _ask() -> str:
+    """Asks on stderr, so that stdout can be appended to a file."""
+    answer: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    return answer

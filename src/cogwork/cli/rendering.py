@@ -1,0 +1,111 @@
+"""Messages for people and for programs: a line of text, or a JSON object.
+
+JSON knows fewer types than AMQP. What it lacks becomes a string that a person can read: times in
+ISO 8601, UUIDs and decimals as they are written, bytes as text where they are UTF-8 and as base64
+where they are not (`{"base64": ...}`, so that the two are never confused).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.message import Body, Data, Sections, Sequence, Value
+from cogwork.amqp.types import Array, Described, Timestamp, datetime_from_ms
+
+if TYPE_CHECKING:
+    from cogwork.amqp.composite import Composite
+
+__all__ = ("jsonable", "message_as_json", "message_as_text")
+
+_SECTIONS = (
+    "header",
+    "delivery_annotations",
+    "message_annotations",
+    "properties",
+    "application_properties",
+)
+
+
+def message_as_text(message: Sections) -> str:
+    """Writes a message's body for a person: text as it is, anything else as JSON."""
+    body = _body(message.body)
+    return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+
+
+def message_as_json(message: Sections) -> str:
+    """Writes a whole message as one line; absent sections and fields are left out."""
+    sections = {name: _section(getattr(message, name)) for name in _SECTIONS}
+    present = {name: section for name, section in sections.items() if section}
+    return json.dumps({**present, "body": _body(message.body)}, ensure_ascii=False)
+
+
+def jsonable(value: object) -> object:
+    """Turns a value of any AMQP type into one that JSON knows."""
+    match value:
+        case Timestamp():
+            return _time(value)
+        case float() if not math.isfinite(value):
+            return str(value)
+        case None | bool() | int() | float():
+            return value
+        case bytes():
+            return _bytes(value)
+        case datetime():
+            return value.isoformat()
+        case _:
+            return _compound(value)
+
+
+def _compound(value: object) -> object:
+    match value:
+        case dict():
+            return {_key(key): jsonable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [jsonable(item) for item in value]
+        case Array():
+            return [jsonable(item) for item in value.items]
+        case Described():
+            return {"descriptor": jsonable(value.descriptor), "value": jsonable(value.value)}
+        case _:
+            return str(value)
+
+
+def _key(key: object) -> str:
+    written = jsonable(key)
+    return written if isinstance(written, str) else json.dumps(written)
+
+
+def _time(value: Timestamp) -> object:
+    """Beyond the years that Python's calendar has, milliseconds stay a number."""
+    time = datetime_from_ms(value)
+    return time.isoformat() if isinstance(time, datetime) else int(value)
+
+
+def _bytes(value: bytes) -> object:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
+
+
+def _section(section: Composite | dict[object, object] | None) -> object:
+    if section is None or isinstance(section, dict):
+        return jsonable(section)
+    fields = {name: getattr(section, name) for name in section.__dataclass_fields__}
+    return {name: jsonable(value) for name, value in fields.items() if value is not None}
+
+
+def _body(body: Body | None) -> object:
+    match body:
+        case Data(parts=parts):
+            return _bytes(b"".join(parts))
+        case Sequence(parts=parts):
+            return jsonable([item for part in parts for item in part])
+        case Value(value=value):
+            return jsonable(value)
+        case _:
+            return None

@@ -1,0 +1,119 @@
+"""Who may connect, and do what: SASL on a container's side, and permissions by address."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition, ProtocolError
+from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslCode, SaslInit, parse_plain
+from cogwork.amqp.types import Symbol
+from cogwork.container.permissions import Permissions, permissions_of
+from cogwork.container.users import AuthenticationBusyError, PasswordChecker
+
+if TYPE_CHECKING:
+    from cogwork.container.settings import Configuration
+    from cogwork.dataplane.connection import Connection
+
+__all__ = ("Access", "Permits")
+
+
+class Permits(dict[bytes, bool]):
+    """What an anonymous sender's messages may be addressed to, decided once for each address."""
+
+    def __init__(self, permissions: Permissions, vhost: str | None) -> None:
+        super().__init__()
+        self._permissions = permissions
+        self._vhost = vhost
+
+    def __missing__(self, address: bytes) -> bool:
+        """Decides, and remembers for as long as there are not too many."""
+        allowed = self._permissions.allows("send", address.decode(errors="replace"), self._vhost)
+        if len(self) < PERMITS_MAX:
+            self[address] = allowed
+        return allowed
+
+
+PERMITS_MAX = 10_000
+"""Decisions one sender's link keeps."""
+
+
+class Access:
+    """Decides over logins and permissions."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        """Reads the users.
+
+        Args:
+            configuration: With `[[user]]` and `[anonymous]`.
+
+        Raises:
+            PasswordHashError: A hash is malformed.
+        """
+        self._configuration = configuration
+        self._passwords = PasswordChecker(configuration.users)
+        self._logins: set[asyncio.Task[None]] = set()
+
+    def replace(self, configuration: Configuration) -> None:
+        """Takes over another configuration's users; connections that stand keep their rights."""
+        self._passwords.replace(configuration.users)
+        self._configuration = configuration
+
+    def authenticate(
+        self, connection: Connection, init: SaslInit, offered: tuple[Symbol, ...], certificate_name: str | None
+    ) -> None:
+        """Answers a client's choice of mechanism, now or when its password has been checked.
+
+        Raises:
+            ProtocolError: The mechanism was not offered, or its response is malformed.
+        """
+        if init.mechanism not in offered:
+            connection.sasl_done(SaslCode.AUTH)
+        elif init.mechanism == ANONYMOUS:
+            connection.sasl_done(SaslCode.OK)
+        elif init.mechanism == EXTERNAL:
+            known = certificate_name is not None and self._is_user(certificate_name)
+            connection.sasl_done(SaslCode.OK if known else SaslCode.AUTH, certificate_name)
+        elif init.mechanism == PLAIN:
+            self._check_plain(connection, init.initial_response or b"")
+        else:
+            raise ProtocolError(Condition.NOT_IMPLEMENTED, f"SASL {init.mechanism}")
+
+    def _is_user(self, name: str) -> bool:
+        return any(user.name == name for user in self._configuration.users)
+
+    def _check_plain(self, connection: Connection, response: bytes) -> None:
+        plain = parse_plain(response)
+        task = asyncio.get_running_loop().create_task(
+            self._check_password(connection, plain.user, plain.password)
+        )
+        self._logins.add(task)
+        task.add_done_callback(self._logins.discard)
+
+    async def _check_password(self, connection: Connection, user: str, password: str) -> None:
+        try:
+            is_right = await self._passwords.check(user, password)
+            code = SaslCode.OK if is_right else SaslCode.AUTH
+        except AuthenticationBusyError:
+            code = SaslCode.SYS_TEMP
+        connection.sasl_done(code, user if code is SaslCode.OK else None)
+        connection.flush()
+
+    def permissions(self, identity: str | None) -> Permissions:
+        """Returns what a connection's peer may do; a user that has gone may do nothing."""
+        return permissions_of(self._configuration, identity) or Permissions(())
+
+    @property
+    def anonymous_is_free(self) -> bool:
+        """Whether nobody's permissions need a look: anonymous peers may do everything."""
+        grants = self._configuration.anonymous.permissions
+        return any(
+            grant.address == "#" and grant.vhost is None and len(set(grant.rights)) == 3
+            for grant in grants
+        )
+
+    def close(self) -> None:
+        """Stops the password threads; logins under way are given up."""
+        for task in list(self._logins):
+            task.cancel()
+        self._passwords.close()

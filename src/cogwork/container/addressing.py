@@ -1,0 +1,63 @@
+"""Turns a virtual host's tables, `[[address]]`, `[[queue]]` and `[[node]]`, into its address table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.container.rules import queue_options, rule_of
+from cogwork.router.addresses import (
+    DEFAULT_RULES,
+    AddressRule,
+    AddressRuleError,
+    AddressTable,
+    Distribution,
+)
+
+if TYPE_CHECKING:
+    from cogwork.container.settings import Configuration, Node, Queue, Vhost
+
+__all__ = ("AddressingError", "table_of")
+
+_BUILT_IN = AddressTable(DEFAULT_RULES)
+
+
+class AddressingError(CogworkError):
+    """An address rule of the configuration that the router refuses."""
+
+
+def table_of(vhost: Configuration | Vhost) -> AddressTable:
+    """Builds a virtual host's address table.
+
+    Args:
+        vhost: One of `[[vhost]]`, or the configuration for the default one.
+
+    Raises:
+        AddressingError: A rule cannot be used.
+    """
+    try:
+        rules = [rule_of(address) for address in vhost.addresses]
+        rules += [_queue_rule(queue) for queue in vhost.queues]
+        rules += [_node_rule(node) for node in vhost.nodes]
+        return AddressTable.with_defaults(rules)
+    except AddressRuleError as error:
+        raise AddressingError(str(error)) from error
+
+
+def _queue_rule(queue: Queue) -> AddressRule:
+    inherited = _BUILT_IN.resolve(queue.address)
+    options = {**inherited.options, **queue_options(queue)}
+    return AddressRule(
+        pattern=queue.address,
+        distribution=Distribution.BALANCED,
+        kind="queue",
+        ttl_s=queue.ttl_s,
+        dead_letter=queue.dead_letter,
+        options=options,
+    )
+
+
+def _node_rule(node: Node) -> AddressRule:
+    if node.address.endswith("/"):
+        return AddressRule(prefix=node.address, kind=node.kind, options=node.options)
+    return AddressRule(pattern=node.address, kind=node.kind, options=node.options)

@@ -1,0 +1,227 @@
+"""Decides over attaches: which entry or node a link gets, with which modes and filters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.amqp.outcomes import Released
+from cogwork.amqp.performatives import Attach, ReceiverSettleMode, Role, SenderSettleMode
+from cogwork.amqp.terminus import COPY, MOVE, Coordinator, Source, Target
+from cogwork.amqp.types import Symbol
+from cogwork.container.access import Permits
+from cogwork.container.filters import read_filters
+from cogwork.dataplane.core import IncomingLink, OutgoingLink
+from cogwork.router.addresses import Distribution, SlowSubscriber
+from cogwork.spi.node import Node, Refused, Subscription
+
+if TYPE_CHECKING:
+    from cogwork.container.clients import ClientContext
+    from cogwork.container.settings import Limits
+    from cogwork.dataplane.core import AddressEntry
+    from cogwork.dataplane.link import Link
+    from cogwork.router.addresses import AddressRule
+
+__all__ = ("Attachment", "Attachments")
+
+_OUTCOMES = (
+    Symbol("amqp:accepted:list"),
+    Symbol("amqp:rejected:list"),
+    Symbol("amqp:released:list"),
+    Symbol("amqp:modified:list"),
+)
+_POLICIES = {SlowSubscriber.BLOCK: 0, SlowSubscriber.DROP_OLDEST: 1, SlowSubscriber.DETACH: 2}
+
+MARKS_RECEIVED = Symbol("cogwork:marks-received")
+"""A capability that a client desires on attach: it says `received` for what its application has."""
+
+
+@dataclass(slots=True, eq=False)
+class Attachment:
+    """What a link holds in the container, to be given back when it goes.
+
+    Attributes:
+        address: As shown to people.
+        entry: Where a consumer of plain routing takes from.
+        node: Where any other consumer takes from, with its subscription.
+        dynamic: The address to drop with the link.
+        rule: The address's rule; None for the anonymous relay.
+    """
+
+    address: str
+    entry: AddressEntry | None = None
+    node: Node | None = None
+    subscription: Subscription | None = None
+    dynamic: str | None = None
+    rule: AddressRule | None = None
+
+
+class Attachments:
+    """Takes links, and lets them go. Owned by the container."""
+
+    def __init__(self, limits: Limits, reply_prefix: str) -> None:
+        """Starts with none.
+
+        Args:
+            limits: Window, message size.
+            reply_prefix: What dynamic addresses start with.
+        """
+        self._limits = limits
+        self._reply_prefix = reply_prefix
+        self._dynamic_count = 0
+        self._link_count = 0
+
+    def take(self, link: Link, attach: Attach, client: ClientContext) -> None:
+        """Accepts or refuses a link that the peer attaches."""
+        try:
+            if attach.role is Role.SENDER:
+                self._take_publisher(link, attach, client)
+            else:
+                self._take_consumer(link, attach, client)
+        except Refused as refusal:
+            link.refuse(refusal.condition, refusal.description)
+
+    # -- links on which the peer sends
+
+    def _take_publisher(self, link: Link, attach: Attach, client: ClientContext) -> None:
+        target = attach.target
+        if isinstance(target, Coordinator):
+            raise Refused("transactions are not offered", Condition.NOT_IMPLEMENTED)
+        if target is None:
+            raise Refused("a sender's target is missing", Condition.INVALID_FIELD)
+        if target.dynamic:
+            raise Refused("dynamic targets are not offered", Condition.NOT_IMPLEMENTED)
+        entry = None
+        if target.address is not None:
+            client.demand("send", target.address)
+            entry = client.vhost.entry_of(target.address)
+        end = IncomingLink(
+            link.session.end,
+            link.handle,
+            entry,
+            client.vhost.space,
+            self._limits.link_credit,
+            self._limits.max_message_size_bytes,
+        )
+        end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
+        if entry is None and not client.is_free:
+            end.permit = Permits(client.permissions, client.vhost.name or None)
+        link.context = Attachment(target.address or "(anonymous)")
+        link.attach(
+            source=attach.source or Source(),
+            target=Target(
+                address=target.address,
+                durable=target.durable,
+                capabilities=target.capabilities,
+            ),
+            snd_settle_mode=attach.snd_settle_mode,
+            rcv_settle_mode=attach.rcv_settle_mode,
+            max_message_size=self._limits.max_message_size_bytes,
+        )
+        link.carry(end)
+        if entry is not None:
+            entry.add_source(end)
+        end.open_credit()
+
+    # -- links on which the peer receives
+
+    def _take_consumer(self, link: Link, attach: Attach, client: ClientContext) -> None:
+        source = attach.source
+        if source is None:
+            raise Refused("a receiver's source is missing", Condition.INVALID_FIELD)
+        filters = read_filters(source.filter)
+        attachment = self._place_consumer(source, client)
+        end = OutgoingLink(
+            link.session.end,
+            link.handle,
+            attach.snd_settle_mode is SenderSettleMode.SETTLED,
+        )
+        end.selector = filters.selector
+        end.no_local = filters.no_local
+        link.context = attachment
+        if attachment.rule is not None:
+            end.policy = _POLICIES[attachment.rule.slow_subscriber]
+            end.backlog_bytes_max = attachment.rule.block_bytes
+        if attachment.node is not None:
+            self._subscribe(link, attach, attachment, end)
+        link.attach(
+            source=Source(
+                address=attachment.address,
+                dynamic=source.dynamic,
+                expiry_policy=source.expiry_policy,
+                distribution_mode=source.distribution_mode or self._mode_of(attachment),
+                filter=filters.applied or None,
+                default_outcome=Released(),
+                outcomes=_OUTCOMES,
+                capabilities=source.capabilities,
+            ),
+            target=attach.target if isinstance(attach.target, Target) else Target(),
+            snd_settle_mode=attach.snd_settle_mode,
+            rcv_settle_mode=attach.rcv_settle_mode,
+        )
+        link.carry(end)
+        if attachment.entry is not None:
+            attachment.entry.add_outlet(end)
+
+    def _place_consumer(self, source: Source, client: ClientContext) -> Attachment:
+        if source.dynamic:
+            self._dynamic_count += 1
+            address = f"{self._reply_prefix}/{self._dynamic_count}"
+            return Attachment(
+                address, entry=client.vhost.add_dynamic(address), dynamic=address
+            )
+        if source.address is None:
+            raise Refused("a receiver's source names no address", Condition.INVALID_FIELD)
+        client.demand("receive", source.address)
+        name, rule = client.vhost.rule_of(source.address)
+        if rule.kind != "direct":
+            return Attachment(
+                source.address, node=client.vhost.node_of(rule, name), rule=rule
+            )
+        if source.distribution_mode == COPY and rule.distribution is not Distribution.MULTICAST:
+            raise Refused(f"{name!r} stores nothing, so there is nothing to browse")
+        return Attachment(source.address, entry=client.vhost.entry_of(name), rule=rule)
+
+    def _mode_of(self, attachment: Attachment) -> Symbol:
+        rule = attachment.rule
+        is_copied = rule is not None and rule.distribution is Distribution.MULTICAST
+        return COPY if is_copied else MOVE
+
+    def _subscribe(
+        self, link: Link, attach: Attach, attachment: Attachment, end: OutgoingLink
+    ) -> None:
+        assert attach.source is not None
+        assert attachment.node is not None
+        self._link_count += 1
+        subscription = Subscription(
+            link=end,
+            address=attachment.address.removeprefix("/"),
+            source=attach.source,
+            marks_received=MARKS_RECEIVED in attach.desired_capabilities,
+            unsettled=tuple(attach.unsettled or ()),
+            link_id=f"{self._link_count}",
+        )
+        attachment.subscription = subscription
+        try:
+            attachment.node.subscribe(subscription)
+        except Refused:
+            link.context = None
+            end.owner = link
+            end.detach()
+            raise
+
+    # -- letting go
+
+    def release(self, link: Link, client: ClientContext) -> None:
+        """Gives back what a link holds; called before its compiled half ends."""
+        attachment = link.context
+        if not isinstance(attachment, Attachment):
+            return
+        link.context = None
+        if attachment.entry is not None and link.end is not None:
+            attachment.entry.remove_outlet(link.end)
+        if attachment.subscription is not None and attachment.node is not None:
+            attachment.node.unsubscribe(attachment.subscription)
+        if attachment.dynamic is not None:
+            client.vhost.drop(attachment.dynamic)

@@ -1,0 +1,199 @@
+"""The rules between the keys of a configuration, which their types cannot say.
+
+Each check looks at one table and yields what is wrong with it, as a path from that table; the
+caller puts the path of the table before it. The first problem is the one that is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogwork.container.permissions import misplaced_wildcard
+from cogwork.container.users import PasswordHashError, check_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+    from cogwork.container.settings import (
+        Address,
+        Configuration,
+        Listen,
+        Mechanism,
+        Permission,
+        Queue,
+        User,
+        Vhost,
+    )
+    from cogwork.container.toml_lines import Path
+
+__all__ = ("Problem", "find_problem")
+
+_KIND = re.compile(r"[A-Za-z_][\w-]*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+class Problem(NamedTuple):
+    """What is wrong, and what would be right."""
+
+    path: Path
+    found: str
+    expected: str
+
+    def below(self, *path: str | int) -> Problem:
+        """The same, seen from a table further out."""
+        return self._replace(path=(*path, *self.path))
+
+
+def find_problem(configuration: Configuration) -> Problem | None:
+    """Finds the first contradiction in a configuration; None is a good one."""
+    return next(_configuration(configuration), None)
+
+
+def _configuration(configuration: Configuration) -> Iterator[Problem]:
+    can_log_in = _mechanisms_with_users(configuration.users)
+    for at, listen in enumerate(configuration.listeners):
+        for problem in _listen(listen, can_log_in):
+            yield problem.below("listen", at)
+    yield from _twice(
+        "listen", "port", [each.endpoint if each.port else None for each in configuration.listeners]
+    )
+    for at, user in enumerate(configuration.users):
+        for problem in _user(user):
+            yield problem.below("user", at)
+    yield from _twice("user", "name", [user.name for user in configuration.users])
+    for problem in _permissions(configuration.anonymous.permissions):
+        yield problem.below("anonymous")
+    yield from _virtual_host(configuration)
+    for at, vhost in enumerate(configuration.vhosts):
+        for problem in _virtual_host(vhost):
+            yield problem.below("vhost", at)
+    yield from _twice("vhost", "name", [vhost.name for vhost in configuration.vhosts])
+
+
+def _mechanisms_with_users(users: Iterable[User]) -> set[Mechanism]:
+    """Which mechanisms let anyone in at all."""
+    usable: set[Mechanism] = {"ANONYMOUS"}
+    for user in users:
+        usable.add("EXTERNAL")
+        if user.password_hash is not None:
+            usable.add("PLAIN")
+    return usable
+
+
+def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
+    is_tls = listen.transport in ("amqps", "wss")
+    transport = f'transport = "{listen.transport}"'
+    if is_tls and listen.tls is None:
+        yield Problem(("tls",), "nothing", f"a table with a certificate, for {transport}")
+    if listen.tls is not None and not is_tls:
+        yield Problem(("tls",), f"a table for {transport}", 'transport = "amqps" or "wss" with it')
+    if listen.origins and listen.transport not in ("ws", "wss"):
+        yield Problem(
+            ("origins",), f"an array for {transport}", 'transport = "ws" or "wss" with it'
+        )
+    has_authority = listen.tls is not None and listen.tls.client_ca is not None
+    if listen.tls is not None and listen.tls.require_client_certificate and not has_authority:
+        yield Problem(("tls", "client_ca"), "nothing", "the authority of the required certificates")
+    if listen.sasl and "EXTERNAL" in listen.sasl and not has_authority:
+        yield Problem(
+            ("sasl",), '"EXTERNAL"', "a client_ca in tls, as certificates are what it checks"
+        )
+    if "ANONYMOUS" in listen.mechanisms and not listen.is_loopback:
+        yield Problem(
+            ("sasl",), f'"ANONYMOUS" on {listen.endpoint}', "a loopback host, or users who log in"
+        )
+    if not can_log_in.intersection(listen.mechanisms):
+        yield Problem(
+            ("sasl",),
+            f"{' and '.join(listen.mechanisms)} on {listen.endpoint}, where nobody can log in",
+            "a [[user]]; `cogwork passwd NAME` prints one",
+        )
+
+
+def _user(user: User) -> Iterator[Problem]:
+    if user.password_hash is not None:
+        try:
+            check_hash(user.password_hash)
+        except PasswordHashError as error:
+            yield Problem(("password_hash",), str(error), "what `cogwork passwd NAME` prints")
+    yield from _permissions(user.permissions)
+
+
+def _permissions(permissions: Sequence[Permission]) -> Iterator[Problem]:
+    for at, permission in enumerate(permissions):
+        for problem in _pattern("address", permission.address):
+            yield problem.below("permissions", at)
+
+
+def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
+    """Checks what the default virtual host and every other one have alike."""
+    for at, address in enumerate(vhost.addresses):
+        for problem in _address(address):
+            yield problem.below("address", at)
+    yield from _twice("address", "prefix", [_same(each.prefix) for each in vhost.addresses])
+    yield from _twice("address", "pattern", [each.pattern for each in vhost.addresses])
+    for at, queue in enumerate(vhost.queues):
+        for problem in _queue(queue):
+            yield problem.below("queue", at)
+    yield from _twice("queue", "address", [queue.address for queue in vhost.queues])
+    for at, node in enumerate(vhost.nodes):
+        for problem in _kind(node.kind):
+            yield problem.below("node", at)
+    yield from _twice("node", "address", [node.address for node in vhost.nodes])
+
+
+def _address(address: Address) -> Iterator[Problem]:
+    if address.prefix is None and address.pattern is None:
+        yield Problem(("prefix",), "nothing", "a prefix or a pattern")
+    if address.prefix is not None and address.pattern is not None:
+        yield Problem(("pattern",), "a pattern besides a prefix", "one of the two")
+    if address.pattern is not None:
+        yield from _pattern("pattern", address.pattern)
+    if address.prefix is not None:
+        yield from _plain("prefix", address.prefix)
+    if address.distribution is not None and (address.fanout or address.bias):
+        yield Problem(("distribution",), "a distribution besides fanout or bias", "one of the two")
+    if address.bias is not None and address.fanout != "single":
+        yield Problem(("bias",), f'"{address.bias}"', 'fanout = "single" with it')
+    if address.kind is not None:
+        yield from _kind(address.kind)
+    if address.dead_letter is not None:
+        yield from _plain("dead_letter", address.dead_letter)
+
+
+def _queue(queue: Queue) -> Iterator[Problem]:
+    yield from _plain("address", queue.address)
+    if queue.dead_letter is not None:
+        yield from _plain("dead_letter", queue.dead_letter)
+    if queue.dead_letter == queue.address:
+        yield Problem(("dead_letter",), "the queue's own address", "another address")
+
+
+def _pattern(key: str, pattern: str) -> Iterator[Problem]:
+    word = misplaced_wildcard(pattern)
+    if word is not None:
+        yield Problem((key,), f'the word "{word}"', "* and # as whole words only")
+
+
+def _plain(key: str, address: str) -> Iterator[Problem]:
+    if "*" in address or "#" in address:
+        yield Problem((key,), f'"{address}"', "no wildcards here")
+
+
+def _kind(kind: str) -> Iterator[Problem]:
+    if not _KIND.fullmatch(kind):
+        yield Problem(("kind",), f'"{kind}"', 'the name of a plug-in or "package.module:Class"')
+
+
+def _same(prefix: str | None) -> str | None:
+    """Writes a prefix in one way: separators at its ends mean nothing."""
+    return None if prefix is None else prefix.removeprefix("/").rstrip("/.")
+
+
+def _twice(table: str, key: str, values: Sequence[Hashable]) -> Iterator[Problem]:
+    """Finds the second of two tables that name the same thing; None names nothing."""
+    seen: dict[Hashable, int] = {}
+    for at, value in enumerate(values):
+        if value is not None and seen.setdefault(value, at) != at:
+            found = f'"{value}" as in {table}[{seen[value]}]'
+            yield Problem((table, at, key), found, f"each {key} once")

@@ -1,0 +1,56 @@
+"""What the container keeps for each connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.container.permissions import Permissions
+    from cogwork.container.settings import Listen, Right
+    from cogwork.container.virtual_host import VirtualHost
+
+__all__ = ("ClientContext",)
+
+
+@dataclass(slots=True, eq=False)
+class ClientContext:
+    """One connection's standing.
+
+    Attributes:
+        listen: The listener it came by.
+        number: Counts the container's connections.
+        vhost: Its virtual host; the default one until it opens.
+        permissions: What it may do.
+        is_free: Whether it may do everything, so that nothing need be looked up.
+        name_of_certificate: Tells whom its client certificate names; None without TLS.
+    """
+
+    listen: Listen
+    number: int
+    vhost: VirtualHost
+    permissions: Permissions
+    is_free: bool = False
+    name_of_certificate: Callable[[], str | None] | None = None
+
+    @property
+    def certificate_name(self) -> str | None:
+        """Whom its client certificate names."""
+        return self.name_of_certificate() if self.name_of_certificate is not None else None
+
+    def demand(self, right: Right, address: str) -> None:
+        """Checks a permission.
+
+        Raises:
+            Refused: It is missing.
+        """
+        if self.is_free or self.permissions.allows(right, address, self.vhost.name or None):
+            return
+        raise Refused(
+            f"no permission to {right} at {address!r}", Condition.UNAUTHORIZED_ACCESS
+        )

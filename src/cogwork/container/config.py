@@ -1,0 +1,286 @@
+"""Reads `cogwork.toml`: from text to a checked `Configuration`, or to one error with its place.
+
+Theory of operation. The library parses the text, the Structs of `settings` say which keys there
+are and of which type, `checks` holds the rules between keys. Each of the three reports the path of
+what is wrong; the text is walked once more to find its line, and only then.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import tomllib
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+from cogwork.container.checks import Problem, find_problem
+from cogwork.container.errors import ConfigurationError
+from cogwork.container.settings import Configuration, Listen, Tls
+from cogwork.container.shape import describe, keys_at, type_at
+from cogwork.container.toml_lines import Path, find_lines, line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = (
+    "Configuration",
+    "ConfigurationError",
+    "check",
+    "defaults",
+    "load",
+    "parse",
+    "with_options",
+)
+
+SECRET_KEYS = frozenset({"password_hash"})
+"""Values that no message may show."""
+
+SHOWN_CHARACTERS_MAX = 40
+"""How much of a wrong value a message quotes."""
+
+_SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
+_MISSING_KEY = re.compile(r"missing required field `(\w+)`")
+_ENDPOINT = re.compile(r"(?:\[([^\]]+)\]|([^:]*)):(\d+)")
+
+
+def defaults() -> Configuration:
+    """Returns the configuration of a container that was given none: open, and on loopback only."""
+    return Configuration()
+
+
+def load(path: str | FilePath) -> Configuration:
+    """Reads a configuration file; the files it names are looked for in its directory.
+
+    Args:
+        path: The file.
+
+    Returns:
+        A configuration without contradictions.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or what it says cannot be used.
+    """
+    path = FilePath(path)
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        found = error.strerror or "an error"
+        raise ConfigurationError(str(path), 0, "", found, "a readable file") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        found = f"the byte {error.object[error.start]:#04x}"
+        raise ConfigurationError(str(path), line, "", found, "text in UTF-8") from error
+    return _relative_to(parse(text, str(path)), path.parent)
+
+
+def parse(text: str, source_name: str = "cogwork.toml") -> Configuration:
+    """Reads a configuration from text.
+
+    Args:
+        text: A TOML document.
+        source_name: What messages call it.
+
+    Returns:
+        A configuration without contradictions.
+
+    Raises:
+        ConfigurationError: Names the line, the key, what was found and what was expected.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        _raise_syntax_error(error, text, source_name)
+    problem = _find_unfit(document)
+    if problem is None:
+        _expand_endpoints(document)
+        problem, configuration = _convert(document)
+        if problem is None:
+            problem = find_problem(configuration)
+    if problem is not None:
+        line = line_of(find_lines(text), problem.path)
+        raise _error(problem, source_name, line)
+    return configuration
+
+
+def check(configuration: Configuration, source_name: str = "options") -> None:
+    """Checks a configuration that was put together by a program.
+
+    Args:
+        configuration: The one to check.
+        source_name: What messages call it.
+
+    Raises:
+        ConfigurationError: It contradicts itself.
+    """
+    problem = find_problem(configuration)
+    if problem is not None:
+        raise _error(problem, source_name, 0)
+
+
+def with_options(
+    configuration: Configuration,
+    container_id: str | None = None,
+    listen: Sequence[str] = (),
+    data_dir: str | None = None,
+) -> Configuration:
+    """Lets the options of the command line win over the file.
+
+    Args:
+        configuration: What the file says.
+        container_id: `--id`.
+        listen: Each `--listen`, as HOST:PORT; given any, they replace the file's listeners.
+        data_dir: `--data`.
+
+    Raises:
+        ConfigurationError: An option is malformed, or contradicts the file.
+    """
+    changes: dict[str, Any] = {}
+    if container_id is not None:
+        changes["id"] = container_id
+    if data_dir is not None:
+        changes["data_dir"] = data_dir
+    if listen:
+        changes["listeners"] = [_listen_option(endpoint) for endpoint in listen]
+    changed = msgspec.structs.replace(configuration, **changes)
+    check(changed)
+    return changed
+
+
+def _listen_option(endpoint: str) -> Listen:
+    parts = _split_endpoint(endpoint)
+    if parts is None:
+        raise ConfigurationError("options", 0, "--listen", _show(endpoint), "HOST:PORT")
+    try:
+        return msgspec.convert(parts, Listen)
+    except msgspec.ValidationError as error:
+        expected = "a port from 0 to 65535"
+        raise ConfigurationError("options", 0, "--listen", _show(endpoint), expected) from error
+
+
+def _split_endpoint(endpoint: str) -> dict[str, Any] | None:
+    """Takes HOST:PORT or [ADDRESS]:PORT apart; no host is loopback, never every interface."""
+    match = _ENDPOINT.fullmatch(endpoint)
+    if match is None:
+        return None
+    host = match[1] or match[2]
+    return {"port": int(match[3])} | ({"host": host} if host else {})
+
+
+def _expand_endpoints(document: dict[str, Any]) -> None:
+    """Turns `listen = ["HOST:PORT"]` into the tables it is short for."""
+    listen = document.get("listen")
+    if isinstance(listen, list):
+        document["listen"] = [
+            (_split_endpoint(item) or item) if isinstance(item, str) else item for item in listen
+        ]
+
+
+def _find_unfit(value: object, path: Path = ()) -> Problem | None:
+    """Finds a key that no table has, or a number that is none, as TOML's nan and inf."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return Problem(path, _show(value), "a finite number")
+    known = keys_at(Configuration, path) if isinstance(value, dict) else []
+    for key, child in _children(value):
+        if known and key not in known:
+            return Problem((*path, key), "an unknown key", _suggest(str(key), known))
+        problem = _find_unfit(child, (*path, key))
+        if problem is not None:
+            return problem
+    return None
+
+
+def _children(value: object) -> Iterable[tuple[str | int, object]]:
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
+def _convert(document: dict[str, Any]) -> tuple[Problem | None, Configuration]:
+    try:
+        return None, msgspec.convert(document, Configuration)
+    except msgspec.ValidationError as error:
+        return _problem_of(str(error), document), defaults()
+
+
+def _problem_of(message: str, document: dict[str, Any]) -> Problem:
+    """Reads the path out of the library's message, and says the rest in the file's own terms."""
+    what, _, place = message.partition(" - at `$")
+    path: Path = tuple(key or int(position) for key, position in _PATH_PART.findall(place))
+    missing = _MISSING_KEY.search(what)
+    if missing is not None:
+        path = (*path, missing[1])
+    found = "nothing" if missing else _show_at(document, path)
+    expected = describe(type_at(Configuration, path))
+    if path[:1] == ("listen",) and len(path) == 2:
+        expected += ' or "HOST:PORT"'
+    return Problem(path, found, expected)
+
+
+def _suggest(key: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return f"one of {', '.join(known)}{hint}"
+
+
+def _show_at(document: object, path: Path) -> str:
+    for part in path:
+        document = document[part]  # type: ignore[index] # the path was made from this document
+    return "a value that is not shown" if path and path[-1] in SECRET_KEYS else _show(document)
+
+
+def _show(value: object) -> str:
+    match value:
+        case dict():
+            return "a table"
+        case list():
+            return "an array" if value else "an empty array"
+        case str():
+            shown = f"{value[:SHOWN_CHARACTERS_MAX]}..." if value[SHOWN_CHARACTERS_MAX:] else value
+            return f'"{shown}"'
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)
+
+
+def _raise_syntax_error(error: tomllib.TOMLDecodeError, text: str, source_name: str) -> NoReturn:
+    message = str(error)
+    match = _SYNTAX_PLACE.search(message)
+    line = int(match[1]) if match and match[1] else text.count("\n") + 1
+    what = message[: match.start()] if match else message
+    raise ConfigurationError(source_name, line, "", what, "TOML") from error
+
+
+def _error(problem: Problem, source_name: str, line: int) -> ConfigurationError:
+    return ConfigurationError(
+        source_name, line, key_of(problem.path), problem.found, problem.expected
+    )
+
+
+def key_of(path: Path) -> str:
+    """Writes a path as a person would: `listen[0].port`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+def _relative_to(configuration: Configuration, directory: FilePath) -> Configuration:
+    """Makes the file names in a configuration those that its own directory gives them."""
+
+    def anchored(name: str | None) -> str | None:
+        return None if name is None else str(directory / name)
+
+    def anchored_tls(tls: Tls) -> Tls:
+        names = {key: anchored(getattr(tls, key)) for key in ("certificate", "key", "client_ca")}
+        return msgspec.structs.replace(tls, **names)
+
+    listeners = [
+        msgspec.structs.replace(each, tls=anchored_tls(each.tls)) if each.tls else each
+        for each in configuration.listeners
+    ]
+    return msgspec.structs.replace(
+        configuration, listeners=listeners, data_dir=anchored(configuration.data_dir)
+    )

@@ -1,0 +1,340 @@
+"""The container: a process's listeners, connections, virtual hosts and nodes, wired together.
+
+Theory of operation. Listeners accept sockets and make a `Connection` of each, with the container as
+its host: it authenticates peers, answers opens, and has `Attachments` decide over links. From then
+on messages move inside the compiled core and nothing here runs, but for a tick ten times a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import socket
+import time
+from typing import TYPE_CHECKING, cast
+
+from cogwork import __version__
+from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
+from cogwork.amqp.performatives import Open
+from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
+from cogwork.amqp.types import Symbol
+from cogwork.container.access import Access
+from cogwork.container.addressing import table_of
+from cogwork.container.attachments import Attachments
+from cogwork.container.clients import ClientContext
+from cogwork.container.effects import EffectRunner
+from cogwork.container.listeners import Listeners
+from cogwork.container.virtual_host import VirtualHost
+from cogwork.dataplane.connection import Connection, ConnectionSettings
+from cogwork.dataplane.core import Core, OutgoingLink
+
+if TYPE_CHECKING:
+    from cogwork.amqp.performatives import Attach
+    from cogwork.container.settings import Configuration, Listen, Vhost
+    from cogwork.dataplane.core import Session
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
+
+__all__ = ("Container",)
+
+TICK_S = 0.1
+"""How exactly time-outs of nodes and slow subscribers are kept."""
+
+SWEEP_TICKS = 10
+"""Connections' time-outs and idle addresses are looked at once a second."""
+
+POLICY_DROP = 1
+VHOST_PREFIX = "vhost:"
+CAPABILITIES = (Symbol("ANONYMOUS-RELAY"), Symbol("cogwork:management"))
+
+log = logging.getLogger("cogwork")
+
+
+class Container:
+    """One container.
+
+    Attributes:
+        id: Its name.
+        incarnation: Tells its lives apart: the start's time in milliseconds.
+        core: Its data plane.
+        vhosts: By name; the default one's is empty.
+        connections: Those that stand, each with its `ClientContext`.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        """Makes a container that does not listen yet.
+
+        Args:
+            configuration: Checked.
+
+        Raises:
+            CogworkError: A user's hash, an address rule or a node is wrong.
+        """
+        self.configuration = configuration
+        self.id = configuration.id or socket.gethostname()
+        self.incarnation = int(time.time() * 1000)
+        self.started_at = time.time()
+        self.core = Core(self._on_node_fault)
+        self.vhosts: dict[str, VirtualHost] = {}
+        self.connections: dict[Connection, ClientContext] = {}
+        self.connections_accepted = 0
+        self.is_draining = False
+        self._limits = configuration.limits
+        self._access = Access(configuration)
+        self._attachments = Attachments(
+            self._limits, f"_reply/{self.id}.{self.incarnation:x}"
+        )
+        self._settings = ConnectionSettings(
+            max_frame_size_bytes=self._limits.max_frame_size_bytes,
+            channel_max=self._limits.sessions_per_connection - 1,
+            handle_max=self._limits.links_per_session - 1,
+            session_window_frames=self._limits.session_window_frames,
+            idle_timeout_s=self._limits.idle_timeout_s,
+        )
+        self._listeners = Listeners(self)
+        self._effects = EffectRunner(self.core)
+        self._ticks = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._make_vhosts(configuration)
+
+    def _make_vhosts(self, configuration: Configuration) -> None:
+        self._add_vhost("", configuration)
+        for vhost in configuration.vhosts:
+            self._add_vhost(vhost.name, vhost)
+
+    def _add_vhost(self, name: str, tables: Configuration | Vhost) -> None:
+        vhost = VirtualHost(self.core, name, table_of(tables), self.id)
+        self.vhosts[name] = vhost
+        for queue in tables.queues:
+            vhost.entry_of(queue.address)
+
+    # -- life cycle
+
+    async def start(self) -> None:
+        """Listens.
+
+        Raises:
+            ListenError: A port is taken.
+            TlsFilesError: A certificate cannot be used.
+        """
+        self._listeners.open(self.configuration.listeners)
+        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    @property
+    def endpoints(self) -> list[str]:
+        """Where it listens, as URLs."""
+        return self._listeners.urls
+
+    async def stop(self, drain_timeout_s: float | None = None) -> None:
+        """Accepts no more, lets unsettled deliveries settle, then closes every connection.
+
+        Args:
+            drain_timeout_s: How long they may take; None for the configured limit.
+        """
+        self.is_draining = True
+        self._listeners.close()
+        limit_s = self._limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
+        deadline_s = time.monotonic() + limit_s
+        while self.unsettled and time.monotonic() < deadline_s:
+            await asyncio.sleep(0.02)
+        for connection in list(self.connections):
+            connection.close(
+                AmqpError(
+                    condition=Condition.CONNECTION_FORCED,
+                    description=f"container {self.id} is shutting down",
+                )
+            )
+        self.core.flush()
+        deadline_s = time.monotonic() + min(1.0, limit_s)
+        while self.connections and time.monotonic() < deadline_s:
+            await asyncio.sleep(0.01)
+        for connection in list(self.connections):
+            connection.lose()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._access.close()
+
+    @property
+    def unsettled(self) -> int:
+        """Counts the deliveries that were sent to clients and are not settled."""
+        return sum(
+            session.end.unsettled
+            for connection in self.connections
+            for session in connection.sessions
+        )
+
+    # -- time
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        self.core.tick()
+        now_s = self.core.now
+        for vhost in self.vhosts.values():
+            self._effects.run(vhost, vhost.tick(now_s))
+        self._detach_overdue()
+        self._ticks += 1
+        if self._ticks % SWEEP_TICKS == 0:
+            self._sweep(now_s)
+        self.core.flush()
+
+    def _sweep(self, now_s: float) -> None:
+        for connection, client in list(self.connections.items()):
+            connection.tick(now_s)
+            connection.wire.shed()
+            waits_s = now_s - connection.started_s
+            if connection.remote is None and waits_s > self._limits.authentication_timeout_s:
+                log.info("connection %d: not opened within the time limit", client.number)
+                connection.lose()
+        for vhost in self.vhosts.values():
+            vhost.forget_idle(now_s)
+
+    def _detach_overdue(self) -> None:
+        """Detaches the subscribers that are too slow for their address's policy."""
+        overdue, self.core.overdue = self.core.overdue, []
+        for end in overdue:
+            self._detach_slow(end, "its backlog is full")
+        for end in self.core.blocked_links():
+            link = cast("Link", end.owner)
+            rule = getattr(link.context, "rule", None)
+            limit_s = rule.block_timeout_s if rule is not None else 5.0
+            if end.policy != POLICY_DROP and self.core.now - end.blocked_since_s > limit_s:
+                self._detach_slow(end, f"it took nothing for {limit_s:g} s")
+
+    def _detach_slow(self, end: OutgoingLink, reason: str) -> None:
+        link = cast("Link", end.owner)
+        if not link.is_attached:
+            return
+        log.warning("subscriber %r detached: %s", link.name, reason)
+        link.detach(
+            AmqpError(
+                condition=Condition.RESOURCE_LIMIT_EXCEEDED,
+                description=f"the subscriber is too slow: {reason}",
+            )
+        )
+
+    # -- connections
+
+    def accept(
+        self, listen: Listen, sock: socket.socket
+    ) -> tuple[Connection, ClientContext] | None:
+        """Makes a connection of an accepted socket; refuses one too many."""
+        if len(self.connections) >= self._limits.connections or self.is_draining:
+            log.warning("connection refused: %d are open", len(self.connections))
+            sock.close()
+            return None
+        self.connections_accepted += 1
+        fd = sock.fileno() if listen.transport == "amqp" else -1
+        connection = Connection(self.core, self, self._settings, fd)
+        client = ClientContext(
+            listen, self.connections_accepted, self.vhosts[""], self._access.permissions(None)
+        )
+        connection.context = client
+        self.connections[connection] = client
+        return connection, client
+
+    def _client(self, connection: Connection) -> ClientContext:
+        return cast("ClientContext", connection.context)
+
+    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
+        """Lists what the connection's listener offers."""
+        return tuple(Symbol(name) for name in self._client(connection).listen.mechanisms)
+
+    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
+        """Has the login checked."""
+        if not isinstance(frame, SaslInit):
+            raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
+        self._access.authenticate(
+            connection,
+            frame,
+            self.sasl_mechanisms(connection),
+            self._client(connection).certificate_name,
+        )
+
+    def may_skip_sasl(self, connection: Connection) -> bool:
+        """Lets a peer be anonymous without SASL where it could be with it."""
+        return ANONYMOUS in self.sasl_mechanisms(connection)
+
+    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
+        """Never asked of a server."""
+        raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
+
+    def on_open(self, connection: Connection, opened: Open) -> None:
+        """Finds the virtual host and answers the open."""
+        client = self._client(connection)
+        hostname = opened.hostname or ""
+        name = hostname.removeprefix(VHOST_PREFIX) if hostname.startswith(VHOST_PREFIX) else ""
+        vhost = self.vhosts.get(name)
+        if vhost is not None:
+            client.vhost = vhost
+        client.permissions = self._access.permissions(connection.identity)
+        client.is_free = connection.identity is None and self._access.anonymous_is_free
+        connection.open(self._opening())
+        if vhost is None:
+            raise ProtocolError(
+                Condition.NOT_FOUND, f"virtual host {name!r} is not served here"
+            )
+
+    def _opening(self) -> Open:
+        limits = self._limits
+        return Open(
+            container_id=self.id,
+            max_frame_size=limits.max_frame_size_bytes,
+            channel_max=limits.sessions_per_connection - 1,
+            idle_time_out=int(limits.idle_timeout_s * 500),
+            offered_capabilities=CAPABILITIES,
+            properties={
+                Symbol("product"): "cogwork",
+                Symbol("version"): __version__,
+                Symbol("platform"): f"Python {platform.python_version()}, {platform.system()}",
+            },
+        )
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """Has the attach decided."""
+        self._attachments.take(link, attach, self._client(link.session.connection))
+
+    def on_attached(self, link: Link) -> None:
+        """Never happens: a container attaches no links of its own to clients."""
+
+    def on_stopping(self, link: Link) -> None:
+        """Gives back what the link held."""
+        self._attachments.release(link, self._client(link.session.connection))
+
+    def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
+        """Nothing is left to do."""
+
+    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
+        """Nothing is left to do."""
+
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
+        """Forgets the connection."""
+        self.connections.pop(connection, None)
+        if error is not None:
+            log.info(
+                "connection %d closed: %s", self._client(connection).number, error.description
+            )
+
+    def on_fault(self, connection: Connection, error: BaseException) -> None:
+        """Logs what went wrong with one connection."""
+        log.error("connection %d: %s", self._client(connection).number, error, exc_info=error)
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """A publisher settled: what it was told stays told."""
+
+    def on_drained(self, link: Link) -> None:
+        """Never asked for: a container does not drain publishers."""
+
+    def _on_node_fault(self, port: object, error: Exception) -> None:
+        log.error("a node failed: %s", error, exc_info=error)
+
+    # -- for people
+
+    @property
+    def process_id(self) -> int:
+        """The process it runs in."""
+        return os.getpid()
+

@@ -1,0 +1,58 @@
+"""Carries out what nodes want done."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from cogwork.dataplane.core import Port
+from cogwork.spi.effects import Report, Send, Settle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.core import Core
+    from cogwork.spi.effects import Effect
+
+__all__ = ("EffectRunner",)
+
+log = logging.getLogger("cogwork")
+
+
+class EffectRunner:
+    """Runs effects in order. Owned by the container."""
+
+    def __init__(self, core: Core) -> None:
+        """Opens the port that effects are sent from.
+
+        Args:
+            core: The data plane.
+        """
+        self._port = Port(core, self)
+
+    def on_batch(self, port: Port) -> None:
+        """Forgets the outcomes: what nodes send is sent settled."""
+        port.outcomes.clear()
+        port.arrivals.clear()
+        port.woken.clear()
+
+    def run(self, vhost: VirtualHost, effects: Iterable[Effect]) -> None:
+        """Carries out a node's effects.
+
+        Args:
+            vhost: Whose addresses `Send` means.
+            effects: In order.
+        """
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._send(vhost, effect)
+            elif isinstance(effect, Settle):
+                effect.source.settle(effect.token, effect.code, effect.state)
+            elif isinstance(effect, Report):
+                log.info("%s", effect.text)
+
+    def _send(self, vhost: VirtualHost, effect: Send) -> None:
+        address = effect.address.removeprefix("/").encode()
+        if not vhost.space.send(self._port, 0, address, effect.message, True):
+            log.warning("a node's message to %r leads nowhere", effect.address)

@@ -1,0 +1,32 @@
+"""What is wrong with a configuration, and where."""
+
+from __future__ import annotations
+
+from cogwork.amqp.errors import CogworkError
+
+__all__ = ("ConfigurationError",)
+
+
+class ConfigurationError(CogworkError):
+    """A configuration that cannot be used.
+
+    Attributes:
+        source: The file's name.
+        line: Counts from 1; 0 where no line is to blame.
+        key: The key as a person would write it, such as `listen[0].port`; may be empty.
+        found: What stands there.
+        expected: What would be right.
+    """
+
+    def __init__(self, source: str, line: int, key: str, found: str, expected: str) -> None:
+        super().__init__(source, line, key, found, expected)
+        self.source = source
+        self.line = line
+        self.key = key
+        self.found = found
+        self.expected = expected
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        key = f"{self.key}: " if self.key else ""
+        return f"{place}: {key}found {self.found}, expected {self.expected}"

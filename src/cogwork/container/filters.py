@@ -1,0 +1,61 @@
+"""The filters of a receiver's source: selector and no-local (AMQP 1.0 §3.5.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.amqp.types import Described, Symbol, ULong
+from cogwork.container.selection import selection
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ("Filters", "read_filters")
+
+_SELECTOR = (Symbol("apache.org:selector-filter:string"), ULong(0x0000468C00000004))
+_NO_LOCAL = (Symbol("apache.org:no-local-filter:list"), ULong(0x0000468C00000003))
+
+
+@dataclass(slots=True)
+class Filters:
+    """What a source's filter set asks for.
+
+    Attributes:
+        selector: Called with an encoded message; None lets every message through.
+        no_local: Whether messages of the same connection are left out.
+        applied: The filters that are in force, as the attach answers them.
+    """
+
+    selector: Callable[[bytes], bool] | None = None
+    no_local: bool = False
+    applied: dict[Symbol, object] = field(default_factory=dict)
+
+
+def read_filters(filter_set: Mapping[Symbol, object] | None) -> Filters:
+    """Reads a filter set; filters that are not known are left out of `applied`.
+
+    Raises:
+        Refused: A selector is no selector.
+    """
+    filters = Filters()
+    for name, described in (filter_set or {}).items():
+        if not isinstance(described, Described):
+            continue
+        if described.descriptor in _NO_LOCAL:
+            filters.no_local = True
+            filters.applied[name] = described
+        elif described.descriptor in _SELECTOR:
+            filters.selector = _compile(described.value)
+            filters.applied[name] = described
+    return filters
+
+
+def _compile(text: object) -> Callable[[bytes], bool]:
+    if not isinstance(text, str):
+        raise Refused(
+            f"a selector must be a string, not {type(text).__name__}", Condition.INVALID_FIELD
+        )
+    return selection(text)

@@ -1,0 +1,80 @@
+"""How much one container takes on: every bound with its default and the reason for it."""
+
+# Annotations are read at run time here, to check the configuration by them.
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+__all__ = ("Limits",)
+
+CONNECTIONS = 10_000
+"""At 16 KiB for an idle connection, 160 MiB; more need the system's limit of open files raised."""
+
+SESSIONS_PER_CONNECTION = 256
+"""Client libraries use one or a few; a proxy for many users uses one for each."""
+
+LINKS_PER_SESSION = 4096
+"""A service that subscribes to some thousands of topics on one session still fits."""
+
+MAX_FRAME_SIZE_BYTES = 64 * 1024
+"""Big enough that headers cost nothing, small enough that one frame never holds up the others."""
+
+MAX_MESSAGE_SIZE_BYTES = 128 * 1024 * 1024
+"""Only storing nodes assemble a message, and then it is this much memory for each one."""
+
+SESSION_WINDOW_FRAMES = 2048
+"""Times the frame size it bounds the bytes on their way in a session: 128 MiB at the default."""
+
+LINK_CREDIT = 2000
+"""Measured: fewer cost more flow frames, many more leave the processor's cache."""
+
+UNSENT_BYTES = 1024 * 1024
+"""Beyond it a connection counts as congested and is given nothing more; see `unsent_bytes`."""
+
+AUTHENTICATION_TIMEOUT_S = 10.0
+"""From accept to open; a password check takes a tenth of a second, a slow network a few."""
+
+IDLE_TIMEOUT_S = 60.0
+"""A peer that is gone is noticed within a minute; an empty frame each half minute costs nothing."""
+
+DRAIN_TIMEOUT_S = 10.0
+"""Process managers kill after 30 s or so: settle within a third of that, or close."""
+
+FRAME_SIZE_BYTES_LEAST = 512
+"""MIN-MAX-FRAME-SIZE: the smallest limit that a peer may announce (AMQP 1.0 §2.8.19)."""
+
+Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Positive = Annotated[float, Meta(gt=0)]
+
+
+class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The bounds of one container; `docs/configuration.md` explains each.
+
+    Attributes:
+        connections: At once, over all listeners.
+        sessions_per_connection: At once; announced as channel-max.
+        links_per_session: At once; announced as handle-max.
+        max_frame_size_bytes: The biggest frame a peer may send.
+        max_message_size_bytes: The biggest message a peer may send; announced on each link.
+        session_window_frames: Frames a peer may send before we widen its window.
+        link_credit: Messages a peer may send on a link before we grant more.
+        unsent_bytes: For each connection, bytes that its peer has not yet taken.
+        authentication_timeout_s: From accept to open.
+        idle_timeout_s: Silence after which a peer is gone; announced to it.
+        drain_timeout_s: For unsettled deliveries when the container stops.
+    """
+
+    connections: Count = CONNECTIONS
+    sessions_per_connection: Annotated[int, Meta(ge=1, le=65_536)] = SESSIONS_PER_CONNECTION
+    links_per_session: Count = LINKS_PER_SESSION
+    max_frame_size_bytes: Annotated[int, Meta(ge=FRAME_SIZE_BYTES_LEAST, le=2**31 - 1)] = (
+        MAX_FRAME_SIZE_BYTES
+    )
+    max_message_size_bytes: Annotated[int, Meta(ge=1, le=2**63 - 1)] = MAX_MESSAGE_SIZE_BYTES
+    session_window_frames: Count = SESSION_WINDOW_FRAMES
+    link_credit: Count = LINK_CREDIT
+    unsent_bytes: Count = UNSENT_BYTES
+    authentication_timeout_s: Positive = AUTHENTICATION_TIMEOUT_S
+    idle_timeout_s: Positive = IDLE_TIMEOUT_S
+    drain_timeout_s: Annotated[float, Meta(ge=0)] = DRAIN_TIMEOUT_S

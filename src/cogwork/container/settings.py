@@ -1,0 +1,288 @@
+"""What a container's configuration says, as plain data; the tables of `cogwork.toml`.
+
+Each Struct is one table, each field one key, under the same name except where the file's singular
+(`[[user]]`) is a list here (`users`). `cogwork.container.config` reads and checks them,
+`docs/configuration.md` explains every key.
+"""
+
+# Annotations are read at run time here, to check the configuration by them.
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from cogwork.container.limits import Count, Limits, Positive
+
+__all__ = (
+    "Address",
+    "Anonymous",
+    "Configuration",
+    "Listen",
+    "Mechanism",
+    "Node",
+    "Permission",
+    "Queue",
+    "QueueOptions",
+    "Right",
+    "Tls",
+    "User",
+    "Vhost",
+)
+
+BLOCK_TIMEOUT_S = 5.0
+"""A subscriber that takes nothing for so long is not slow but stuck; its publishers go on."""
+
+BLOCK_BYTES = 16 * 1024 * 1024
+"""A few seconds of a busy topic of small messages, for each slow subscriber."""
+
+IN_DOUBT_TIMEOUT_S = 30.0
+"""A client that lost its connection has reconnected by then, or will not soon."""
+
+PRIORITIES = 10
+"""All levels that a message can name (AMQP 1.0 §3.2.1)."""
+
+DEDUPLICATION_COUNT = 100_000
+"""Remembered message-ids of a queue: some 10 MB at most."""
+
+Text = Annotated[str, Meta(min_length=1)]
+Mechanism = Literal["ANONYMOUS", "PLAIN", "EXTERNAL"]
+Right = Literal["send", "receive", "manage"]
+RIGHTS: tuple[Right, ...] = ("send", "receive", "manage")
+
+
+class Tls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[listen.tls]`: files in PEM, named from the configuration's directory.
+
+    Attributes:
+        certificate: The certificate and its chain.
+        key: The private key; None where the certificate's file holds it.
+        client_ca: The authorities of client certificates; None asks for none.
+        require_client_certificate: Refuse clients that show no certificate.
+    """
+
+    certificate: Text
+    key: Text | None = None
+    client_ca: Text | None = None
+    require_client_certificate: bool = False
+
+
+class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[listen]]`: one socket that accepts connections.
+
+    Attributes:
+        host: The name or address to bind.
+        port: 0 takes any free one.
+        transport: What the sockets speak.
+        tls: Certificates, for `amqps` and `wss`.
+        sasl: Mechanisms offered; None offers what `mechanisms` says.
+        origins: Web pages whose browsers may connect, for `ws` and `wss`; `*` is all.
+    """
+
+    host: Text = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535)]
+    transport: Literal["amqp", "amqps", "ws", "wss"] = "amqp"
+    tls: Tls | None = None
+    sasl: Annotated[list[Mechanism], Meta(min_length=1)] | None = None
+    origins: list[Text] = []
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect; a name other than localhost may be anything."""
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The SASL mechanisms offered: as configured, else what is safe and can work here."""
+        if self.sasl is not None:
+            return tuple(self.sasl)
+        wanted: dict[Mechanism, bool] = {
+            "EXTERNAL": self.tls is not None and self.tls.client_ca is not None,
+            "PLAIN": True,
+            "ANONYMOUS": self.is_loopback,
+        }
+        return tuple(mechanism for mechanism, is_wanted in wanted.items() if is_wanted)
+
+    @property
+    def endpoint(self) -> str:
+        """Host and port, as a person writes them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+class Permission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[user.permissions]]`: what may be done at which addresses.
+
+    Attributes:
+        address: A pattern: words split by `/` or `.`, `*` any one of them, `#` any number.
+        rights: `manage` is what `$management` lets change about the address.
+        vhost: The virtual host it holds in; None holds in each.
+    """
+
+    address: Text
+    rights: Annotated[list[Right], Meta(min_length=1)]
+    vhost: Text | None = None
+
+
+class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[user]]`: who may connect.
+
+    Attributes:
+        name: As given to SASL PLAIN, or the common name of a client certificate.
+        password_hash: As printed by `cogwork passwd`; None lets only a certificate in.
+        permissions: None given, nothing allowed.
+    """
+
+    name: Text
+    password_hash: Text | None = None
+    permissions: list[Permission] = []
+
+    def __repr__(self) -> str:
+        """Shows who, never the secret: reprs end in logs."""
+        secret = None if self.password_hash is None else "..."
+        return f"User(name={self.name!r}, password_hash={secret}, permissions={self.permissions})"
+
+
+def _everything() -> list[Permission]:
+    return [Permission(address="#", rights=list(RIGHTS))]
+
+
+class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[anonymous]`: who connects from this machine without a name.
+
+    Attributes:
+        permissions: By default everything: whoever runs programs here could stop the container too.
+    """
+
+    permissions: list[Permission] = field(default_factory=_everything)
+
+
+class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a queue does with its items; keys of `[[queue]]`, and of `[[address]]` for queues.
+
+    Attributes:
+        ttl_s: The longest an item lives; None leaves it to the message.
+        dead_letter: Where expired, refused and doubtful items go; None drops them, counted.
+        maximum_length: Items held; None has no bound of its own.
+        maximum_length_policy: What a full queue does.
+        maximum_delivery_count: Failed attempts after which an item is dead; None tries for ever.
+        in_doubt: What becomes of an item whose consumer vanished with it; None is the prefix's.
+        in_doubt_timeout_s: How long a vanished consumer may take to come back and settle.
+        priorities: Levels told apart.
+        delay: Whether messages may ask to be delivered later.
+        ordering: `group-id` gives each group to one consumer at a time.
+        deduplication_window_s: How long a message-id is remembered; None remembers none.
+        deduplication_count: How many message-ids are remembered.
+    """
+
+    ttl_s: Positive | None = None
+    dead_letter: Text | None = None
+    maximum_length: Count | None = None
+    maximum_length_policy: Literal["reject", "drop-oldest", "block"] = "block"
+    maximum_delivery_count: Count | None = None
+    in_doubt: Literal["park", "redeliver"] | None = None
+    in_doubt_timeout_s: Annotated[float, Meta(ge=0)] = IN_DOUBT_TIMEOUT_S
+    priorities: Annotated[int, Meta(ge=1, le=PRIORITIES)] = PRIORITIES
+    delay: bool = True
+    ordering: Literal["none", "group-id"] = "none"
+    deduplication_window_s: Positive | None = None
+    deduplication_count: Count = DEDUPLICATION_COUNT
+
+
+class Address(QueueOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[address]]`: how the addresses below a prefix, or of a pattern, behave.
+
+    Attributes:
+        prefix: The words that the addresses start with; empty for all.
+        pattern: Or a pattern that they match.
+        distribution: Who gets a delivery.
+        fanout: The router idiom for the same, with `bias`.
+        bias: Which single consumer gets it.
+        kind: Who serves the addresses: a plug-in's name, or `package.module:Class`.
+        slow_subscriber: What a multicast address does when a subscriber lags.
+        block_timeout_s: How long `block` withholds the publishers' window.
+        block_bytes: What may wait for one subscriber before the policy steps in.
+        unmatched: What becomes of a multicast message that nobody wants.
+    """
+
+    prefix: str | None = None
+    pattern: Text | None = None
+    distribution: Literal["multicast", "closest", "balanced"] | None = None
+    fanout: Literal["single", "multiple"] | None = None
+    bias: Literal["closest", "spread"] | None = None
+    kind: Text | None = None
+    slow_subscriber: Literal["block", "drop-oldest", "detach"] = "block"
+    block_timeout_s: Positive = BLOCK_TIMEOUT_S
+    block_bytes: Count = BLOCK_BYTES
+    unmatched: Literal["accept", "release"] = "accept"
+
+
+class Queue(QueueOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[queue]]`: a queue that is there from the start.
+
+    Attributes:
+        address: Its address.
+    """
+
+    address: Text
+
+
+class Node(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[node]]`: a node of one's own at an address.
+
+    Attributes:
+        address: Its address, or a prefix that ends in `/`.
+        kind: The name of an installed plug-in, or `package.module:Class`.
+        options: Handed to the node as they are.
+    """
+
+    address: Text
+    kind: Text
+    options: dict[str, Any] = {}
+
+
+class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[vhost]]`: a virtual host besides the default one, with addresses of its own.
+
+    Attributes:
+        name: What clients ask for: `amqp://host/name`, or the Open hostname `vhost:name`.
+        addresses: `[[vhost.address]]`.
+        queues: `[[vhost.queue]]`.
+        nodes: `[[vhost.node]]`.
+    """
+
+    name: Text
+    addresses: list[Address] = field(default_factory=list, name="address")
+    queues: list[Queue] = field(default_factory=list, name="queue")
+    nodes: list[Node] = field(default_factory=list, name="node")
+
+
+def _loopback() -> list[Listen]:
+    return [Listen(port=5672)]
+
+
+class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole `cogwork.toml`; what stands outside a `[[vhost]]` is the default virtual host's.
+
+    Attributes:
+        id: The container's id; None takes the machine's name.
+        data_dir: Where the container keeps files; None keeps none.
+        listeners: `[[listen]]`.
+        users: `[[user]]`.
+        anonymous: `[anonymous]`.
+        vhosts: `[[vhost]]`.
+        addresses: `[[address]]`.
+        queues: `[[queue]]`.
+        nodes: `[[node]]`.
+        limits: `[limits]`.
+    """
+
+    id: Text | None = None
+    data_dir: Text | None = None
+    listeners: list[Listen] = field(default_factory=_loopback, name="listen")
+    users: list[User] = field(default_factory=list, name="user")
+    anonymous: Anonymous = field(default_factory=Anonymous)
+    vhosts: list[Vhost] = field(default_factory=list, name="vhost")
+    addresses: list[Address] = field(default_factory=list, name="address")
+    queues: list[Queue] = field(default_factory=list, name="queue")
+    nodes: list[Node] = field(default_factory=list, name="node")
+    limits: Limits = field(default_factory=Limits)

@@ -1,0 +1,224 @@
+"""A virtual host: an address space of its own, with the nodes in it.
+
+Theory of operation. An address comes into being when somebody names it: the address table says its
+rule, the rule its node. What the data plane then needs is an `AddressEntry`: plain routing has one
+of the rule's distribution, a node hands out its own. An entry that nobody is attached to, and that
+holds nothing, is given up after a while, so that names that were used once do not pile up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.container.plugins import PREFIX_KINDS, factory_of
+from cogwork.dataplane.core import (
+    BALANCED_CODE,
+    CLOSEST_CODE,
+    MULTICAST_CODE,
+    AddressEntry,
+    AddressSpace,
+    Core,
+)
+from cogwork.nodes.topic import TopicNode
+from cogwork.router.addresses import (
+    AddressRule,
+    AddressTable,
+    Distribution,
+    InvalidAddressError,
+    Unmatched,
+    normalize,
+)
+from cogwork.spi.node import Node, NodeContext, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cogwork.spi.effects import Effect
+
+__all__ = ("VirtualHost",)
+
+IDLE_S = 60.0
+"""An address nobody uses is forgotten after this long, with its counts."""
+
+ADDRESSES_MAX = 1_000_000
+"""Addresses in use at once; a client that makes up names is stopped here."""
+
+_CODES = {
+    Distribution.MULTICAST: MULTICAST_CODE,
+    Distribution.CLOSEST: CLOSEST_CODE,
+    Distribution.BALANCED: BALANCED_CODE,
+}
+
+
+class VirtualHost:
+    """One virtual host's addresses and nodes.
+
+    Attributes:
+        name: Empty for the default one.
+        table: Which rule holds for which address.
+        space: The entries, as the data plane finds them.
+        nodes: By address, or by prefix for those that serve one.
+    """
+
+    def __init__(self, core: Core, name: str, table: AddressTable, container_id: str) -> None:
+        """Starts without addresses.
+
+        Args:
+            core: Where the entries live.
+            name: The virtual host's name; empty for the default one.
+            table: Its address rules.
+            container_id: For the nodes.
+        """
+        self.core = core
+        self.name = name
+        self.table = table
+        self.space = AddressSpace(core, self._resolve)
+        self.nodes: dict[str, Node] = {}
+        self._container_id = container_id
+        self._idle_since_s: dict[bytes, float] = {}
+        self.on_effects: list[tuple[str, Iterable[Effect]]] = []
+        self._start_topics()
+
+    def _start_topics(self) -> None:
+        """Makes the plain topic node now, so that anonymous senders reach it without a look-up."""
+        rule = self.table.resolve("topic/a")
+        if rule.kind != "topic" or rule.prefix is None:
+            return
+        node = self.node_of(rule, rule.prefix)
+        assert isinstance(node, TopicNode)
+        self.space.topic_prefix = f"{rule.prefix}/".encode()
+        self.space.topic_root = node.root
+
+    # -- addresses
+
+    def rule_of(self, address: str) -> tuple[str, AddressRule]:
+        """Returns an address as normalised, and its rule.
+
+        Raises:
+            Refused: The address names nothing.
+        """
+        try:
+            name = normalize(address)
+        except InvalidAddressError as error:
+            raise Refused(str(error), Condition.INVALID_FIELD) from error
+        return name, self.table.resolve(name)
+
+    def entry_of(self, address: str) -> AddressEntry:
+        """Returns the entry of an address; makes it where it is new.
+
+        Raises:
+            Refused: Nothing can be sent there.
+        """
+        name, rule = self.rule_of(address)
+        entry: AddressEntry | None = self.space.entries.get(name.encode())
+        if entry is not None:
+            return entry
+        if len(self.space.entries) >= ADDRESSES_MAX:
+            raise Refused(
+                f"{ADDRESSES_MAX} addresses are in use", Condition.RESOURCE_LIMIT_EXCEEDED
+            )
+        entry = self._make_entry(name, rule)
+        self.space.entries[name.encode()] = entry
+        return entry
+
+    def _make_entry(self, name: str, rule: AddressRule) -> AddressEntry:
+        if rule.kind != "direct":
+            return self.node_of(rule, name).entry(name)
+        entry = AddressEntry(self.core, name, _CODES[rule.distribution])
+        entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
+        return entry
+
+    def _resolve(self, address: bytes) -> AddressEntry | None:
+        """Finds the entry for a message's `to`; None where it leads nowhere."""
+        try:
+            name, rule = self.rule_of(address.decode())
+            if rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST:
+                return self.space.entries.get(name.encode())
+            return self.entry_of(name)
+        except (Refused, UnicodeDecodeError):
+            return None
+
+    def add_dynamic(self, address: str) -> AddressEntry:
+        """Makes the entry of a dynamic source; it goes with its link."""
+        entry = AddressEntry(self.core, address, CLOSEST_CODE)
+        self.space.entries[address.encode()] = entry
+        return entry
+
+    def drop(self, address: str) -> None:
+        """Forgets an address at once."""
+        entry = self.space.entries.pop(address.encode(), None)
+        if entry is not None:
+            entry.close()
+
+    # -- nodes
+
+    def node_of(self, rule: AddressRule, address: str) -> Node:
+        """Returns the node behind an address; makes it where it is new.
+
+        Raises:
+            Refused: No node of the rule's kind is there.
+        """
+        is_prefix = rule.kind in PREFIX_KINDS and rule.prefix is not None
+        key = rule.prefix if is_prefix and rule.prefix is not None else address
+        node = self.nodes.get(key)
+        if node is None:
+            node = self._make_node(rule, key, is_prefix=is_prefix)
+            self.nodes[key] = node
+        return node
+
+    def _make_node(self, rule: AddressRule, key: str, *, is_prefix: bool) -> Node:
+        factory = factory_of(rule.kind)
+        if factory is None:
+            raise Refused(
+                f"{key!r} needs a node of kind {rule.kind!r}, which this container does not have",
+                Condition.NOT_IMPLEMENTED,
+            )
+        options = dict(rule.options)
+        options.setdefault("unmatched", rule.unmatched.value)
+        if rule.ttl_s is not None:
+            options.setdefault("ttl_s", rule.ttl_s)
+        if rule.dead_letter is not None:
+            options.setdefault("dead_letter", rule.dead_letter)
+        return factory(
+            NodeContext(
+                core=self.core,
+                address=key,
+                is_prefix=is_prefix,
+                options=options,
+                container_id=self._container_id,
+                emit=lambda effects: self.on_effects.append((key, effects)),
+            )
+        )
+
+    def remove_node(self, key: str) -> None:
+        """Gives up a node and its entry."""
+        node = self.nodes.pop(key, None)
+        self.space.entries.pop(key.encode(), None)
+        if node is not None:
+            node.close()
+
+    # -- time
+
+    def tick(self, now_s: float) -> Iterator[Effect]:
+        """Lets time pass at every node; yields what they want done."""
+        for key, node in list(self.nodes.items()):
+            del key
+            yield from node.tick(now_s)
+        emitted, self.on_effects = self.on_effects, []
+        for _key, effects in emitted:
+            yield from effects
+
+    def forget_idle(self, now_s: float) -> None:
+        """Gives up the addresses that nobody has used for a while."""
+        idle: dict[bytes, float] = {}
+        for address, entry in list(self.space.entries.items()):
+            if not entry.is_idle:
+                continue
+            since_s = self._idle_since_s.get(address, now_s)
+            if now_s - since_s < IDLE_S:
+                idle[address] = since_s
+                continue
+            self.space.entries.pop(address, None)
+            entry.close()
+        self._idle_since_s = idle

@@ -1,0 +1,6 @@
+SOURCE_HASH: str
+
+def encode(value: object) -> bytes: ...
+def decode(
+    data: bytes | bytearray | memoryview, offset: int = 0, end: int | None = None
+) -> tuple[object, int]: ...

@@ -1,0 +1,493 @@
+"""A connection as Python sees it: headers, SASL, open and close, sessions (AMQP 1.0 §2.4, §5.3).
+
+Theory of operation. The wire gives a connection everything that is not hot: protocol headers, SASL
+frames, and the performatives from open to close. The connection follows the state tables, keeps
+its sessions, and asks its `Host`, the container or the client, what to do. Both roles are here: a
+server answers headers and opens, a client starts with them.
+
+The peer's faults arrive as `ProtocolError`, or from the wire as violations; either ends what its
+scope says: the link, the session or the connection. A fault of our own closes the connection with
+`amqp:internal-error` and leaves all others alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from cogwork.amqp.errors import AmqpError, Condition, ProtocolError, Scope
+from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER
+from cogwork.amqp.performatives import (
+    Begin,
+    Close,
+    Open,
+    Performative,
+    decode_performative,
+    encode_performative,
+)
+from cogwork.amqp.sasl import (
+    SaslCode,
+    SaslFrame,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+    decode_sasl,
+    encode_sasl,
+)
+from cogwork.amqp.states import ConnectionState, Event, connection_step
+from cogwork.amqp.types import Symbol
+from cogwork.dataplane.codec import decode, encode
+from cogwork.dataplane.core import Core, Wire
+from cogwork.dataplane.session import SessionEndpoint
+
+if TYPE_CHECKING:
+    from cogwork.dataplane.core import IncomingLink, OutgoingLink, Session
+    from cogwork.dataplane.link import Link
+    from cogwork.amqp.performatives import Attach
+
+__all__ = ("Connection", "ConnectionSettings", "Host", "Transport")
+
+_SASL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """What this side announces and enforces.
+
+    Attributes:
+        max_frame_size_bytes: The largest frame the peer may send.
+        channel_max: The highest channel the peer may use.
+        handle_max: The highest handle the peer may use on a session.
+        session_window_frames: Frames a session's peer may send ahead.
+        idle_timeout_s: Silence after which the peer is gone; 0 never.
+    """
+
+    max_frame_size_bytes: int = 65536
+    channel_max: int = 255
+    handle_max: int = 4095
+    session_window_frames: int = 2048
+    idle_timeout_s: float = 60.0
+
+
+class Transport(Protocol):
+    """What carries a connection's bytes."""
+
+    def finish(self) -> None:
+        """Sends what is left and closes."""
+
+
+class Host(Protocol):
+    """Whose connection it is: the container, or the client."""
+
+    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
+        """Server: lists what is offered; empty where none is needed and none offered."""
+
+    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
+        """Server: answers with `connection.sasl_done`, now or later."""
+
+    def may_skip_sasl(self, connection: Connection) -> bool:
+        """Server: whether a peer may start without SASL, as anonymous."""
+
+    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
+        """Client: chooses a mechanism; raises where none of the offered ones will do."""
+
+    def on_open(self, connection: Connection, opened: Open) -> None:
+        """The peer's open has come; a server answers with `connection.open`, or raises."""
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """The peer attaches a link: accept it with `attach` and `carry`, or refuse it."""
+
+    def on_attached(self, link: Link) -> None:
+        """The peer answered our attach."""
+
+    def on_stopping(self, link: Link) -> None:
+        """A link's compiled half is about to end, whoever detached."""
+
+    def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
+        """The peer detached a link, or its session or connection has gone."""
+
+    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
+        """The peer ended a session."""
+
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
+        """The connection is over: closed by the peer, lost, or closed by us and answered."""
+
+    def on_fault(self, connection: Connection, error: BaseException) -> None:
+        """Our own fault, to be logged."""
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """A sender settled deliveries that it sent us."""
+
+    def on_drained(self, link: Link) -> None:
+        """The sender used up the credit that we asked it to drain."""
+
+
+class Connection:
+    """One end of a connection.
+
+    Attributes:
+        wire: The compiled half.
+        host: Whose connection it is.
+        settings: What this side announces.
+        transport: What carries the bytes; set before any arrive.
+        identity: Who the peer proved to be; None for nobody, or before it did.
+        authenticated: Whether SASL has succeeded, or was not asked for.
+        remote: The peer's open; None until it came.
+        context: Whatever the host keeps with the connection.
+        state: Where in its life it is.
+    """
+
+    __slots__ = (
+        "_sessions",
+        "_to_send_on_open",
+        "authenticated",
+        "context",
+        "host",
+        "identity",
+        "is_client",
+        "peer_idle_timeout_s",
+        "remote",
+        "settings",
+        "started_s",
+        "state",
+        "transport",
+        "wire",
+    )
+
+    def __init__(
+        self, core: Core, host: Host, settings: ConnectionSettings, fd: int = -1
+    ) -> None:
+        self.wire = Wire(core, self, settings.max_frame_size_bytes, fd)
+        self.host = host
+        self.settings = settings
+        self.transport: Transport | None = None
+        self.identity: str | None = None
+        self.authenticated = False
+        self.is_client = False
+        self.remote: Open | None = None
+        self.context: object = None
+        self.state = ConnectionState.START
+        self.peer_idle_timeout_s = 0.0
+        self.started_s = core.now
+        self._sessions: dict[int, SessionEndpoint] = {}
+        self._to_send_on_open: Open | None = None
+
+    # -- both roles
+
+    def write(self, channel: int, performative: Performative) -> None:
+        """Sends a performative."""
+        if not self.is_over:
+            self.wire.write_frame(channel, encode_performative(performative, encode))
+
+    def flush(self) -> None:
+        """Sends what was written, where that is not done by a batch that ends anyway."""
+        self.wire.core.flush()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing may be sent any more."""
+        return self.state in (
+            ConnectionState.END,
+            ConnectionState.CLOSE_SENT,
+            ConnectionState.DISCARDING,
+            ConnectionState.CLOSE_PIPE,
+            ConnectionState.OC_PIPE,
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether both sides have opened and neither has closed."""
+        return self.state is ConnectionState.OPENED
+
+    @property
+    def sessions(self) -> list[SessionEndpoint]:
+        """The sessions, by no particular order."""
+        return list(self._sessions.values())
+
+    def open(self, opening: Open) -> None:
+        """Sends this side's open, first or in answer."""
+        self.state = connection_step(self.state, Event.SEND_START)
+        self.wire.write_frame(0, encode_performative(opening, encode))
+
+    def begin_session(self) -> SessionEndpoint:
+        """Begins a session from this side."""
+        session = self._new_session()
+        session.begin()
+        return session
+
+    def close(self, error: AmqpError | None = None) -> None:
+        """Closes from this side; before an open was sent the transport is just ended."""
+        if self.is_over:
+            return
+        event = Event.SEND_FAIL if error else Event.SEND_STOP
+        if self.state in (ConnectionState.OPENED, ConnectionState.OPEN_SENT):
+            self.state = connection_step(self.state, event)
+            self.wire.write_frame(0, encode_performative(Close(error=error), encode))
+            self._lose_sessions()
+            return
+        if self.state is ConnectionState.OPEN_RCVD:
+            # AMQP 1.0 §2.4.3: an open is owed before the close that says why.
+            self.open(Open(container_id=""))
+            self.close(error)
+            return
+        self._end(error)
+
+    def lose(self, error: AmqpError | None = None) -> None:
+        """Ends at once: the transport has gone, or is to go without another word."""
+        self._end(error)
+
+    def _end(self, error: AmqpError | None) -> None:
+        if self.state is ConnectionState.END:
+            return
+        self.state = ConnectionState.END
+        self._lose_sessions()
+        self.wire.stop()
+        self.host.on_closed(self, error)
+        if self.transport is not None:
+            self.transport.finish()
+
+    def _lose_sessions(self) -> None:
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        for session in sessions:
+            session.lose()
+
+    def tick(self, now_s: float) -> None:
+        """Lets time pass: sends heartbeats, and gives up a peer that is silent for too long."""
+        if self.peer_idle_timeout_s and not self.is_over:
+            if now_s - self.wire.last_sent_s >= self.peer_idle_timeout_s / 2:
+                self.wire.write_frame(0, b"")
+        timeout_s = self.settings.idle_timeout_s
+        if timeout_s and self.remote and now_s - self.wire.last_received_s >= timeout_s:
+            self._fail(
+                Condition.RESOURCE_LIMIT_EXCEEDED, f"nothing was received for {timeout_s:g} s"
+            )
+            self._end(None)
+
+    # -- the client's start
+
+    def start(self, opening: Open, *, with_sasl: bool = True) -> None:
+        """Client: says the first header; the rest follows from what the server answers."""
+        self.is_client = True
+        self._to_send_on_open = opening
+        if with_sasl:
+            self.wire.write(SASL_HEADER)
+        else:
+            self.authenticated = True
+            self._start_amqp()
+        self.wire.core.flush()
+
+    def _start_amqp(self) -> None:
+        self.wire.write(AMQP_HEADER)
+        self.state = connection_step(self.state, Event.SEND_HEADER)
+        assert self._to_send_on_open is not None
+        self.open(self._to_send_on_open)
+
+    # -- what the wire hands over
+
+    def on_header(self, header: bytes) -> None:
+        """Takes in a protocol header (§2.2)."""
+        if header == SASL_HEADER and not self.authenticated:
+            self.wire.start_framing()
+            if not self.is_client:
+                self.wire.write(SASL_HEADER)
+                self._write_sasl(
+                    SaslMechanisms(sasl_server_mechanisms=self.host.sasl_mechanisms(self))
+                )
+        elif header == AMQP_HEADER and (self.authenticated or self._skips_sasl()):
+            self.state = connection_step(self.state, Event.RECEIVE_HEADER)
+            self.wire.start_framing()
+            if not self.is_client:
+                self.wire.write(AMQP_HEADER)
+                self.state = connection_step(self.state, Event.SEND_HEADER)
+        else:
+            self._refuse_header(header)
+
+    def _skips_sasl(self) -> bool:
+        self.authenticated = not self.is_client and self.host.may_skip_sasl(self)
+        return self.authenticated
+
+    def _refuse_header(self, header: bytes) -> None:
+        """Says the header that would be right, and ends (§2.2)."""
+        if not self.is_client:
+            self.wire.write(AMQP_HEADER if self.authenticated else SASL_HEADER)
+        self._end(
+            AmqpError(
+                condition=Condition.CONNECTION_FRAMING_ERROR,
+                description=f"the peer's protocol header {header!r} is not AMQP 1.0's",
+            )
+        )
+
+    def on_frame(self, frame_type: int, channel: int, body: bytes) -> None:
+        """Takes in a frame that is not hot."""
+        try:
+            if frame_type == _SASL and not self.authenticated:
+                self._on_sasl(decode_sasl(body, 0, decode))
+            elif frame_type == 0 and self.authenticated:
+                self._on_performative(channel, decode_performative(body, 0, decode)[0])
+            else:
+                raise ProtocolError(
+                    Condition.CONNECTION_FRAMING_ERROR,
+                    f"a frame of type {frame_type} is not allowed now",
+                )
+        except ProtocolError as error:
+            self._blame(channel, error)
+        except Exception as error:  # noqa: BLE001  # one connection's fault must stay its own
+            self.host.on_fault(self, error)
+            self._fail(Condition.INTERNAL_ERROR, "an internal error; the container's log has it")
+
+    def on_violation(self, condition: str, description: str) -> None:
+        """The wire found something that ends the connection."""
+        self._fail(Symbol(condition), description)
+
+    def on_session_violation(self, session: Session, condition: str, description: str) -> None:
+        """The wire found something that ends a session."""
+        session.owner.close(AmqpError(condition=Symbol(condition), description=description))
+
+    def on_link_violation(
+        self, link: IncomingLink | OutgoingLink, condition: str, description: str
+    ) -> None:
+        """The wire found something that ends a link."""
+        link.owner.detach(AmqpError(condition=Symbol(condition), description=description))
+
+    def on_sender_disposition(
+        self, session: Session, first: int, last: int, settled: bool, state: bytes
+    ) -> None:
+        """A sender settled what it sent."""
+        self.host.on_settled_by_sender(session, first, last, state, settled=settled)
+
+    def on_lost(self, errno: int) -> None:
+        """The transport has ended: with an error number, or 0 for an end of file."""
+        description = f"connection lost (errno {errno})" if errno else "connection lost"
+        self._end(AmqpError(condition=Condition.CONNECTION_FORCED, description=description))
+
+    def _blame(self, channel: int, error: ProtocolError) -> None:
+        session = self._session_on(channel)
+        if error.scope is not Scope.CONNECTION and session is not None:
+            session.close(AmqpError(condition=error.condition, description=error.description))
+        else:
+            self._fail(error.condition, error.description)
+
+    def _fail(self, condition: Symbol, description: str) -> None:
+        """Closes with an error; what still arrives is thrown away unread."""
+        error = AmqpError(condition=condition, description=description)
+        self.close(error)
+        if self.state is not ConnectionState.END:
+            self._end(error)
+
+    # -- SASL
+
+    def _on_sasl(self, frame: SaslFrame) -> None:
+        if isinstance(frame, (SaslInit, SaslResponse)) and not self.is_client:
+            self.host.authenticate(self, frame)
+        elif isinstance(frame, SaslMechanisms) and self.is_client:
+            self._write_sasl(self.host.sasl_init(self, tuple(frame.sasl_server_mechanisms)))
+        elif isinstance(frame, SaslOutcome) and self.is_client:
+            self._on_sasl_outcome(frame)
+        else:
+            raise ProtocolError(Condition.NOT_ALLOWED, f"{frame.NAME} is not allowed now")
+
+    def _on_sasl_outcome(self, outcome: SaslOutcome) -> None:
+        if outcome.code is not SaslCode.OK:
+            self._end(
+                AmqpError(
+                    condition=Condition.UNAUTHORIZED_ACCESS,
+                    description=f"the server refused the authentication ({outcome.code.name})",
+                )
+            )
+            return
+        self.authenticated = True
+        self.wire.expect_header()
+        self._start_amqp()
+
+    def sasl_done(self, code: SaslCode, identity: str | None = None) -> None:
+        """Server: says how authentication ended; a refusal ends the connection."""
+        if self.is_over or self.authenticated:
+            return
+        self._write_sasl(SaslOutcome(code=code))
+        if code is SaslCode.OK:
+            self.identity = identity
+            self.authenticated = True
+            self.wire.expect_header()
+        else:
+            self._end(None)
+
+    def _write_sasl(self, frame: SaslFrame) -> None:
+        self.wire.write_frame(0, encode_sasl(frame, encode), _SASL)
+
+    # -- open, close, sessions
+
+    def _on_performative(self, channel: int, performative: Performative) -> None:
+        if isinstance(performative, Open):
+            self._on_open(performative)
+        elif isinstance(performative, Close):
+            self._on_close(performative)
+        else:
+            self.state = connection_step(self.state, Event.RECEIVE_FRAME)
+            if self.state in (ConnectionState.DISCARDING, ConnectionState.CLOSE_SENT):
+                return
+            if isinstance(performative, Begin):
+                self._on_begin(channel, performative)
+                return
+            session = self._session_on(channel)
+            if session is None:
+                raise ProtocolError(
+                    Condition.NOT_ALLOWED,
+                    f"{performative.NAME} on channel {channel}, where no session has begun",
+                )
+            session.on_performative(performative)
+
+    def _on_open(self, opened: Open) -> None:
+        self.state = connection_step(self.state, Event.RECEIVE_START)
+        self.remote = opened
+        self.wire.max_frame_out = min(max(opened.max_frame_size, 512), 1 << 20)
+        self.peer_idle_timeout_s = (opened.idle_time_out or 0) / 1000
+        self.host.on_open(self, opened)
+
+    def _on_close(self, close: Close) -> None:
+        self.state = connection_step(self.state, Event.RECEIVE_STOP)
+        if self.state is ConnectionState.CLOSE_RCVD:
+            self._lose_sessions()
+            self.wire.write_frame(0, encode_performative(Close(), encode))
+        self._end(close.error)
+
+    def _on_begin(self, channel: int, begin: Begin) -> None:
+        if channel > self.settings.channel_max:
+            raise ProtocolError(
+                Condition.NOT_ALLOWED,
+                f"channel {channel} is above the channel-max of {self.settings.channel_max}",
+            )
+        if self._session_on(channel) is not None:
+            raise ProtocolError(Condition.NOT_ALLOWED, f"channel {channel} is in use")
+        if begin.remote_channel is not None:
+            session = self._sessions.get(begin.remote_channel)
+            if session is None or session.remote_channel is not None:
+                raise ProtocolError(
+                    Condition.NOT_ALLOWED, f"begin answers none on channel {begin.remote_channel}"
+                )
+            session.on_begin(channel, begin)
+            return
+        session = self._new_session()
+        session.on_begin(channel, begin)
+        session.begin()
+
+    def _new_session(self) -> SessionEndpoint:
+        channel = len(self._sessions)
+        if channel in self._sessions:
+            channel = next(free for free in range(channel + 1) if free not in self._sessions)
+        session = SessionEndpoint(self, channel)
+        self._sessions[channel] = session
+        return session
+
+    def _session_on(self, channel: int) -> SessionEndpoint | None:
+        session = self.wire.session_on(channel)
+        return None if session is None else session.owner
+
+    def forget_session(self, session: SessionEndpoint) -> None:
+        """Frees a session's channels once both sides have ended it."""
+        self._sessions.pop(session.channel, None)
+        if session.remote_channel is not None:
+            self.wire.map_session(session.remote_channel, None)

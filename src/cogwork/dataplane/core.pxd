@@ -1,0 +1,459 @@
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from cogwork.dataplane.scan cimport (
+    DispositionFields,
+    FlowFields,
+    TransferFields,
+    octets,
+)
+
+cdef extern from *:
+    """
+    #ifndef COGWORK_SOURCE_HASH
+    #define COGWORK_SOURCE_HASH ""
+    #endif
+    #include <sys/types.h>
+    #include <sys/socket.h>
+    #include <errno.h>
+    #include <time.h>
+    static double cogwork_monotonic_s(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    }
+    static ssize_t cogwork_recv(int fd, void* buffer, size_t size) {
+        ssize_t n = recv(fd, buffer, size, MSG_DONTWAIT);
+        return n >= 0 ? n : -(ssize_t)errno;
+    }
+    static ssize_t cogwork_send(int fd, const void* buffer, size_t size) {
+        ssize_t n = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return n >= 0 ? n : -(ssize_t)errno;
+    }
+    """
+    const char* COGWORK_SOURCE_HASH
+    double cogwork_monotonic_s() noexcept nogil
+    Py_ssize_t cogwork_recv(int fd, void* buffer, size_t size) noexcept nogil
+    Py_ssize_t cogwork_send(int fd, const void* buffer, size_t size) noexcept nogil
+    int EAGAIN
+    int EINTR
+
+cdef enum:
+    READ_SIZE_BYTES = 262144
+    TAIL_ROOM_BYTES = 64
+    HEADER_ROOM_BYTES = 96
+    CONGESTED_AT_BYTES = 1048576
+    SEND_AT_BYTES = 262144
+    LOST = 0x01
+    RECEIVED = 0x23
+    ACCEPTED = 0x24
+    REJECTED = 0x25
+    RELEASED = 0x26
+    MODIFIED = 0x27
+    MULTICAST = 0
+    CLOSEST = 1
+    BALANCED = 2
+    BLOCK = 0
+    DROP_OLDEST = 1
+    DETACH = 2
+    KEEP = 0
+    SETTLE = 1
+    REFUSE = 2
+
+# A message on its way from a source to one terminus; borrowed for the length of one call.
+cdef struct Shipment:
+    octets data
+    uint32_t size
+    uint32_t format
+    bint settled
+    uint32_t source_index
+    uint32_t source_generation
+    uint64_t token
+    octets tag
+    uint32_t tag_size
+    uint32_t origin
+    uint32_t via_index
+    uint32_t via_generation
+
+# What a receiver says of one delivery.
+cdef struct Verdict:
+    int code
+    octets state
+    uint32_t state_size
+    bint settled
+
+# One frame's payload, waiting until every outlet that still needs it has passed it on.
+cdef struct Chunk:
+    Chunk* next
+    uint32_t size
+    uint32_t refs
+    uint8_t data[1]
+
+# A delivery that could not be passed on at once, or that has more than one frame.
+cdef struct Delivery:
+    Delivery* next
+    Chunk* first
+    Chunk* last
+    uint64_t size_bytes
+    uint64_t token
+    uint32_t refs
+    uint32_t charges
+    uint32_t source_index
+    uint32_t source_generation
+    uint32_t charged_index
+    uint32_t charged_generation
+    uint32_t format
+    uint32_t origin
+    bint settled
+    bint complete
+    bint aborted
+
+# An unsettled delivery that was sent: where it came from, by index and generation, never by pointer.
+cdef struct Unsettled:
+    uint64_t token
+    uint32_t delivery_id
+    uint32_t link_index
+    uint32_t source_index
+    uint32_t source_generation
+    bint used
+
+# A multicast delivery that waits for its subscribers' settlements.
+cdef struct FanoutRecord:
+    uint64_t token
+    uint32_t source_index
+    uint32_t source_generation
+    uint32_t waiting
+    bint used
+
+# Joined settlements of consecutive delivery-ids, written as one disposition.
+cdef struct SettleRange:
+    uint32_t first
+    uint32_t last
+    int code
+    bint open
+    bint settled
+
+
+cdef class Terminus
+cdef class Core
+cdef class Wire
+cdef class Session
+cdef class IncomingLink
+cdef class OutgoingLink
+cdef class AddressEntry
+cdef class AddressSpace
+cdef class Interest
+cdef class Port
+cdef class Fanouts
+
+
+cdef class Core:
+    cdef list termini
+    cdef list free_indexes
+    cdef uint32_t* generations
+    cdef uint32_t generations_size
+    cdef readonly list wires
+    cdef list dirty_wires
+    cdef list dirty_sessions
+    cdef list dirty_ports
+    cdef public list overdue
+    cdef uint8_t* buffer
+    cdef readonly double now
+    cdef public object on_error
+    cdef uint32_t next_origin
+    cdef int64_t unflushed_bytes
+    cdef bint flushing
+    cdef Fanouts fanouts
+    cdef readonly int64_t held_bytes
+    cdef public int64_t held_bytes_max
+    cdef readonly uint64_t frames_in
+    cdef uint32_t register(self, Terminus terminus) except? 0xffffffff
+    cdef int unregister(self, Terminus terminus) except -1
+    cdef Terminus resolve(self, uint32_t index, uint32_t generation)
+    cdef int answer(self, uint32_t index, uint32_t generation, uint64_t token, Verdict* verdict) except -1
+    cdef Delivery* new_delivery(self, Shipment* s) except NULL
+    cdef Chunk* append_chunk(self, Delivery* d, octets data, uint32_t size) except NULL
+    cdef int trim(self, Delivery* d) except -1
+    cdef int release(self, Delivery* d) except -1
+    cdef int uncharge(self, Delivery* d) except -1
+    cdef int flush_all(self) except -1
+    cdef object _run_ports(self)
+    cdef object _write_sessions(self)
+    cdef object _send_wires(self)
+
+
+cdef class Terminus:
+    cdef readonly Core core
+    cdef readonly uint32_t index
+    cdef readonly uint32_t generation
+    cdef bint is_ready(self) noexcept
+    cdef bint refuses(self, Shipment* s) except -1
+    cdef int take(self, Shipment* s) except -1
+    cdef int resolve_outcome(self, uint64_t token, Verdict* verdict) except -1
+    cdef int on_ready(self, OutgoingLink link) except -1
+    cdef uint32_t outstanding(self) noexcept
+
+
+cdef class Fanouts(Terminus):
+    cdef FanoutRecord* records
+    cdef uint32_t size
+    cdef uint32_t* free
+    cdef uint32_t free_count
+    cdef uint32_t open(self, Shipment* s) except? 0xffffffff
+    cdef int close(self, uint32_t record) except -1
+    cdef int grow(self) except -1
+
+
+cdef class Wire:
+    cdef readonly Core core
+    cdef public object owner
+    cdef public object on_output
+    cdef readonly uint32_t origin
+    cdef readonly int fd
+    cdef uint32_t read_size
+    cdef readonly uint32_t max_frame_in
+    cdef public uint32_t max_frame_out
+    cdef bint framing
+    cdef readonly bint closed
+    cdef bint dirty
+    cdef readonly bint congested
+    cdef readonly bint blocked
+    cdef readonly double last_received_s
+    cdef readonly double last_sent_s
+    cdef uint8_t* tail
+    cdef uint32_t tail_size
+    cdef uint32_t tail_capacity
+    cdef uint8_t* out
+    cdef uint64_t out_start
+    cdef uint64_t out_end
+    cdef uint64_t out_capacity
+    cdef readonly list sessions
+    cdef list stalled
+    cdef readonly uint64_t bytes_in
+    cdef readonly uint64_t bytes_out
+    cdef int mark_dirty(self) except -1
+    cdef uint8_t* reserve(self, uint32_t size) except NULL
+    cdef int committed(self, uint32_t size) except -1
+    cdef int append(self, octets data, uint32_t size) except -1
+    cdef int64_t scan(self, octets data, int64_t size) except -1
+    cdef int scan_header(self, octets data) except -1
+    cdef int dispatch(self, octets frame, uint32_t size) except -1
+    cdef int keep_tail(self, octets data, uint64_t size) except -1
+    cdef int consume(self, uint8_t* data, int64_t size) except -1
+    cdef int transmit(self) except -1
+    cdef int drained(self) except -1
+    cdef int stall(self, OutgoingLink link) except -1
+    cdef int wake_stalled(self) except -1
+    cdef Session session_of(self, uint32_t channel)
+    cdef object _adapt_read_size(self)
+    cdef int _give_to_owner(self, octets frame, int64_t at, uint32_t size, uint32_t channel) except -1
+
+
+cdef class Session:
+    cdef readonly Wire wire
+    cdef public object owner
+    cdef readonly Core core
+    cdef readonly uint16_t local_channel
+    cdef readonly uint32_t next_incoming_id
+    cdef readonly uint32_t incoming_window
+    cdef uint32_t incoming_window_max
+    cdef readonly uint32_t next_outgoing_id
+    cdef readonly int64_t remote_window
+    cdef uint32_t next_delivery_id
+    cdef int64_t held_bytes
+    cdef readonly list links
+    cdef Unsettled* ring
+    cdef uint32_t ring_size
+    cdef readonly uint32_t ring_first
+    cdef dict spilled
+    cdef SettleRange to_sender
+    cdef SettleRange to_receiver
+    cdef bint dirty
+    cdef bint flow_due
+    cdef list links_due
+    cdef readonly bint ended
+    cdef int mark_dirty(self) except -1
+    cdef int replenish(self) except -1
+    cdef int on_transfer(self, octets p, int64_t at, int64_t end) except -1
+    cdef int on_flow(self, octets p, int64_t at, int64_t end) except -1
+    cdef int on_disposition(self, octets p, int64_t at, int64_t end) except -1
+    cdef int settle_sent(self, DispositionFields* d) except -1
+    cdef int settle_one(self, Unsettled* entry, Verdict* verdict) except -1
+    cdef int settle_spilled(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
+    cdef int track(self, uint32_t delivery_id, uint32_t link_index, Shipment* s) except -1
+    cdef int make_room(self, uint32_t delivery_id) except -1
+    cdef int forget(self, uint32_t delivery_id) except -1
+    cdef int settle(self, SettleRange* r, bint as_receiver, uint32_t delivery_id, Verdict* v, bint settled) except -1
+    cdef int write_range(self, SettleRange* r, bint as_receiver, octets state, uint32_t state_size) except -1
+    cdef int write_flow(self, IncomingLink incoming, OutgoingLink outgoing, bint echo) except -1
+    cdef int write_due(self) except -1
+    cdef object link_of(self, uint32_t handle)
+    cdef int _write_long_range(self, SettleRange* r, bint as_receiver, octets state, uint32_t state_size) except -1
+
+
+cdef class IncomingLink(Terminus):
+    cdef readonly Session session
+    cdef readonly uint32_t handle
+    cdef public object owner
+    cdef readonly AddressEntry entry
+    cdef readonly AddressSpace space
+    cdef public object permit
+    cdef readonly uint32_t window
+    cdef readonly uint32_t credit
+    cdef readonly uint32_t delivery_count
+    cdef readonly uint32_t unsettled
+    cdef readonly uint32_t charged
+    cdef readonly uint64_t deliveries
+    cdef public bint settles_second
+    cdef uint64_t max_message_size
+    cdef bint in_delivery
+    cdef bint discarding
+    cdef bint current_settled
+    cdef uint32_t current_id
+    cdef uint64_t current_size
+    cdef Delivery* current
+    cdef AddressEntry current_entry
+    cdef list current_outlets
+    cdef bint flow_due
+    cdef bint drain
+    cdef readonly bint detached
+    cdef int on_transfer(self, TransferFields* t) except -1
+    cdef int begin_delivery(self, TransferFields* t) except -1
+    cdef int on_fragment(self, TransferFields* t) except -1
+    cdef int forward_fragment(self, Delivery* d, octets data, uint32_t size) except -1
+    cdef int finish_delivery(self) except -1
+    cdef int abort_delivery(self) except -1
+    cdef int start_streaming(self, AddressEntry entry, TransferFields* t) except -1
+    cdef AddressEntry choose_entry(self, octets data, uint32_t size)
+    cdef int route(self, Shipment* s) except -1
+    cdef int reply(self, uint64_t token, int code, bint settled) except -1
+    cdef int top_up(self) except -1
+    cdef int flow_later(self) except -1
+    cdef int on_flow(self, FlowFields* f) except -1
+    cdef object _too_large(self)
+    cdef int _start_fragments(self, TransferFields* t) except -1
+    cdef void _describe(self, Shipment* s, TransferFields* t) noexcept
+    cdef int _stream_multicast(self, AddressEntry entry, Shipment* s) except -1
+    cdef object _refused(self, Terminus outlet, Shipment* s)
+    cdef void _charge(self, Delivery* d) noexcept
+    cdef int _route_assembled(self, AddressEntry entry, Delivery* d) except -1
+    cdef int _unroutable(self, Shipment* s) except -1
+
+
+cdef class OutgoingLink(Terminus):
+    cdef readonly Session session
+    cdef readonly uint32_t handle
+    cdef public object owner
+    cdef public Terminus feeder
+    cdef readonly uint32_t delivery_count
+    cdef readonly uint32_t credit
+    cdef readonly bint drain
+    cdef readonly bint presettles
+    cdef public object selector
+    cdef public bint no_local
+    cdef public int policy
+    cdef public int64_t backlog_bytes_max
+    cdef readonly int64_t backlog_bytes
+    cdef readonly double blocked_since_s
+    cdef uint64_t next_tag
+    cdef Delivery** queue
+    cdef uint32_t queue_capacity
+    cdef uint32_t queue_head
+    cdef readonly uint32_t queue_count
+    cdef Chunk* cursor
+    cdef uint32_t cursor_offset
+    cdef bint started
+    cdef bint stalled
+    cdef bint overdue
+    cdef readonly uint32_t unsettled
+    cdef readonly uint64_t deliveries
+    cdef readonly uint64_t dropped
+    cdef readonly bint detached
+    cdef bint offered
+    cdef bint can_start(self) noexcept
+    cdef int write_first(self, Shipment* s, octets data, uint32_t size, bint more) except -1
+    cdef int write_more(self, octets data, uint32_t size, bint more, bint aborted) except -1
+    cdef uint32_t frame_room(self) noexcept
+    cdef int enqueue(self, Delivery* d) except -1
+    cdef int push(self, Delivery* d) except -1
+    cdef int pump(self) except -1
+    cdef int pump_head(self, Delivery* d) except -1
+    cdef int send_piece(self, Delivery* d, octets data, uint32_t size, bint last) except -1
+    cdef int stream(self, Delivery* d, octets data, uint32_t size) except -1
+    cdef int pop(self) except -1
+    cdef int apply_policy(self, Delivery* d) except -1
+    cdef int became_ready(self) except -1
+    cdef int finish_drain(self) except -1
+    cdef uint32_t outstanding_available(self) noexcept
+    cdef int on_flow(self, FlowFields* f) except -1
+    cdef int _answer_accepted(self, uint32_t index, uint32_t generation, uint64_t token) except -1
+    cdef object _grow_queue(self)
+    cdef object _drop_oldest(self)
+    cdef object _forget_queued(self, Delivery* d)
+
+
+cdef class AddressEntry(Terminus):
+    cdef readonly object name
+    cdef public int distribution
+    cdef public bint release_unmatched
+    cdef public bint assembles
+    cdef public object dead_letter
+    cdef readonly list outlets
+    cdef readonly list sources
+    cdef uint32_t turn
+    cdef bint offered
+    cdef Interest interest
+    cdef bytes subject
+    cdef uint64_t version
+    cdef Delivery* held_first
+    cdef Delivery* held_last
+    cdef readonly uint32_t held
+    cdef readonly uint64_t received
+    cdef readonly uint64_t delivered
+    cdef readonly uint64_t released
+    cdef readonly uint64_t dropped
+    cdef readonly uint64_t unmatched
+    cdef int route(self, IncomingLink link, Shipment* s) except -1
+    cdef int anycast(self, IncomingLink link, Shipment* s) except -1
+    cdef int multicast(self, Shipment* s, list outlets) except -1
+    cdef int multicast_late(self, Shipment* s, list late) except -1
+    cdef Terminus pick(self, Shipment* s)
+    cdef list matching(self)
+    cdef int hold(self, Delivery* d) except -1
+    cdef Delivery* unhold(self) noexcept
+    cdef int serve_held(self) except -1
+    cdef int unroutable(self, Shipment* s) except -1
+    cdef object _offer(self)
+    cdef int _hand_over(self, Delivery* d, Terminus outlet) except -1
+    cdef object _release_held(self)
+
+
+cdef class AddressSpace:
+    cdef readonly Core core
+    cdef readonly dict entries
+    cdef public object resolver
+    cdef public bytes topic_prefix
+    cdef public AddressEntry topic_root
+    cdef public uint64_t unroutable
+    cdef AddressEntry find(self, bytes address)
+
+
+cdef class Interest:
+    cdef readonly uint64_t version
+    cdef public object match
+
+
+cdef class Port(Terminus):
+    cdef public object handler
+    cdef public list arrivals
+    cdef public list outcomes
+    cdef public list woken
+    cdef public bint open
+    cdef bint dirty
+    cdef int mark_dirty(self) except -1
+
+
+cdef class Drain(Terminus):
+    cdef readonly uint64_t messages
+    cdef readonly uint64_t bytes
+
+
+cdef uint8_t* _join(Delivery* d) except NULL

@@ -1,0 +1,2686 @@
+"""Scan, route and emit: what happens to transfers, dispositions and flows.
+
+Theory of operation. A `Wire` is one connection's bytes. What it reads is scanned in place; a
+transfer goes by handle to its `IncomingLink`, by that link's `AddressEntry` to a `Terminus` (mostly
+an `OutgoingLink`, whose header is written and whose payload is copied straight into the other
+wire's output buffer). No Python object is made for a message on that way.
+
+Whatever cannot go on at once becomes a `Delivery`: a counted chain of chunks that waits in the
+entry (anycast, no consumer has room) or in an outlet's queue (multicast, a slow subscriber; or a
+delivery of many frames that cuts through). Waiting deliveries are charged to the link they came by,
+and a link gets credit only for what is not charged and not unsettled: that is the back-pressure.
+
+Settlements travel the other way. An unsettled delivery that was sent has an entry in its session's
+ring that names its source by index and generation; a source that has gone is simply not found.
+Settlements, credit and session windows are gathered while a batch is scanned and written in ranges
+when it ends (`Core.flush`), then each dirty wire is sent with one system call.
+
+Every performative but these three, and every violation, goes to the wire's `owner`, which is
+ordinary Python.
+"""
+
+import cython
+from cython.cimports.libc.stdlib import calloc, free, malloc, realloc
+from cython.cimports.libc.string import memcpy, memmove, memset
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cython.cimports.cogwork.dataplane.scan import (
+    find_to,
+    load_u32,
+    parse_disposition,
+    parse_flow,
+    parse_transfer,
+    performative_code,
+)
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+MULTICAST_CODE, CLOSEST_CODE, BALANCED_CODE = MULTICAST, CLOSEST, BALANCED
+"""How an entry shares deliveries out, as Python names it."""
+
+READ_SIZE_MIN_BYTES = 4096
+"""A wire whose batches take too long reads less at a time, but no less than this."""
+
+BATCH_TIME_MAX_S = 0.0005
+"""A batch that takes longer halves what its wire reads next, so that others get their turn."""
+
+UNFLUSHED_MAX_BYTES = cython.declare(int64_t, 16 * 1024 * 1024)
+"""Output written but not sent within one batch: a wide fan-out is sent in slices of this size."""
+
+SESSION_HELD_MAX_BYTES = cython.declare(int64_t, 8 * 1024 * 1024)
+"""Above this much held for one session its window stays closed until some of it has gone."""
+
+RING_MIN = cython.declare(uint32_t, 64)
+RING_MAX = cython.declare(uint32_t, 65536)
+"""Unsettled deliveries of a session indexed directly; older ones spill to a map."""
+
+NOWHERE = cython.declare(uint32_t, 0xFFFFFFFF)
+"""An index that names no terminus."""
+
+ACCEPTED_STATE = cython.declare(bytes, b"\x00\x53\x24\x45")
+RELEASED_STATE = cython.declare(bytes, b"\x00\x53\x26\x45")
+REJECTED_STATE = cython.declare(bytes, b"\x00\x53\x25\x45")
+FAILED_STATE = cython.declare(bytes, b"\x00\x53\x27\xc0\x02\x01\x41")
+"""The delivery states that the data plane itself says: accepted, released, rejected, modified (failed)."""
+
+STALE_STATE = cython.declare(
+    bytes,
+    b"\x00\x53\x25\xc0\x1e\x01\x00\x53\x1d\xc0\x18\x01\xa3\x15cogwork:stale-attempt",
+)
+"""Rejected with the condition that tells a consumer its claim came too late."""
+
+OUT_SIZE_MIN_BYTES = 1024
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _store_u32(p: cython.pointer(uint8_t), value: uint32_t) -> cython.void:
+    p[0] = (value >> 24) & 0xFF
+    p[1] = (value >> 16) & 0xFF
+    p[2] = (value >> 8) & 0xFF
+    p[3] = value & 0xFF
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _store_u16(p: cython.pointer(uint8_t), value: uint32_t) -> cython.void:
+    p[0] = (value >> 8) & 0xFF
+    p[1] = value & 0xFF
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_uint(p: cython.pointer(uint8_t), value: uint32_t) -> cython.pointer(uint8_t):
+    if value < 256:
+        p[0] = 0x52
+        p[1] = cython.cast(uint8_t, value)
+        return p + 2
+    p[0] = 0x70
+    _store_u32(p + 1, value)
+    return p + 5
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_bool(p: cython.pointer(uint8_t), value: cython.bint) -> cython.pointer(uint8_t):
+    p[0] = 0x41 if value else 0x42
+    return p + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_performative(
+    p: cython.pointer(uint8_t), channel: uint32_t, code: uint8_t, count: uint8_t
+) -> cython.pointer(uint8_t):
+    """Starts a frame whose performative is a list8; `_end_frame` fills in both sizes."""
+    p[4] = 2
+    p[5] = 0
+    _store_u16(p + 6, channel)
+    p[8] = 0x00
+    p[9] = 0x53
+    p[10] = code
+    p[11] = 0xC0
+    p[13] = count
+    return p + 14
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _end_performative(
+    frame: cython.pointer(uint8_t), end: cython.pointer(uint8_t), payload_size: uint32_t
+) -> uint32_t:
+    header_size: uint32_t = cython.cast(uint32_t, end - frame)
+    frame[12] = cython.cast(uint8_t, header_size - 13)
+    _store_u32(frame, header_size + payload_size)
+    return header_size + payload_size
+
+
+def monotonic_s() -> float:
+    """Returns the clock that the data plane goes by."""
+    return cogwork_monotonic_s()
+
+
+class Core:
+    """Everything one event loop's wires share: the termini, the read buffer, what is due."""
+
+    def __cinit__(self):
+        self.buffer = cython.cast(cython.pointer(uint8_t), malloc(READ_SIZE_BYTES * 5))
+        if self.buffer == cython.NULL:
+            raise MemoryError("no room for the read buffer")
+
+    def __init__(self, on_error=None):
+        self.termini = []
+        self.free_indexes = []
+        self.wires = []
+        self.dirty_wires = []
+        self.dirty_sessions = []
+        self.dirty_ports = []
+        self.overdue = []
+        self.held_bytes_max = 256 * 1024 * 1024
+        self.on_error = on_error
+        self.now = cogwork_monotonic_s()
+        self.fanouts = Fanouts(self)
+
+    def __dealloc__(self):
+        free(self.buffer)
+        free(self.generations)
+
+    def register(self, terminus):
+        index: uint32_t
+        if self.free_indexes:
+            index = self.free_indexes.pop()
+            self.termini[index] = terminus
+        else:
+            index = cython.cast(uint32_t, len(self.termini))
+            if index >= self.generations_size:
+                self._grow_generations()
+            self.termini.append(terminus)
+        terminus.index = index
+        terminus.generation = self.generations[index]
+        return index
+
+    def _grow_generations(self):
+        size: uint32_t = self.generations_size * 2 if self.generations_size else 64
+        grown: cython.pointer(uint32_t) = cython.cast(
+            cython.pointer(uint32_t), realloc(self.generations, size * cython.sizeof(uint32_t))
+        )
+        if grown == cython.NULL:
+            raise MemoryError("no room for more links")
+        memset(
+            grown + self.generations_size, 0, (size - self.generations_size) * cython.sizeof(uint32_t)
+        )
+        self.generations = grown
+        self.generations_size = size
+
+    def unregister(self, terminus):
+        if terminus.index == NOWHERE:
+            return 0
+        self.termini[terminus.index] = None
+        self.generations[terminus.index] += 1
+        self.free_indexes.append(terminus.index)
+        terminus.index = NOWHERE
+        return 0
+
+    def resolve(self, index, generation):
+        if index == NOWHERE or index >= self.generations_size:
+            return None
+        if self.generations[index] != generation:
+            return None
+        return cython.cast(Terminus, self.termini[index])
+
+    def answer(self, index, generation, token, verdict):
+        """Tells a delivery's source its outcome; a source that has gone is settled for."""
+        source: Terminus = self.resolve(index, generation)
+        if source is None:
+            return SETTLE
+        return source.resolve_outcome(token, verdict)
+
+    def new_delivery(self, s):
+        d: cython.pointer(Delivery) = cython.cast(
+            cython.pointer(Delivery), calloc(1, cython.sizeof(Delivery))
+        )
+        if d == cython.NULL:
+            raise MemoryError("no room for a delivery")
+        d.refs = 1
+        d.token = s.token
+        d.source_index = s.source_index
+        d.source_generation = s.source_generation
+        d.charged_index = s.via_index
+        d.charged_generation = s.via_generation
+        d.format = s.format
+        d.settled = s.settled
+        d.origin = s.origin
+        return d
+
+    def append_chunk(self, d, data, size):
+        chunk: cython.pointer(Chunk) = cython.cast(
+            cython.pointer(Chunk), malloc(cython.sizeof(Chunk) + size)
+        )
+        if chunk == cython.NULL:
+            raise MemoryError("no room for a frame")
+        chunk.next = cython.NULL
+        chunk.size = size
+        chunk.refs = 0
+        if size:
+            memcpy(chunk.data, data, size)
+        if d.last == cython.NULL:
+            d.first = chunk
+        else:
+            d.last.next = chunk
+        d.last = chunk
+        d.size_bytes += size
+        self.held_bytes += size
+        link: IncomingLink = self.resolve(d.charged_index, d.charged_generation)
+        if link is not None:
+            link.session.held_bytes += size
+        return chunk
+
+    def trim(self, d):
+        """Frees the chunks that every outlet has passed; they are always the first ones."""
+        chunk: cython.pointer(Chunk)
+        freed: int64_t = 0
+        while d.first != cython.NULL and d.first.refs == 0:
+            chunk = d.first
+            d.first = chunk.next
+            freed += chunk.size
+            free(chunk)
+        if d.first == cython.NULL:
+            d.last = cython.NULL
+        if freed:
+            self.held_bytes -= freed
+            link: IncomingLink = self.resolve(d.charged_index, d.charged_generation)
+            if link is not None:
+                link.session.held_bytes -= freed
+                link.session.replenish()
+        return 0
+
+    def release(self, d):
+        chunk: cython.pointer(Chunk)
+        d.refs -= 1
+        if d.refs > 0:
+            return 0
+        chunk = d.first
+        while chunk != cython.NULL:
+            chunk.refs = 0
+            chunk = chunk.next
+        self.trim(d)
+        if d.charges:
+            d.charges = 1
+            self.uncharge(d)
+        free(d)
+        return 0
+
+    def uncharge(self, d):
+        """Takes back one reason to withhold credit from the link that `d` came by."""
+        d.charges -= 1
+        if d.charges > 0 or not d.settled:
+            return 0
+        link: IncomingLink = self.resolve(d.charged_index, d.charged_generation)
+        if link is not None:
+            link.charged -= 1
+            link.top_up()
+        return 0
+
+    def flush(self):
+        """Ends a batch: lets the ports work, writes what is due, sends each dirty wire."""
+        self.flush_all()
+
+    def blocked_links(self):
+        """Lists the outgoing links for which something has been waiting."""
+        found = []
+        for terminus in self.termini:
+            if type(terminus) is OutgoingLink and cython.cast(OutgoingLink, terminus).queue_count:
+                found.append(terminus)
+        return found
+
+    def tick(self):
+        """Reads the clock, so that `now` is true even where nothing arrives."""
+        self.now = cogwork_monotonic_s()
+
+    def flush_all(self):
+        if self.flushing:
+            return 0
+        self.flushing = True
+        try:
+            while self.dirty_ports or self.dirty_sessions or self.dirty_wires:
+                self._run_ports()
+                self._write_sessions()
+                self._send_wires()
+        finally:
+            self.flushing = False
+            self.unflushed_bytes = 0
+        return 0
+
+    def _run_ports(self):
+        ports: list = self.dirty_ports
+        port: Port
+        if not ports:
+            return
+        self.dirty_ports = []
+        for port in ports:
+            port.dirty = False
+            try:
+                port.handler.on_batch(port)
+            except Exception as error:
+                if self.on_error is None:
+                    raise
+                self.on_error(port, error)
+
+    def _write_sessions(self):
+        sessions: list = self.dirty_sessions
+        session: Session
+        if not sessions:
+            return
+        self.dirty_sessions = []
+        for session in sessions:
+            session.dirty = False
+            if not session.ended and not session.wire.closed:
+                session.write_due()
+
+    def _send_wires(self):
+        wires: list = self.dirty_wires
+        wire: Wire
+        if not wires:
+            return
+        self.dirty_wires = []
+        for wire in wires:
+            wire.dirty = False
+            wire.transmit()
+
+
+class Terminus:
+    """Where deliveries go to, or come from: a link's end, a store, a node's port."""
+
+    def is_ready(self):
+        """Says whether `take` may be called now."""
+        return True
+
+    def refuses(self, s):
+        """Says whether this terminus does not want the message at all (selector, no-local)."""
+        return False
+
+    def take(self, s):
+        """Takes a whole message; only called when ready."""
+        return 0
+
+    def resolve_outcome(self, token, verdict):
+        """Learns what became of a delivery that came from here; returns KEEP, SETTLE or REFUSE."""
+        return SETTLE
+
+    def on_ready(self, link):
+        """Learns that an outlet which this terminus feeds can take more."""
+        return 0
+
+    def outstanding(self):
+        """Counts the deliveries that were taken and not yet settled."""
+        return 0
+
+    def settle(self, token: int, code: int, state: bytes = None) -> None:
+        """Says the outcome of a delivery that came from here, as a consumer in process does.
+
+        Args:
+            token: The delivery, as it was named when it was taken.
+            code: The outcome's descriptor code, such as 0x24 for accepted.
+            state: The outcome encoded, where it says more than its code.
+        """
+        verdict: Verdict
+        verdict.code = code
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        if state is not None:
+            verdict.state = cython.cast(octets, PyBytes_AS_STRING(state))
+            verdict.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(state))
+        self.resolve_outcome(token, cython.address(verdict))
+
+
+class Fanouts(Terminus):
+    """The multicast deliveries whose subscribers have not all settled yet."""
+
+    def __init__(self, core: Core):
+        self.core = core
+        core.register(self)
+
+    def __dealloc__(self):
+        free(self.records)
+        free(self.free)
+
+    def grow(self):
+        size: uint32_t = self.size * 2 if self.size else 256
+        records: cython.pointer(FanoutRecord) = cython.cast(
+            cython.pointer(FanoutRecord), realloc(self.records, size * cython.sizeof(FanoutRecord))
+        )
+        if records == cython.NULL:
+            raise MemoryError("no room for more unsettled multicast deliveries")
+        self.records = records
+        vacant: cython.pointer(uint32_t) = cython.cast(
+            cython.pointer(uint32_t), realloc(self.free, size * cython.sizeof(uint32_t))
+        )
+        if vacant == cython.NULL:
+            raise MemoryError("no room for more unsettled multicast deliveries")
+        self.free = vacant
+        index: uint32_t = size
+        while index > self.size:
+            index -= 1
+            self.records[index].used = False
+            self.free[self.free_count] = index
+            self.free_count += 1
+        self.size = size
+        return 0
+
+    def open(self, s):
+        """Starts a record for a shipment; it holds itself open until `close`."""
+        if self.free_count == 0:
+            self.grow()
+        self.free_count -= 1
+        index: uint32_t = self.free[self.free_count]
+        record: cython.pointer(FanoutRecord) = self.records + index
+        record.token = s.token
+        record.source_index = s.source_index
+        record.source_generation = s.source_generation
+        record.waiting = 1
+        record.used = True
+        return index
+
+    def close(self, record):
+        """Drops one reason to wait; with the last one the publisher is told: accepted."""
+        index: uint32_t = record
+        source_index: uint32_t
+        verdict: Verdict
+        self.records[index].waiting -= 1
+        if self.records[index].waiting > 0:
+            return 0
+        self.records[index].used = False
+        self.free[self.free_count] = index
+        self.free_count += 1
+        verdict.code = ACCEPTED
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        source_index = self.records[index].source_index
+        self.core.answer(
+            source_index,
+            self.records[index].source_generation,
+            self.records[index].token,
+            cython.address(verdict),
+        )
+        return 0
+
+    def resolve_outcome(self, token, verdict):
+        if verdict.code == RECEIVED:
+            return KEEP
+        if token < self.size and self.records[token].used:
+            self.close(cython.cast(uint32_t, token))
+        return SETTLE
+
+
+class Wire:
+    """One connection's bytes: the partial frame it read, the output it has not sent."""
+
+    def __init__(self, core: Core, owner, max_frame_in: int, fd: int = -1):
+        """Makes a wire.
+
+        Args:
+            core: The core it belongs to.
+            owner: Gets what is not transfer, disposition or flow, and every violation.
+            max_frame_in: The largest frame in bytes that the peer may send.
+            fd: A connected non-blocking socket, or -1 where `feed` and `take_output` are used.
+        """
+        self.core = core
+        self.owner = owner
+        self.fd = fd
+        self.max_frame_in = min(max_frame_in, READ_SIZE_BYTES * 4)
+        self.max_frame_out = 512
+        self.read_size = READ_SIZE_BYTES
+        self.sessions = []
+        self.stalled = []
+        core.next_origin += 1
+        self.origin = core.next_origin
+        self.last_received_s = self.last_sent_s = cogwork_monotonic_s()
+        core.wires.append(self)
+
+    def __dealloc__(self):
+        free(self.tail)
+        free(self.out)
+
+    # -- what Python does with a wire
+
+    def start_framing(self) -> None:
+        """From here on the bytes are frames; before, `owner.on_header` gets them eight at a time."""
+        self.framing = True
+
+    def expect_header(self) -> None:
+        """The next bytes are a protocol header again, as after SASL (AMQP 1.0 §5.3.2)."""
+        self.framing = False
+
+    def stop(self) -> None:
+        """Reads no more: what arrives from now on is thrown away."""
+        self.closed = True
+        if self in self.core.wires:
+            self.core.wires.remove(self)
+
+    def feed(self, data: bytes) -> None:
+        """Takes in bytes that a stream (TLS, WebSocket, memory) has read, and ends the batch."""
+        self.core.now = self.last_received_s = cogwork_monotonic_s()
+        size: int64_t = PyBytes_GET_SIZE(data)
+        joined: cython.pointer(uint8_t)
+        self.bytes_in += size
+        if self.tail_size == 0:
+            self.consume(cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(data)), size)
+        else:
+            joined = cython.cast(cython.pointer(uint8_t), malloc(self.tail_size + size))
+            if joined == cython.NULL:
+                raise MemoryError("no room for input")
+            memcpy(joined, self.tail, self.tail_size)
+            memcpy(joined + self.tail_size, PyBytes_AS_STRING(data), size)
+            size += self.tail_size
+            self.tail_size = 0
+            try:
+                self.consume(joined, size)
+            finally:
+                free(joined)
+        self.core.flush_all()
+
+    def on_readable(self) -> None:
+        """Reads the socket once, routes what arrived, and ends the batch."""
+        core: Core = self.core
+        if self.closed:
+            return
+        room: cython.pointer(uint8_t) = core.buffer + self.tail_size
+        size: int64_t = cogwork_recv(self.fd, room, self.read_size)
+        if size <= 0:
+            if size == -EAGAIN or size == -EINTR:
+                return
+            self.owner.on_lost(cython.cast(cython.int, -size))
+            core.flush_all()
+            return
+        self.bytes_in += size
+        core.now = self.last_received_s = cogwork_monotonic_s()
+        if self.tail_size:
+            memcpy(core.buffer, self.tail, self.tail_size)
+            size += self.tail_size
+            self.tail_size = 0
+        self.consume(core.buffer, size)
+        core.flush_all()
+        self._adapt_read_size()
+
+    def _adapt_read_size(self):
+        taken_s: cython.double = cogwork_monotonic_s() - self.core.now
+        if taken_s > BATCH_TIME_MAX_S:
+            self.read_size = max(cython.cast(uint32_t, READ_SIZE_MIN_BYTES), self.read_size // 2)
+        elif self.read_size < READ_SIZE_BYTES:
+            self.read_size *= 2
+
+    def on_writable(self) -> None:
+        """Goes on sending after the socket was full."""
+        self.blocked = False
+        self.core.now = cogwork_monotonic_s()
+        self.transmit()
+        self.core.flush_all()
+
+    def send_rest(self) -> None:
+        """Sends what was written, as far as the socket takes it, also after `stop`."""
+        if not self.blocked:
+            self.transmit()
+
+    def write(self, data: bytes) -> None:
+        """Appends bytes to the output as they are."""
+        self.append(
+            cython.cast(octets, PyBytes_AS_STRING(data)),
+            cython.cast(uint32_t, PyBytes_GET_SIZE(data)),
+        )
+
+    def write_frame(self, channel: int, body: bytes, frame_type: int = 0) -> None:
+        """Appends one frame whose body is given whole."""
+        size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(body))
+        p: cython.pointer(uint8_t) = self.reserve(size + 8)
+        _store_u32(p, size + 8)
+        p[4] = 2
+        p[5] = frame_type
+        _store_u16(p + 6, channel)
+        if size:
+            memcpy(p + 8, PyBytes_AS_STRING(body), size)
+        self.committed(size + 8)
+
+    def take_output(self, size_max_bytes: int = 1 << 30) -> bytes:
+        """Hands over output for a stream to send; what is handed over counts as sent."""
+        size: uint64_t = min(self.out_end - self.out_start, cython.cast(uint64_t, size_max_bytes))
+        data = PyBytes_FromStringAndSize(
+            cython.cast(cython.p_char, self.out + self.out_start), size
+        )
+        self.out_start += size
+        self.bytes_out += size
+        self.last_sent_s = self.core.now
+        self.drained()
+        return data
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Counts the output that the peer's window or the socket has not taken."""
+        return self.out_end - self.out_start
+
+    def map_session(self, channel: int, session) -> None:
+        """Lets frames on the peer's `channel` reach `session`; None unmaps it."""
+        while len(self.sessions) <= channel:
+            self.sessions.append(None)
+        self.sessions[channel] = session
+
+    def session_on(self, channel: int):
+        """Returns the session that the peer's `channel` leads to, or None."""
+        return self.session_of(channel)
+
+    # -- input
+
+    def consume(self, data, size):
+        done: int64_t = 0
+        try:
+            done = self.scan(data, size)
+        finally:
+            if self.closed:
+                self.tail_size = 0
+            elif done < size:
+                self.keep_tail(data + done, size - done)
+        return 0
+
+    def scan(self, data, size):
+        at: int64_t = 0
+        frame_size: uint32_t
+        core: Core = self.core
+        while size - at >= 8 and not self.closed:
+            if not self.framing:
+                self.scan_header(data + at)
+                at += 8
+                continue
+            frame_size = load_u32(data + at)
+            if frame_size < 8 or frame_size > self.max_frame_in:
+                self.owner.on_violation(
+                    "amqp:connection:framing-error",
+                    f"a frame of {frame_size} bytes; between 8 and {self.max_frame_in} are allowed",
+                )
+                return size
+            if size - at < frame_size:
+                break
+            self.dispatch(data + at, frame_size)
+            at += frame_size
+            if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
+                core.flush_all()
+        return size if self.closed else at
+
+    def scan_header(self, data):
+        self.owner.on_header(PyBytes_FromStringAndSize(cython.cast(cython.p_char, data), 8))
+        return 0
+
+    def dispatch(self, frame, size):
+        at: int64_t = cython.cast(int64_t, frame[4]) * 4
+        body: int64_t = 0
+        code: cython.int
+        session: Session
+        channel: uint32_t = (cython.cast(uint32_t, frame[6]) << 8) | frame[7]
+        if at < 8 or at > size:
+            self.owner.on_violation(
+                "amqp:connection:framing-error", f"a frame's data offset of {frame[4]} words"
+            )
+            return 0
+        if at == size:
+            if frame[5] == 1:
+                self.owner.on_violation("amqp:connection:framing-error", "an empty SASL frame")
+            return 0
+        self.core.frames_in += 1
+        code = performative_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
+        session = self.session_of(channel) if 0x13 <= code <= 0x15 else None
+        if session is None:
+            return self._give_to_owner(frame, at, size, channel)
+        if session.ended:
+            return 0
+        if code == 0x14:
+            return session.on_transfer(frame, at + body, size)
+        if code == 0x15:
+            return session.on_disposition(frame, at + body, size)
+        return session.on_flow(frame, at + body, size)
+
+    def _give_to_owner(self, frame, at, size, channel):
+        body = PyBytes_FromStringAndSize(cython.cast(cython.p_char, frame + at), size - at)
+        self.owner.on_frame(frame[5], channel, body)
+        return 0
+
+    def session_of(self, channel):
+        if channel >= cython.cast(uint32_t, len(self.sessions)):
+            return None
+        return cython.cast(Session, self.sessions[channel])
+
+    def keep_tail(self, data, size):
+        grown: cython.pointer(uint8_t)
+        needed: uint64_t = size
+        if needed > self.tail_capacity:
+            if size >= 4 and self.framing:
+                needed = max(needed, min(load_u32(data), self.max_frame_in))
+            grown = cython.cast(cython.pointer(uint8_t), realloc(self.tail, needed))
+            if grown == cython.NULL:
+                raise MemoryError("no room for a partial frame")
+            self.tail = grown
+            self.tail_capacity = cython.cast(uint32_t, needed)
+        memcpy(self.tail, data, size)
+        self.tail_size = cython.cast(uint32_t, size)
+        return 0
+
+    def shed(self) -> None:
+        """Gives back what an idle connection does not need."""
+        if self.tail_size == 0 and self.tail != cython.NULL:
+            free(self.tail)
+            self.tail = cython.NULL
+            self.tail_capacity = 0
+
+    # -- output
+
+    def mark_dirty(self):
+        if not self.dirty and not self.blocked:
+            self.dirty = True
+            self.core.dirty_wires.append(self)
+        return 0
+
+    def reserve(self, size):
+        needed: uint64_t = self.out_end + size
+        capacity: uint64_t
+        grown: cython.pointer(uint8_t)
+        if needed <= self.out_capacity:
+            return self.out + self.out_end
+        if self.out_start > 0 and self.out_start >= (self.out_capacity >> 1):
+            memmove(self.out, self.out + self.out_start, self.out_end - self.out_start)
+            self.out_end -= self.out_start
+            self.out_start = 0
+            needed = self.out_end + size
+            if needed <= self.out_capacity:
+                return self.out + self.out_end
+        capacity = max(self.out_capacity, cython.cast(uint64_t, OUT_SIZE_MIN_BYTES))
+        while capacity < needed:
+            capacity *= 2
+        grown = cython.cast(cython.pointer(uint8_t), realloc(self.out, capacity))
+        if grown == cython.NULL:
+            raise MemoryError("no room for output")
+        self.out = grown
+        self.out_capacity = capacity
+        return self.out + self.out_end
+
+    def committed(self, size):
+        self.out_end += size
+        self.core.unflushed_bytes += size
+        if not self.dirty and not self.blocked:
+            self.mark_dirty()
+        if self.out_end - self.out_start > CONGESTED_AT_BYTES and not self.congested:
+            if self.fd >= 0 and not self.blocked:
+                self.transmit()
+            if self.out_end - self.out_start > CONGESTED_AT_BYTES:
+                self.congested = True
+        return 0
+
+    def append(self, data, size):
+        p: cython.pointer(uint8_t) = self.reserve(size)
+        memcpy(p, data, size)
+        self.committed(size)
+        return 0
+
+    def transmit(self):
+        sent: int64_t
+        if self.fd < 0:
+            if self.on_output is not None and self.out_end > self.out_start:
+                self.on_output()
+            return 0
+        while self.out_start < self.out_end and not self.blocked:
+            sent = cogwork_send(self.fd, self.out + self.out_start, self.out_end - self.out_start)
+            if sent < 0:
+                if sent == -EINTR:
+                    continue
+                self.blocked = True
+                if sent == -EAGAIN:
+                    if self.on_output is not None:
+                        self.on_output()
+                else:
+                    self.out_start = self.out_end
+                    self.owner.on_lost(cython.cast(cython.int, -sent))
+                break
+            self.out_start += sent
+            self.bytes_out += sent
+        self.last_sent_s = self.core.now
+        self.drained()
+        return 0
+
+    def drained(self):
+        left: uint64_t = self.out_end - self.out_start
+        if left == 0:
+            self.out_start = 0
+            self.out_end = 0
+            if self.out_capacity > 4096 and (
+                self.out_capacity > 4 * CONGESTED_AT_BYTES or len(self.core.wires) > 64
+            ):
+                free(self.out)
+                self.out = cython.NULL
+                self.out_capacity = 0
+        if self.congested and left < CONGESTED_AT_BYTES // 2:
+            self.congested = False
+            self.wake_stalled()
+        return 0
+
+    def stall(self, link):
+        if not link.stalled:
+            link.stalled = True
+            self.stalled.append(link)
+        return 0
+
+    def wake_stalled(self):
+        links: list = self.stalled
+        link: OutgoingLink
+        if not links or self.closed:
+            return 0
+        self.stalled = []
+        for link in links:
+            link.stalled = False
+            if not link.detached:
+                link.became_ready()
+        return 0
+
+
+class Session:
+    """One session's windows, its links by the peer's handle, and its unsettled deliveries."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        local_channel: int,
+        next_incoming_id: int,
+        remote_window: int,
+        incoming_window: int,
+    ):
+        """Makes a session.
+
+        Args:
+            wire: The connection it runs on.
+            local_channel: The channel that this side sends on.
+            next_incoming_id: The peer's next-outgoing-id.
+            remote_window: The peer's incoming-window in frames.
+            incoming_window: How many frames the peer may send ahead.
+        """
+        self.wire = wire
+        self.core = wire.core
+        self.local_channel = local_channel
+        self.next_incoming_id = next_incoming_id
+        self.remote_window = remote_window
+        self.incoming_window = incoming_window
+        self.incoming_window_max = incoming_window
+        self.links = []
+        self.links_due = []
+        self.spilled = {}
+
+    def __dealloc__(self):
+        free(self.ring)
+
+    def peer_began(self, next_incoming_id: int, remote_window: int) -> None:
+        """Takes in the peer's answer to a begin that this side sent first."""
+        self.next_incoming_id = next_incoming_id
+        self.remote_window = remote_window
+
+    def map_link(self, handle: int, link) -> None:
+        """Lets transfers and flows with the peer's `handle` reach `link`; None unmaps it."""
+        while len(self.links) <= handle:
+            self.links.append(None)
+        self.links[handle] = link
+
+    def end(self) -> None:
+        """Discards from now on whatever arrives; the links must have been detached."""
+        self.ended = True
+
+    @property
+    def unsettled(self) -> int:
+        """Counts the deliveries that were sent on this session and are not settled."""
+        count: uint32_t = 0
+        at: uint32_t = self.ring_first
+        while at != self.next_delivery_id and self.ring_size:
+            if self.ring[at & (self.ring_size - 1)].used:
+                count += 1
+            at += 1
+        return count + len(self.spilled)
+
+    def mark_dirty(self):
+        if not self.dirty:
+            self.dirty = True
+            self.core.dirty_sessions.append(self)
+        return 0
+
+    def replenish(self):
+        """Opens the window again once half of it is used and what is held has gone on."""
+        if self.flow_due or self.incoming_window > self.incoming_window_max // 2:
+            return 0
+        if (
+            self.held_bytes > SESSION_HELD_MAX_BYTES
+            or self.core.held_bytes > self.core.held_bytes_max
+        ):
+            return 0
+        self.flow_due = True
+        return self.mark_dirty()
+
+    def link_of(self, handle):
+        if handle >= cython.cast(uint32_t, len(self.links)):
+            return None
+        return cython.cast(object, self.links[handle])
+
+    # -- transfer, flow, disposition
+
+    def on_transfer(self, p, at, end):
+        t: TransferFields
+        problem: cython.p_const_char = parse_transfer(p, at, end, cython.address(t))
+        if problem != cython.NULL:
+            self.wire.owner.on_violation("amqp:decode-error", problem.decode())
+            return 0
+        if self.incoming_window == 0:
+            self.wire.owner.on_session_violation(
+                self,
+                "amqp:session:window-violation",
+                f"a transfer beyond the incoming-window of {self.incoming_window_max} frames",
+            )
+            return 0
+        self.incoming_window -= 1
+        self.next_incoming_id += 1
+        link = self.link_of(t.handle)
+        if type(link) is not IncomingLink:
+            self.wire.owner.on_session_violation(
+                self,
+                "amqp:session:unattached-handle",
+                f"a transfer on handle {t.handle}, where no sender is attached",
+            )
+            return 0
+        cython.cast(IncomingLink, link).on_transfer(cython.address(t))
+        return self.replenish()
+
+    def on_flow(self, p, at, end):
+        f: FlowFields
+        problem: cython.p_const_char = parse_flow(p, at, end, cython.address(f))
+        unseen: uint32_t
+        widened: cython.bint
+        if problem != cython.NULL:
+            self.wire.owner.on_violation("amqp:decode-error", problem.decode())
+            return 0
+        unseen = self.next_outgoing_id
+        if f.has_next_incoming_id:
+            unseen -= f.next_incoming_id
+        widened = self.remote_window <= 0
+        self.remote_window = cython.cast(int64_t, f.incoming_window) - unseen
+        if widened and self.remote_window > 0:
+            self.wire.wake_stalled()
+        if not f.has_handle:
+            if f.echo:
+                self.flow_due = True
+                self.mark_dirty()
+            return 0
+        link = self.link_of(f.handle)
+        if type(link) is OutgoingLink:
+            return cython.cast(OutgoingLink, link).on_flow(cython.address(f))
+        if type(link) is IncomingLink:
+            return cython.cast(IncomingLink, link).on_flow(cython.address(f))
+        self.wire.owner.on_session_violation(
+            self,
+            "amqp:session:unattached-handle",
+            f"a flow on handle {f.handle}, where no link is attached",
+        )
+        return 0
+
+    def on_disposition(self, p, at, end):
+        d: DispositionFields
+        problem: cython.p_const_char = parse_disposition(p, at, end, cython.address(d))
+        if problem != cython.NULL:
+            self.wire.owner.on_violation("amqp:decode-error", problem.decode())
+            return 0
+        if d.from_receiver:
+            return self.settle_sent(cython.address(d))
+        self.wire.owner.on_sender_disposition(
+            self,
+            d.first,
+            d.last,
+            d.settled,
+            PyBytes_FromStringAndSize(cython.cast(cython.p_char, d.state), d.state_size),
+        )
+        return 0
+
+    def settle_sent(self, d):
+        """Applies a receiver's disposition to every delivery in its range (AMQP 1.0 §2.6.12)."""
+        verdict: Verdict
+        first: uint32_t = d.first
+        last: uint32_t = d.last
+        newest: uint32_t = self.next_delivery_id - 1
+        entry: cython.pointer(Unsettled)
+        if cython.cast(cython.int, last - first) < 0:
+            self.wire.owner.on_session_violation(
+                self, "amqp:invalid-field", f"a disposition from {first} back to {last}"
+            )
+            return 0
+        if d.code == 0 and not d.settled:
+            return 0
+        verdict.code = d.code if d.code else RELEASED
+        verdict.state = d.state if d.code else cython.NULL
+        verdict.state_size = d.state_size
+        verdict.settled = d.settled
+        if self.spilled:
+            self.settle_spilled(first, last, cython.address(verdict))
+        if cython.cast(cython.int, first - self.ring_first) < 0:
+            first = self.ring_first
+        if cython.cast(cython.int, last - newest) > 0:
+            last = newest
+        while self.ring_size and cython.cast(cython.int, last - first) >= 0:
+            entry = self.ring + (first & (self.ring_size - 1))
+            if entry.used and entry.delivery_id == first:
+                self.settle_one(entry, cython.address(verdict))
+            first += 1
+        return 0
+
+    def settle_one(self, entry, verdict):
+        """Tells one delivery's source its outcome, and confirms to a receiver that settles second."""
+        e: Unsettled = entry[0]
+        refusal: Verdict
+        reply: cython.int
+        link: OutgoingLink
+        if verdict.settled:
+            entry.used = False
+        reply = self.core.answer(e.source_index, e.source_generation, e.token, verdict)
+        if not verdict.settled:
+            if reply == KEEP:
+                return 0
+            self.forget(e.delivery_id)
+            if reply == REFUSE:
+                refusal.code = REJECTED
+                refusal.state = cython.cast(octets, PyBytes_AS_STRING(STALE_STATE))
+                refusal.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(STALE_STATE))
+                refusal.settled = True
+                self.settle(
+                    cython.address(self.to_receiver), False, e.delivery_id, cython.address(refusal), True
+                )
+            else:
+                self.settle(cython.address(self.to_receiver), False, e.delivery_id, verdict, True)
+        link = cython.cast(OutgoingLink, self.core.termini[e.link_index])
+        if link is not None:
+            link.unsettled -= 1
+        return 0
+
+    def settle_spilled(self, first, last, verdict):
+        entry: Unsettled
+        delivery_id: uint32_t
+        for key in list(self.spilled):
+            delivery_id = key
+            if (
+                cython.cast(cython.int, delivery_id - first) < 0
+                or cython.cast(cython.int, last - delivery_id) < 0
+            ):
+                continue
+            fields = self.spilled[key]
+            entry.delivery_id = delivery_id
+            entry.used = True
+            entry.link_index = fields[0]
+            entry.source_index = fields[1]
+            entry.source_generation = fields[2]
+            entry.token = fields[3]
+            if verdict.settled:
+                del self.spilled[key]
+            self.settle_one(cython.address(entry), verdict)
+        return 0
+
+    def track(self, delivery_id, link_index, s):
+        """Remembers an unsettled delivery by its id."""
+        entry: cython.pointer(Unsettled)
+        if self.ring_size == 0 or delivery_id - self.ring_first >= self.ring_size:
+            self.make_room(delivery_id)
+        entry = self.ring + (delivery_id & (self.ring_size - 1))
+        entry.delivery_id = delivery_id
+        entry.link_index = link_index
+        entry.source_index = s.source_index
+        entry.source_generation = s.source_generation
+        entry.token = s.token
+        entry.used = True
+        return 0
+
+    def make_room(self, delivery_id):
+        """Moves the ring's start past what is settled; else grows it, else spills the oldest."""
+        mask: uint32_t
+        size: uint32_t
+        grown: cython.pointer(Unsettled)
+        entry: cython.pointer(Unsettled)
+        at: uint32_t
+        if self.ring_size:
+            mask = self.ring_size - 1
+            while self.ring_first != delivery_id:
+                entry = self.ring + (self.ring_first & mask)
+                if entry.used and entry.delivery_id == self.ring_first:
+                    break
+                self.ring_first += 1
+            if delivery_id - self.ring_first < self.ring_size:
+                return 0
+            if self.ring_size >= RING_MAX:
+                entry = self.ring + (self.ring_first & mask)
+                self.spilled[entry.delivery_id] = (
+                    entry.link_index,
+                    entry.source_index,
+                    entry.source_generation,
+                    entry.token,
+                )
+                entry.used = False
+                self.ring_first += 1
+                return 0
+        else:
+            self.ring_first = delivery_id
+        size = self.ring_size * 2 if self.ring_size else RING_MIN
+        grown = cython.cast(
+            cython.pointer(Unsettled), calloc(size, cython.sizeof(Unsettled))
+        )
+        if grown == cython.NULL:
+            raise MemoryError("no room for more unsettled deliveries")
+        at = self.ring_first
+        while at != delivery_id:
+            entry = self.ring + (at & (self.ring_size - 1))
+            if entry.used and entry.delivery_id == at:
+                grown[at & (size - 1)] = entry[0]
+            at += 1
+        free(self.ring)
+        self.ring = grown
+        self.ring_size = size
+        return 0
+
+    def forget(self, delivery_id):
+        entry: cython.pointer(Unsettled)
+        if self.ring_size:
+            entry = self.ring + (delivery_id & (self.ring_size - 1))
+            if entry.used and entry.delivery_id == delivery_id:
+                entry.used = False
+                return 0
+        self.spilled.pop(delivery_id, None)
+        return 0
+
+    def confirm(self, delivery_id: int, code: int, state: bytes = None) -> None:
+        """Settles a delivery that was sent, once its source kept the receiver waiting for that."""
+        verdict: Verdict
+        verdict.code = code
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        if state is not None:
+            verdict.state = cython.cast(octets, PyBytes_AS_STRING(state))
+            verdict.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(state))
+        self.forget(delivery_id)
+        self.settle(
+            cython.address(self.to_receiver), False, delivery_id, cython.address(verdict), True
+        )
+
+    def lose_link(self, link_index: int) -> None:
+        """Answers for every unsettled delivery of a link that is going: they are in doubt."""
+        verdict: Verdict
+        verdict.code = LOST
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        at: uint32_t = self.ring_first
+        entry: cython.pointer(Unsettled)
+        while self.ring_size and at != self.next_delivery_id:
+            entry = self.ring + (at & (self.ring_size - 1))
+            if entry.used and entry.delivery_id == at and entry.link_index == link_index:
+                entry.used = False
+                self.core.answer(
+                    entry.source_index, entry.source_generation, entry.token, cython.address(verdict)
+                )
+            at += 1
+        for key, fields in list(self.spilled.items()):
+            if fields[0] == link_index:
+                del self.spilled[key]
+                self.core.answer(fields[1], fields[2], fields[3], cython.address(verdict))
+
+    # -- what is due at the end of a batch
+
+    def settle(self, r, as_receiver, delivery_id, v, settled):
+        """Joins a settlement to the open range, or writes that and opens a new one."""
+        simple: cython.bint = (
+            v.code == ACCEPTED or v.state == cython.NULL or (v.code == RELEASED and v.state_size <= 5)
+        )
+        if r.open and (
+            not simple or r.code != v.code or r.settled != settled or delivery_id != r.last + 1
+        ):
+            self.write_range(r, as_receiver, cython.NULL, 0)
+        if r.open:
+            r.last = delivery_id
+            return 0
+        r.first = r.last = delivery_id
+        r.code = v.code
+        r.settled = settled
+        r.open = True
+        if simple:
+            return self.mark_dirty()
+        return self.write_range(r, as_receiver, v.state, v.state_size)
+
+    def write_range(self, r, as_receiver, state, state_size):
+        p: cython.pointer(uint8_t)
+        frame: cython.pointer(uint8_t)
+        fixed: bytes = FAILED_STATE
+        if not r.open:
+            return 0
+        r.open = False
+        if self.wire.closed:
+            return 0
+        if state == cython.NULL:
+            if r.code == ACCEPTED:
+                fixed = ACCEPTED_STATE
+            elif r.code == RELEASED:
+                fixed = RELEASED_STATE
+            elif r.code == REJECTED:
+                fixed = REJECTED_STATE
+            state = cython.cast(octets, PyBytes_AS_STRING(fixed))
+            state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(fixed))
+        frame = self.wire.reserve(HEADER_ROOM_BYTES + state_size)
+        # A list32 where the state is long: `_end_performative` has room for one octet of size.
+        if state_size > 128:
+            return self._write_long_range(r, as_receiver, state, state_size)
+        p = _put_performative(frame, self.local_channel, 0x15, 5)
+        p = _put_bool(p, as_receiver)
+        p = _put_uint(p, r.first)
+        p = _put_uint(p, r.last)
+        p = _put_bool(p, r.settled)
+        memcpy(p, state, state_size)
+        return self.wire.committed(_end_performative(frame, p + state_size, 0))
+
+    def _write_long_range(self, r, as_receiver, state, state_size):
+        frame: cython.pointer(uint8_t) = self.wire.reserve(HEADER_ROOM_BYTES + state_size)
+        p: cython.pointer(uint8_t) = _put_performative(frame, self.local_channel, 0x15, 5)
+        size: uint32_t
+        frame[11] = 0xD0
+        p = frame + 20
+        p = _put_bool(p, as_receiver)
+        p = _put_uint(p, r.first)
+        p = _put_uint(p, r.last)
+        p = _put_bool(p, r.settled)
+        memcpy(p, state, state_size)
+        size = cython.cast(uint32_t, p - frame) + state_size
+        _store_u32(frame + 12, size - 16)
+        _store_u32(frame + 16, 5)
+        _store_u32(frame, size)
+        return self.wire.committed(size)
+
+    def write_flow(self, incoming, outgoing, echo):
+        """Writes the session's state, with a link's where one is given (AMQP 1.0 §2.7.4)."""
+        frame: cython.pointer(uint8_t) = self.wire.reserve(HEADER_ROOM_BYTES)
+        count: uint8_t = 4 if incoming is None and outgoing is None else 9
+        if echo:
+            count = 10
+        p: cython.pointer(uint8_t) = _put_performative(frame, self.local_channel, 0x13, count)
+        if (
+            self.held_bytes <= SESSION_HELD_MAX_BYTES
+            and self.core.held_bytes <= self.core.held_bytes_max
+        ):
+            self.incoming_window = self.incoming_window_max
+        p = _put_uint(p, self.next_incoming_id)
+        p = _put_uint(p, self.incoming_window)
+        p = _put_uint(p, self.next_outgoing_id)
+        p = _put_uint(p, 0x7FFFFFFF)
+        self.flow_due = False
+        if incoming is not None:
+            p = _put_uint(p, incoming.handle)
+            p = _put_uint(p, incoming.delivery_count)
+            p = _put_uint(p, incoming.credit)
+            p[0] = 0x40
+            p = _put_bool(p + 1, incoming.drain)
+        elif outgoing is not None:
+            p = _put_uint(p, outgoing.handle)
+            p = _put_uint(p, outgoing.delivery_count)
+            p = _put_uint(p, outgoing.credit)
+            p = _put_uint(p, outgoing.outstanding_available())
+            p = _put_bool(p, outgoing.drain)
+        elif echo:
+            memset(p, 0x40, 5)
+            p += 5
+        if echo:
+            p = _put_bool(p, True)
+        return self.wire.committed(_end_performative(frame, p, 0))
+
+    def send_flow(self, echo: bool = False) -> None:
+        """Tells the peer this side's windows now, and asks for its own where `echo` is set."""
+        self.write_flow(None, None, echo)
+
+    def write_due(self):
+        links: list = self.links_due
+        link: IncomingLink
+        self.write_range(cython.address(self.to_sender), True, cython.NULL, 0)
+        self.write_range(cython.address(self.to_receiver), False, cython.NULL, 0)
+        if links:
+            self.links_due = []
+            for link in links:
+                link.flow_due = False
+                if not link.detached:
+                    self.write_flow(link, None, False)
+        if self.flow_due:
+            self.write_flow(None, None, False)
+        return 0
+
+
+class IncomingLink(Terminus):
+    """A link on which the peer sends: credit given, deliveries counted, the entry they go to."""
+
+    def __init__(
+        self,
+        session: Session,
+        handle: int,
+        entry=None,
+        space=None,
+        window: int = 0,
+        max_message_size: int = 0,
+    ):
+        """Makes the receiving end of a link.
+
+        Args:
+            session: The session it is attached on.
+            handle: The handle this side sends its flows with.
+            entry: Where its deliveries go; None for a link to the null target, whose messages name
+                their address themselves.
+            space: The addresses of its virtual host, for such a link.
+            window: Deliveries that may be unsettled or held; 0 leaves credit to `grant`.
+            max_message_size: Largest message in bytes; 0 for no limit.
+        """
+        self.core = session.core
+        self.session = session
+        self.handle = handle
+        self.entry = entry
+        self.space = space
+        self.window = window
+        self.max_message_size = max_message_size
+        self.core.register(self)
+
+    # -- credit
+
+    def grant(self, credit: int, drain: bool = False) -> None:
+        """Sets the credit to `credit`, as one that counts its own messages does."""
+        self.credit = credit
+        self.drain = drain
+        self.flow_later()
+
+    def top_up(self):
+        """Gives credit for what is neither unsettled nor held, a quarter of the window at a time."""
+        used: uint32_t
+        target: uint32_t = 0
+        if self.window == 0 or self.detached:
+            return 0
+        if self.entry is None or self.entry.offered or self.entry.distribution == MULTICAST:
+            used = self.unsettled + self.charged
+            target = self.window - used if self.window > used else 0
+        elif self.credit > 0:
+            self.credit = 0
+            return self.flow_later()
+        if target > self.credit and (target - self.credit) * 4 >= self.window:
+            self.credit = target
+            return self.flow_later()
+        return 0
+
+    def open_credit(self) -> None:
+        """Gives the first credit, once the attach has been answered."""
+        self.top_up()
+
+    def flow_later(self):
+        if not self.flow_due and not self.detached:
+            self.flow_due = True
+            self.session.links_due.append(self)
+            self.session.mark_dirty()
+        return 0
+
+    def on_flow(self, f):
+        passed: uint32_t
+        if f.has_delivery_count:
+            passed = f.delivery_count - self.delivery_count
+            if 0 < passed <= self.credit:
+                self.delivery_count += passed
+                self.credit -= passed
+        if f.echo:
+            self.flow_later()
+        if self.drain and self.credit == 0:
+            self.drain = False
+            if self.owner is not None:
+                self.owner.on_drained(self)
+        return 0
+
+    # -- deliveries
+
+    def on_transfer(self, t):
+        s: Shipment
+        if self.detached:
+            return 0
+        if self.in_delivery:
+            return self.on_fragment(t)
+        if self.begin_delivery(t) == 0:
+            return 0
+        if t.more:
+            return self.on_fragment(t)
+        self.in_delivery = False
+        if not t.settled:
+            self.unsettled += 1
+        s.data = t.payload
+        s.size = t.payload_size
+        s.format = t.message_format
+        s.settled = t.settled
+        s.source_index = self.index
+        s.source_generation = self.generation
+        s.token = t.delivery_id
+        s.tag = t.tag
+        s.tag_size = t.tag_size
+        s.origin = self.session.wire.origin
+        s.via_index = self.index
+        s.via_generation = self.generation
+        self.route(cython.address(s))
+        return self.top_up()
+
+    def begin_delivery(self, t):
+        """Checks and counts a delivery's first transfer; returns 0 where it goes no further."""
+        if not t.has_delivery_id:
+            self.session.wire.owner.on_session_violation(
+                self.session, "amqp:invalid-field", "a delivery's first transfer has no delivery-id"
+            )
+            return 0
+        if self.credit == 0:
+            self.session.wire.owner.on_link_violation(
+                self, "amqp:link:transfer-limit-exceeded", "a transfer beyond the link credit"
+            )
+            return 0
+        self.credit -= 1
+        self.delivery_count += 1
+        self.deliveries += 1
+        if t.aborted:
+            self.top_up()
+            return 0
+        if self.max_message_size and t.payload_size > self.max_message_size:
+            self._too_large()
+            return 0
+        self.in_delivery = True
+        self.discarding = False
+        self.current = cython.NULL
+        self.current_id = t.delivery_id
+        self.current_settled = t.settled
+        self.current_size = 0
+        return 1
+
+    def _too_large(self):
+        self.session.wire.owner.on_link_violation(
+            self,
+            "amqp:link:message-size-exceeded",
+            f"a message of more than {self.max_message_size} bytes",
+        )
+
+    def on_fragment(self, t):
+        """Takes one transfer of a delivery that has several (AMQP 1.0 §2.6.14)."""
+        if t.has_delivery_id and t.delivery_id != self.current_id:
+            self.session.wire.owner.on_session_violation(
+                self.session,
+                "amqp:invalid-field",
+                f"delivery {t.delivery_id} begins before delivery {self.current_id} has ended",
+            )
+            return 0
+        if t.aborted:
+            self.abort_delivery()
+            return self.top_up()
+        self.current_size += t.payload_size
+        if self.max_message_size and self.current_size > self.max_message_size:
+            self.abort_delivery()
+            self._too_large()
+            return 0
+        if t.settled:
+            self.current_settled = True
+        if self.current == cython.NULL and not self.discarding:
+            self._start_fragments(t)
+        if self.current != cython.NULL:
+            self.current.complete = not t.more
+            self.forward_fragment(self.current, t.payload, t.payload_size)
+        if not t.more:
+            self.finish_delivery()
+            return self.top_up()
+        return 0
+
+    def _start_fragments(self, t):
+        s: Shipment
+        entry: AddressEntry = self.choose_entry(t.payload, t.payload_size)
+        self.current_entry = entry
+        self.current_outlets = None
+        if not self.current_settled:
+            self.unsettled += 1
+        if entry is None:
+            self.discarding = True
+            return 0
+        if not entry.assembles:
+            return self.start_streaming(entry, t)
+        self._describe(cython.address(s), t)
+        self.current = self.core.new_delivery(cython.address(s))
+        return 0
+
+    def _describe(self, s, t):
+        s.data = cython.NULL
+        s.size = 0
+        s.format = t.message_format
+        s.settled = self.current_settled
+        s.source_index = self.index
+        s.source_generation = self.generation
+        s.token = self.current_id
+        s.tag = cython.NULL
+        s.tag_size = 0
+        s.origin = self.session.wire.origin
+        s.via_index = self.index
+        s.via_generation = self.generation
+
+    def start_streaming(self, entry, t):
+        """Chooses the outlets of a delivery that cuts through frame by frame."""
+        s: Shipment
+        d: cython.pointer(Delivery)
+        outlet: Terminus
+        self._describe(cython.address(s), t)
+        s.data = t.payload
+        s.size = t.payload_size
+        entry.received += 1
+        if entry.distribution == MULTICAST:
+            return self._stream_multicast(entry, cython.address(s))
+        if not entry.outlets:
+            self.discarding = True
+            return 0
+        d = self.core.new_delivery(cython.address(s))
+        self.current = d
+        self._charge(d)
+        outlet = entry.pick(cython.address(s)) if entry.held_first == cython.NULL else None
+        if outlet is None:
+            return entry.hold(d)
+        entry.delivered += 1
+        self.current_outlets = [outlet]
+        return cython.cast(OutgoingLink, outlet).enqueue(d)
+
+    def _stream_multicast(self, entry, s):
+        outlet: Terminus
+        record: uint32_t = 0
+        outlets: list = [o for o in entry.matching() if not self._refused(o, s)]
+        if not outlets:
+            entry.unmatched += 1
+            self.discarding = True
+            return 0
+        if not s.settled:
+            record = self.core.fanouts.open(s)
+            s.source_index = self.core.fanouts.index
+            s.source_generation = self.core.fanouts.generation
+            s.token = record
+        self.current = self.core.new_delivery(s)
+        self.current_outlets = outlets
+        for outlet in outlets:
+            if not s.settled:
+                self.core.fanouts.records[record].waiting += 1
+            entry.delivered += 1
+            cython.cast(OutgoingLink, outlet).enqueue(self.current)
+            cython.cast(OutgoingLink, outlet).apply_policy(self.current)
+        if not s.settled:
+            self.core.fanouts.close(record)
+        return 0
+
+    def _refused(self, outlet, s):
+        return outlet.refuses(s)
+
+    def _charge(self, d):
+        d.charges += 1
+        if d.charges == 1 and d.settled:
+            self.charged += 1
+
+    def forward_fragment(self, d, data, size):
+        """Streams a frame to the outlets that are ready for it, keeps it for those that are not."""
+        outlet: OutgoingLink
+        chunk: cython.pointer(Chunk) = cython.NULL
+        waits: cython.int
+        if self.current_outlets is None:
+            self.core.append_chunk(d, data, size)
+            return 0
+        for outlet in self.current_outlets:
+            waits = outlet.stream(d, data, size)
+            if waits == 0:
+                continue
+            if chunk == cython.NULL:
+                chunk = self.core.append_chunk(d, data, size)
+            chunk.refs += 1
+            outlet.backlog_bytes += size
+            if waits == 2:
+                outlet.cursor = chunk
+        return 0
+
+    def finish_delivery(self):
+        """Ends a delivery of several frames: routes what was assembled, answers what was dropped."""
+        d: cython.pointer(Delivery) = self.current
+        entry: AddressEntry = self.current_entry
+        self.in_delivery = False
+        self.current = cython.NULL
+        self.current_entry = None
+        outlets: list = self.current_outlets
+        self.current_outlets = None
+        if d == cython.NULL:
+            if not self.current_settled:
+                accepted: cython.bint = (
+                    entry is not None
+                    and entry.distribution == MULTICAST
+                    and not entry.release_unmatched
+                )
+                self.reply(self.current_id, ACCEPTED if accepted else RELEASED, True)
+            elif entry is not None:
+                entry.dropped += 1
+            return 0
+        if entry.assembles and outlets is None:
+            self._route_assembled(entry, d)
+        return self.core.release(d)
+
+    def _route_assembled(self, entry, d):
+        s: Shipment
+        joined: cython.pointer(uint8_t) = _join(d)
+        _ship(cython.address(s), d, joined)
+        try:
+            entry.route(self, cython.address(s))
+        finally:
+            free(joined)
+        return 0
+
+    def abort_delivery(self):
+        """Gives up a delivery whose sender aborted it or has gone (AMQP 1.0 §2.7.5)."""
+        d: cython.pointer(Delivery) = self.current
+        outlets: list = self.current_outlets
+        outlet: OutgoingLink
+        if not self.in_delivery:
+            return 0
+        self.in_delivery = False
+        self.current = cython.NULL
+        self.current_entry = None
+        self.current_outlets = None
+        if not self.current_settled and (d != cython.NULL or self.discarding):
+            self.unsettled -= 1
+        self.discarding = False
+        if d == cython.NULL:
+            return 0
+        d.aborted = True
+        d.complete = True
+        if outlets is not None:
+            for outlet in outlets:
+                if not outlet.detached:
+                    outlet.pump()
+        return self.core.release(d)
+
+    def choose_entry(self, data, size):
+        """Finds where a message goes: the link's own entry, or that of its `to`."""
+        found: octets = cython.NULL
+        length: uint32_t = 0
+        if self.entry is not None:
+            return self.entry
+        if find_to(data, size, cython.address(found), cython.address(length)) != 1:
+            return None
+        address: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_char, found), length)
+        if self.permit is not None and not self.permit[address]:
+            return None
+        return self.space.find(address)
+
+    def route(self, s):
+        entry: AddressEntry
+        root: AddressEntry
+        prefix: bytes
+        found: octets = cython.NULL
+        length: uint32_t = 0
+        skip: uint32_t
+        if self.entry is not None:
+            return self.entry.route(self, s)
+        if find_to(s.data, s.size, cython.address(found), cython.address(length)) != 1:
+            return self._unroutable(s)
+        if self.permit is None and self.space.topic_root is not None:
+            root = self.space.topic_root
+            prefix = self.space.topic_prefix
+            skip = cython.cast(uint32_t, PyBytes_GET_SIZE(prefix))
+            if length > skip and _starts_with(found, prefix, skip):
+                root.received += 1
+                return root.multicast(
+                    s,
+                    root.interest.match(
+                        PyBytes_FromStringAndSize(
+                            cython.cast(cython.p_char, found + skip), length - skip
+                        )
+                    ),
+                )
+        entry = self.choose_entry(s.data, s.size)
+        if entry is None:
+            return self._unroutable(s)
+        return entry.route(self, s)
+
+    def _unroutable(self, s):
+        """Answers for a message whose `to` is missing, forbidden or leads nowhere."""
+        if self.space is not None:
+            self.space.unroutable += 1
+        if not s.settled:
+            self.reply(cython.cast(uint32_t, s.token), RELEASED, True)
+        return 0
+
+    def resolve_outcome(self, token, verdict):
+        if verdict.code == RECEIVED:
+            return KEEP
+        if self.detached:
+            return SETTLE
+        self.unsettled -= 1
+        self.session.settle(
+            cython.address(self.session.to_sender),
+            True,
+            cython.cast(uint32_t, token),
+            verdict,
+            not self.settles_second or verdict.code != ACCEPTED,
+        )
+        if not self.in_delivery:
+            self.top_up()
+        return SETTLE
+
+    def reply(self, token, code, settled):
+        verdict: Verdict
+        verdict.code = code
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = settled
+        self.resolve_outcome(token, cython.address(verdict))
+        return 0
+
+    def detach(self) -> None:
+        """Ends the link: a delivery in the middle is aborted, outcomes still to come are dropped."""
+        if self.detached:
+            return
+        self.abort_delivery()
+        self.detached = True
+        if self.entry is not None:
+            self.entry.remove_source(self)
+        self.core.unregister(self)
+
+
+@cython.cfunc
+@cython.inline
+def _starts_with(p: octets, prefix: bytes, size: uint32_t) -> cython.bint:
+    at: uint32_t
+    q: octets = cython.cast(octets, PyBytes_AS_STRING(prefix))
+    for at in range(size):
+        if p[at] != q[at]:
+            return False
+    return True
+
+
+def _join(d):
+    """Copies a complete delivery's chunks into one block, which the caller frees."""
+    joined: cython.pointer(uint8_t) = cython.cast(
+        cython.pointer(uint8_t), malloc(d.size_bytes + 1)
+    )
+    if joined == cython.NULL:
+        raise MemoryError("no room to assemble a message")
+    at: uint64_t = 0
+    chunk: cython.pointer(Chunk) = d.first
+    while chunk != cython.NULL:
+        memcpy(joined + at, chunk.data, chunk.size)
+        at += chunk.size
+        chunk = chunk.next
+    return joined
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _ship(
+    s: cython.pointer(Shipment), d: cython.pointer(Delivery), data: octets
+) -> cython.void:
+    """Describes a whole delivery as a shipment again."""
+    s.data = data
+    s.size = cython.cast(uint32_t, d.size_bytes)
+    s.format = d.format
+    s.settled = d.settled
+    s.source_index = d.source_index
+    s.source_generation = d.source_generation
+    s.token = d.token
+    s.tag = cython.NULL
+    s.tag_size = 0
+    s.origin = d.origin
+    s.via_index = d.charged_index
+    s.via_generation = d.charged_generation
+
+
+class OutgoingLink(Terminus):
+    """A link on which this side sends: the peer's credit, and a queue for what must wait."""
+
+    def __init__(
+        self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0
+    ):
+        """Makes the sending end of a link.
+
+        Args:
+            session: The session it is attached on.
+            handle: The handle this side sends its transfers with.
+            presettles: Whether every delivery is sent settled (snd-settle-mode 1).
+            next_tag: The first delivery-tag's number.
+        """
+        self.core = session.core
+        self.session = session
+        self.handle = handle
+        self.presettles = presettles
+        self.next_tag = next_tag
+        self.backlog_bytes_max = 4 * 1024 * 1024
+        self.core.register(self)
+
+    def __dealloc__(self):
+        free(self.queue)
+
+    def can_start(self):
+        wire: Wire = self.session.wire
+        if self.credit == 0 or self.detached:
+            return False
+        if wire.congested or self.session.remote_window <= 0:
+            if not self.stalled:
+                wire.stall(self)
+            return False
+        return not wire.closed
+
+    def is_ready(self):
+        return self.queue_count == 0 and self.can_start()
+
+    def outstanding(self):
+        return self.unsettled + self.queue_count
+
+    def outstanding_available(self):
+        """Counts what waits here, for the `available` of a flow."""
+        return self.queue_count
+
+    def refuses(self, s):
+        if self.no_local and s.origin == self.session.wire.origin:
+            return True
+        if self.selector is None:
+            return False
+        return not self.selector(
+            PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size)
+        )
+
+    def frame_room(self):
+        """Counts the payload bytes that fit one of the peer's frames beside a transfer's header."""
+        return self.session.wire.max_frame_out - HEADER_ROOM_BYTES
+
+    # -- writing
+
+    def take(self, s):
+        d: cython.pointer(Delivery)
+        if s.size <= self.frame_room():
+            self.write_first(s, s.data, s.size, False)
+            if self.presettles and not s.settled:
+                self._answer_accepted(s.source_index, s.source_generation, s.token)
+            return 0
+        d = self.core.new_delivery(s)
+        d.complete = True
+        self.core.append_chunk(d, s.data, s.size)
+        self.push(d)
+        return self.core.release(d)
+
+    def _answer_accepted(self, index, generation, token):
+        verdict: Verdict
+        verdict.code = ACCEPTED
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        return self.core.answer(index, generation, token, cython.address(verdict))
+
+    def write_first(self, s, data, size, more):
+        """Writes a delivery's first transfer; the caller has checked credit, window and size."""
+        session: Session = self.session
+        wire: Wire = session.wire
+        frame: cython.pointer(uint8_t) = wire.reserve(HEADER_ROOM_BYTES + size)
+        delivery_id: uint32_t = session.next_delivery_id
+        settled: cython.bint = s.settled or self.presettles
+        p: cython.pointer(uint8_t) = _put_performative(
+            frame, session.local_channel, 0x14, 6 if more else 5
+        )
+        p = _put_uint(p, self.handle)
+        p[0] = 0x70
+        _store_u32(p + 1, delivery_id)
+        p[5] = 0xA0
+        if s.tag_size and s.tag_size <= 32 and s.source_index != s.via_index:
+            p[6] = cython.cast(uint8_t, s.tag_size)
+            memcpy(p + 7, s.tag, s.tag_size)
+            p += 7 + s.tag_size
+        else:
+            p[6] = 4
+            _store_u32(p + 7, cython.cast(uint32_t, self.next_tag))
+            self.next_tag += 1
+            p += 11
+        if s.format == 0:
+            p[0] = 0x43
+            p += 1
+        else:
+            p[0] = 0x70
+            _store_u32(p + 1, s.format)
+            p += 5
+        p = _put_bool(p, settled)
+        if more:
+            p = _put_bool(p, True)
+        if size:
+            memcpy(p, data, size)
+        session.next_delivery_id = delivery_id + 1
+        session.next_outgoing_id += 1
+        session.remote_window -= 1
+        self.delivery_count += 1
+        self.credit -= 1
+        self.deliveries += 1
+        if not settled:
+            self.unsettled += 1
+            session.track(delivery_id, self.index, s)
+        elif session.ring_first == delivery_id:
+            session.ring_first = delivery_id + 1
+        return wire.committed(_end_performative(frame, p, size))
+
+    def write_more(self, data, size, more, aborted):
+        """Writes a further transfer of the delivery that was started last on this link."""
+        session: Session = self.session
+        frame: cython.pointer(uint8_t) = session.wire.reserve(HEADER_ROOM_BYTES + size)
+        p: cython.pointer(uint8_t) = _put_performative(
+            frame, session.local_channel, 0x14, 10 if aborted else 6
+        )
+        p = _put_uint(p, self.handle)
+        memset(p, 0x40, 4)
+        p = _put_bool(p + 4, more)
+        if aborted:
+            memset(p, 0x40, 3)
+            p = _put_bool(p + 3, True)
+        if size:
+            memcpy(p, data, size)
+        session.next_outgoing_id += 1
+        session.remote_window -= 1
+        return session.wire.committed(_end_performative(frame, p, size))
+
+    # -- the queue of what must wait
+
+    def push(self, d):
+        """Queues a delivery with all the chunks it has, and sends what can be sent."""
+        self.enqueue(d)
+        self.pump()
+        return 0
+
+    def enqueue(self, d):
+        chunk: cython.pointer(Chunk) = d.first
+        if self.queue_count == self.queue_capacity:
+            self._grow_queue()
+        self.queue[(self.queue_head + self.queue_count) & (self.queue_capacity - 1)] = d
+        self.queue_count += 1
+        d.refs += 1
+        if self.backlog_bytes == 0:
+            self.blocked_since_s = self.core.now
+        while chunk != cython.NULL:
+            chunk.refs += 1
+            self.backlog_bytes += chunk.size
+            chunk = chunk.next
+        return 0
+
+    def _grow_queue(self):
+        capacity: uint32_t = self.queue_capacity * 2 if self.queue_capacity else 4
+        at: uint32_t
+        grown: cython.pointer(cython.pointer(Delivery)) = cython.cast(
+            cython.pointer(cython.pointer(Delivery)),
+            malloc(capacity * cython.sizeof(cython.pointer(Delivery))),
+        )
+        if grown == cython.NULL:
+            raise MemoryError("no room for a longer queue")
+        for at in range(self.queue_count):
+            grown[at] = self.queue[(self.queue_head + at) & (self.queue_capacity - 1)]
+        free(self.queue)
+        self.queue = grown
+        self.queue_capacity = capacity
+        self.queue_head = 0
+
+    def pump(self):
+        """Sends from the queue's head for as long as the peer takes it."""
+        while self.queue_count and not self.detached:
+            if self.pump_head(self.queue[self.queue_head]) == 0:
+                return 0
+            self.pop()
+        return self.finish_drain()
+
+    def pump_head(self, d):
+        """Sends the head delivery's chunks; returns 1 once it is done with."""
+        chunk: cython.pointer(Chunk)
+        if d.aborted:
+            if self.started:
+                self.write_more(cython.NULL, 0, False, True)
+                self.session.forget(self.session.next_delivery_id - 1)
+            return 1
+        if not self.started:
+            self.cursor = d.first
+            self.cursor_offset = 0
+        while self.cursor != cython.NULL:
+            chunk = self.cursor
+            if self.send_piece(d, chunk.data, chunk.size, d.complete and chunk.next == cython.NULL) == 0:
+                return 0
+            self.cursor = chunk.next
+            self.cursor_offset = 0
+            chunk.refs -= 1
+            self.backlog_bytes -= chunk.size
+            self.blocked_since_s = self.core.now
+            if chunk.next == cython.NULL and d.complete:
+                self.core.trim(d)
+                return 1
+            self.core.trim(d)
+        return 0
+
+    def send_piece(self, d, data, size, last):
+        """Sends `data` from `cursor_offset` on in the peer's frames; returns 1 once all is sent."""
+        s: Shipment
+        room: uint32_t = self.frame_room()
+        count: uint32_t
+        more: cython.bint
+        if not self.started:
+            if not self.can_start():
+                return 0
+            _ship(cython.address(s), d, cython.NULL)
+            count = min(size, room)
+            more = not (last and count == size)
+            self.started = True
+            self.cursor_offset = count
+            self.write_first(cython.address(s), data, count, more)
+            if not more or count == size:
+                return 1
+        while True:
+            if self.session.wire.congested or self.session.remote_window <= 0:
+                if not self.stalled:
+                    self.session.wire.stall(self)
+                return 0
+            count = min(size - self.cursor_offset, room)
+            more = not (last and self.cursor_offset + count == size)
+            self.write_more(data + self.cursor_offset, count, more, False)
+            self.cursor_offset += count
+            if self.cursor_offset == size:
+                return 1
+
+    def stream(self, d, data, size):
+        """Sends a frame that has just arrived, where this outlet has passed all before it.
+
+        Returns 0 when it is done with the frame; 1 when it needs it kept; 2 when it needs it kept
+        and has to go on from it.
+        """
+        if self.detached or self.queue_count == 0 or self.overdue:
+            return 0
+        if self.queue[self.queue_head] != d:
+            return 1
+        if self.cursor != cython.NULL or (not self.started and d.first != cython.NULL):
+            return 1
+        self.cursor_offset = 0
+        if self.send_piece(d, data, size, d.complete):
+            if d.complete:
+                self.pop()
+                self.pump()
+                if self.queue_count == 0 and self.feeder is not None:
+                    self.feeder.on_ready(self)
+            return 0
+        return 2 if self.started else 1
+
+    def pop(self):
+        """Takes the head off the queue, whether all of it was sent or not."""
+        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        chunk: cython.pointer(Chunk) = self.cursor if self.started else d.first
+        self.queue_head = (self.queue_head + 1) & (self.queue_capacity - 1)
+        self.queue_count -= 1
+        while chunk != cython.NULL:
+            chunk.refs -= 1
+            self.backlog_bytes -= chunk.size
+            chunk = chunk.next
+        if self.started and self.presettles and not d.settled and not d.aborted:
+            self._answer_accepted(d.source_index, d.source_generation, d.token)
+        self.started = False
+        self.cursor = cython.NULL
+        self.cursor_offset = 0
+        if d.charges and self.feeder is None:
+            self.core.uncharge(d)
+        self.core.trim(d)
+        return self.core.release(d)
+
+    def apply_policy(self, d):
+        """Charges a publisher for a slow subscriber, or makes that one pay, as its policy says."""
+        link: IncomingLink
+        if self.policy == BLOCK:
+            link = self.core.resolve(d.charged_index, d.charged_generation)
+            d.charges += 1
+            if d.charges == 1 and d.settled and link is not None:
+                link.charged += 1
+        elif self.policy == DROP_OLDEST:
+            while self.backlog_bytes > self.backlog_bytes_max and self.queue_count > 1:
+                self._drop_oldest()
+            return 0
+        if self.backlog_bytes > self.backlog_bytes_max and not self.overdue:
+            self.overdue = True
+            self.core.overdue.append(self)
+        return 0
+
+    def _drop_oldest(self):
+        """Drops the oldest delivery that was not started."""
+        d: cython.pointer(Delivery)
+        second: uint32_t = (self.queue_head + 1) & (self.queue_capacity - 1)
+        if self.started:
+            d = self.queue[second]
+            self.queue[second] = self.queue[self.queue_head]
+            self.queue_head = second
+            self._forget_queued(d)
+        else:
+            d = self.queue[self.queue_head]
+            self.queue_head = second
+            self._forget_queued(d)
+        self.queue_count -= 1
+        self.dropped += 1
+
+    def _forget_queued(self, d):
+        chunk: cython.pointer(Chunk) = d.first
+        while chunk != cython.NULL:
+            chunk.refs -= 1
+            self.backlog_bytes -= chunk.size
+            chunk = chunk.next
+        if not d.settled:
+            self._answer_accepted(d.source_index, d.source_generation, d.token)
+        self.core.trim(d)
+        self.core.release(d)
+
+    # -- the peer's credit
+
+    def on_flow(self, f):
+        credit: uint32_t
+        if f.has_link_credit:
+            credit = f.link_credit - self.delivery_count
+            if f.has_delivery_count:
+                credit += f.delivery_count
+            self.credit = credit if cython.cast(cython.int, credit) > 0 else 0
+            self.drain = f.drain
+            self.became_ready()
+            self.finish_drain()
+        if f.echo and not self.detached:
+            self.session.write_flow(None, self, False)
+        return 0
+
+    def became_ready(self):
+        """Goes on with the queue, then lets whoever feeds this link give it more."""
+        if self.queue_count:
+            self.pump()
+        if self.feeder is not None and self.queue_count == 0 and not self.detached:
+            self.feeder.on_ready(self)
+        self.finish_drain()
+        return 0
+
+    def finish_drain(self):
+        """Uses up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""
+        if not self.drain or self.queue_count or self.detached:
+            return 0
+        if self.credit:
+            self.delivery_count += self.credit
+            self.credit = 0
+        self.session.write_flow(None, self, False)
+        self.drain = False
+        return 0
+
+    def send(self, port, token: int, data: bytes, settled: bool, tag: bytes = None) -> bool:
+        """Sends a message from within the process; False where there is no credit or room.
+
+        Args:
+            port: Gets the outcome, as `(token, code, state, settled)`.
+            token: Names the delivery to the port.
+            data: The encoded message.
+            settled: Whether it is sent settled, so that no outcome will come.
+            tag: The delivery-tag; None for one of the link's own.
+        """
+        s: Shipment
+        p: Port = port
+        if not self.is_ready():
+            return False
+        _ship_bytes(cython.address(s), p, token, data, settled)
+        if tag is not None:
+            s.tag = cython.cast(octets, PyBytes_AS_STRING(tag))
+            s.tag_size = cython.cast(uint32_t, PyBytes_GET_SIZE(tag))
+        self.take(cython.address(s))
+        return True
+
+    def detach(self) -> None:
+        """Ends the link: what was sent and not settled is in doubt, what waits is released."""
+        d: cython.pointer(Delivery)
+        verdict: Verdict
+        started: cython.bint = self.started
+        if self.detached:
+            return
+        self.detached = True
+        self.session.lose_link(self.index)
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        verdict.code = RELEASED
+        while self.queue_count:
+            d = self.queue[self.queue_head]
+            if not started and not d.settled:
+                self.core.answer(
+                    d.source_index, d.source_generation, d.token, cython.address(verdict)
+                )
+            started = False
+            self.started = self.started and not self.presettles
+            self.pop()
+        self.unsettled = 0
+        self.core.unregister(self)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _ship_bytes(
+    s: cython.pointer(Shipment), port: Port, token: uint64_t, data: bytes, settled: cython.bint
+) -> cython.void:
+    s.data = cython.cast(octets, PyBytes_AS_STRING(data))
+    s.size = cython.cast(uint32_t, PyBytes_GET_SIZE(data))
+    s.format = 0
+    s.settled = settled
+    s.source_index = port.index
+    s.source_generation = port.generation
+    s.token = token
+    s.tag = cython.NULL
+    s.tag_size = 0
+    s.origin = 0
+    s.via_index = NOWHERE
+    s.via_generation = 0
+
+
+class Interest:
+    """What a topic's subscribers want: a matcher, and a version that moves with every change."""
+
+    def __init__(self, match):
+        """Makes an interest.
+
+        Args:
+            match: Called with a subject's bytes; returns the list of matching outlets.
+        """
+        self.match = match
+        self.version = 1
+
+    def changed(self) -> None:
+        """Makes every entry that was matched before match anew."""
+        self.version += 1
+
+
+class AddressEntry(Terminus):
+    """One address: who takes its deliveries, and how they are shared out."""
+
+    def __init__(
+        self,
+        core: Core,
+        name: str,
+        distribution: int,
+        interest=None,
+        subject: bytes = None,
+        assembles: bool = False,
+    ):
+        """Makes an entry.
+
+        Args:
+            core: The core it belongs to.
+            name: The address, for people.
+            distribution: MULTICAST, CLOSEST or BALANCED.
+            interest: Where the outlets are found by subject; None where they are added here.
+            subject: What to look up there.
+            assembles: Whether some outlet (a store, a port) takes only whole messages.
+        """
+        self.core = core
+        self.name = name
+        self.distribution = distribution
+        self.interest = interest
+        self.subject = subject
+        self.assembles = assembles
+        self.outlets = []
+        self.sources = []
+        core.register(self)
+
+    # -- who is attached
+
+    def add_source(self, link: IncomingLink) -> None:
+        """Lets a link that sends to this address get credit as consumers come and go."""
+        self.sources.append(link)
+
+    def remove_source(self, link) -> None:
+        """Forgets such a link."""
+        if link in self.sources:
+            self.sources.remove(link)
+
+    def add_outlet(self, outlet: Terminus) -> None:
+        """Lets `outlet` take deliveries of this address."""
+        self.outlets.append(outlet)
+        if type(outlet) is OutgoingLink:
+            if self.distribution != MULTICAST:
+                cython.cast(OutgoingLink, outlet).feeder = self
+            if cython.cast(OutgoingLink, outlet).credit:
+                self.on_ready(outlet)
+        else:
+            self.assembles = True
+            self._offer()
+
+    def remove_outlet(self, outlet: Terminus) -> None:
+        """Stops `outlet` from taking deliveries; with the last one credit is taken back."""
+        if outlet not in self.outlets:
+            return
+        self.outlets.remove(outlet)
+        if self.distribution == MULTICAST:
+            return
+        self.offered = any(
+            type(o) is not OutgoingLink or cython.cast(OutgoingLink, o).offered for o in self.outlets
+        )
+        if not self.outlets:
+            self._release_held()
+        if not self.offered:
+            for link in self.sources:
+                cython.cast(IncomingLink, link).top_up()
+
+    def _offer(self):
+        """The first credit a consumer gives lets the publishers start."""
+        if self.offered:
+            return
+        self.offered = True
+        for link in self.sources:
+            cython.cast(IncomingLink, link).top_up()
+
+    def on_ready(self, link):
+        if link.credit:
+            link.offered = True
+            self._offer()
+        if self.held_first != cython.NULL:
+            self.serve_held()
+        return 0
+
+    # -- routing
+
+    def route(self, link, s):
+        self.received += 1
+        if self.distribution == MULTICAST:
+            return self.multicast(s, self.matching())
+        return self.anycast(link, s)
+
+    def matching(self):
+        """Lists the outlets of a multicast address; matches anew only after a change."""
+        if self.interest is not None and self.version != self.interest.version:
+            self.outlets = self.interest.match(self.subject)
+            self.version = self.interest.version
+        return self.outlets
+
+    def anycast(self, link, s):
+        outlet: Terminus
+        d: cython.pointer(Delivery)
+        if self.held_first == cython.NULL:
+            outlet = self.pick(s)
+            if outlet is not None:
+                self.delivered += 1
+                return outlet.take(s)
+        if not self.outlets:
+            return self.unroutable(s)
+        d = self.core.new_delivery(s)
+        d.complete = True
+        self.core.append_chunk(d, s.data, s.size)
+        if link is not None:
+            link._charge(d)
+        self.hold(d)
+        return self.core.release(d)
+
+    def pick(self, s):
+        """Chooses who takes a delivery: in turn (closest), or who has least to do (balanced)."""
+        count: uint32_t = cython.cast(uint32_t, len(self.outlets))
+        step: uint32_t
+        at: uint32_t = self.turn
+        outlet: Terminus
+        best: Terminus = None
+        least: uint32_t = NOWHERE
+        for step in range(count):
+            if at >= count:
+                at = 0
+            outlet = cython.cast(Terminus, self.outlets[at])
+            at += 1
+            if not outlet.is_ready() or outlet.refuses(s):
+                continue
+            if self.distribution == CLOSEST:
+                self.turn = at
+                return outlet
+            if outlet.outstanding() < least:
+                least = outlet.outstanding()
+                best = outlet
+                self.turn = at
+        return best
+
+    def multicast(self, s, outlets):
+        """Gives a message to every outlet; those that cannot take it now get it queued."""
+        outlet: Terminus
+        late: list = None
+        given: uint32_t = 0
+        record: uint32_t = 0
+        shipment: Shipment = s[0]
+        if not outlets:
+            return self.unroutable(s)
+        if not s.settled:
+            record = self.core.fanouts.open(s)
+            shipment.source_index = self.core.fanouts.index
+            shipment.source_generation = self.core.fanouts.generation
+            shipment.token = record
+        for outlet in outlets:
+            if outlet.refuses(s):
+                continue
+            given += 1
+            if not s.settled:
+                self.core.fanouts.records[record].waiting += 1
+            if outlet.is_ready():
+                outlet.take(cython.address(shipment))
+            elif late is None:
+                late = [outlet]
+            else:
+                late.append(outlet)
+        if late is not None:
+            self.multicast_late(cython.address(shipment), late)
+        self.delivered += given
+        if given == 0:
+            self.unmatched += 1
+        if not s.settled:
+            self.core.fanouts.close(record)
+        return 0
+
+    def multicast_late(self, s, late):
+        """Queues one shared copy for every outlet that was not ready."""
+        outlet: Terminus
+        d: cython.pointer(Delivery) = self.core.new_delivery(s)
+        d.complete = True
+        self.core.append_chunk(d, s.data, s.size)
+        for outlet in late:
+            if type(outlet) is OutgoingLink:
+                cython.cast(OutgoingLink, outlet).enqueue(d)
+                cython.cast(OutgoingLink, outlet).apply_policy(d)
+            elif not s.settled:
+                self.core.fanouts.close(cython.cast(uint32_t, s.token))
+        return self.core.release(d)
+
+    def unroutable(self, s):
+        """Answers for a message that nobody is there to take."""
+        verdict: Verdict
+        accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
+        if self.dead_letter is not None:
+            self.dead_letter(
+                self, PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size)
+            )
+            accepted = True
+        if accepted:
+            self.unmatched += 1
+        elif s.settled:
+            self.dropped += 1
+        else:
+            self.released += 1
+        if s.settled:
+            return 0
+        verdict.code = ACCEPTED if accepted else RELEASED
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return 0
+
+    # -- what nobody has room for yet
+
+    def hold(self, d):
+        d.refs += 1
+        d.next = cython.NULL
+        if self.held_last == cython.NULL:
+            self.held_first = d
+        else:
+            self.held_last.next = d
+        self.held_last = d
+        self.held += 1
+        return 0
+
+    def unhold(self):
+        d: cython.pointer(Delivery) = self.held_first
+        self.held_first = d.next
+        if self.held_first == cython.NULL:
+            self.held_last = cython.NULL
+        d.next = cython.NULL
+        self.held -= 1
+        return d
+
+    def serve_held(self):
+        """Gives what was held to the outlets that have room now, oldest first."""
+        outlet: Terminus
+        s: Shipment
+        d: cython.pointer(Delivery)
+        while self.held_first != cython.NULL:
+            d = self.held_first
+            if d.aborted:
+                self.core.release(self.unhold())
+                continue
+            _ship(cython.address(s), d, d.first.data if d.first != cython.NULL else cython.NULL)
+            if d.first != cython.NULL:
+                s.size = d.first.size
+            outlet = self.pick(cython.address(s))
+            if outlet is None:
+                return 0
+            self.unhold()
+            self.delivered += 1
+            self._hand_over(d, outlet)
+            self.core.release(d)
+        return 0
+
+    def _hand_over(self, d, outlet):
+        s: Shipment
+        joined: cython.pointer(uint8_t)
+        link: IncomingLink
+        if type(outlet) is OutgoingLink:
+            if not d.complete:
+                link = self.core.resolve(d.source_index, d.source_generation)
+                if link is not None and link.current == d:
+                    link.current_outlets = [outlet]
+            return cython.cast(OutgoingLink, outlet).push(d)
+        joined = _join(d)
+        _ship(cython.address(s), d, joined)
+        try:
+            return outlet.take(cython.address(s))
+        finally:
+            free(joined)
+
+    def _release_held(self):
+        """Answers for what was held for consumers that have all gone: it was never forwarded."""
+        d: cython.pointer(Delivery)
+        link: IncomingLink
+        s: Shipment
+        while self.held_first != cython.NULL:
+            d = self.unhold()
+            link = self.core.resolve(d.source_index, d.source_generation)
+            if not d.complete and link is not None and link.current == d:
+                link.current = cython.NULL
+                link.discarding = True
+                self.core.release(d)
+            elif not d.aborted:
+                _ship(cython.address(s), d, cython.NULL)
+                self.unroutable(cython.address(s))
+            self.core.release(d)
+
+    def close(self) -> None:
+        """Takes the entry out of use."""
+        self._release_held()
+        self.core.unregister(self)
+
+    @property
+    def is_idle(self) -> bool:
+        """Says whether nobody is attached and nothing waits."""
+        return not self.outlets and not self.sources and self.held == 0
+
+
+class AddressSpace:
+    """The addresses of one virtual host, by name; the router makes those that are missing."""
+
+    def __init__(self, core: Core, resolver):
+        """Makes a space.
+
+        Args:
+            core: The core whose entries it holds.
+            resolver: Called with an address that is not known; returns its entry, or None.
+        """
+        self.core = core
+        self.resolver = resolver
+        self.entries = {}
+
+    def find(self, address):
+        entry = self.entries.get(address)
+        if entry is None:
+            entry = self.resolver(address)
+        return entry
+
+    def send(self, port, token: int, address: bytes, data: bytes, settled: bool) -> bool:
+        """Sends a message from within the process to an address; False where that is not known."""
+        s: Shipment
+        entry: AddressEntry = self.find(address)
+        if entry is None:
+            return False
+        _ship_bytes(cython.address(s), port, token, data, settled)
+        entry.route(None, cython.address(s))
+        return True
+
+
+class Port(Terminus):
+    """Python's end of deliveries: arrivals and outcomes are gathered and handed over in batches.
+
+    `arrivals` holds `(message, token, source, settled)`; `source.settle(token, code)` answers one.
+    `outcomes` holds `(token, code, state, settled)` of what was sent from here. `woken` holds links
+    that can take more. After each batch `handler.on_batch(port)` is called once; it takes the lists.
+    """
+
+    def __init__(self, core: Core, handler):
+        self.core = core
+        self.handler = handler
+        self.arrivals = []
+        self.outcomes = []
+        self.woken = []
+        self.open = True
+        core.register(self)
+
+    def mark_dirty(self):
+        if not self.dirty:
+            self.dirty = True
+            self.core.dirty_ports.append(self)
+        return 0
+
+    def is_ready(self):
+        return self.open
+
+    def take(self, s):
+        source: Terminus = self.core.resolve(s.source_index, s.source_generation)
+        self.arrivals.append(
+            (
+                PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size),
+                s.token,
+                source,
+                s.settled,
+            )
+        )
+        return self.mark_dirty()
+
+    def resolve_outcome(self, token, verdict):
+        state = None
+        if verdict.state != cython.NULL and verdict.code != ACCEPTED:
+            state = PyBytes_FromStringAndSize(
+                cython.cast(cython.p_char, verdict.state), verdict.state_size
+            )
+        self.outcomes.append((token, verdict.code, state, verdict.settled))
+        self.mark_dirty()
+        return KEEP if verdict.code == RECEIVED else SETTLE
+
+    def on_ready(self, link):
+        self.woken.append(link)
+        return self.mark_dirty()
+
+    def close(self) -> None:
+        """Takes the port out of use; outcomes still to come find nobody."""
+        self.open = False
+        self.core.unregister(self)
+
+
+class Drain(Terminus):
+    """Takes everything, counts it, and keeps nothing."""
+
+    def __init__(self, core: Core):
+        self.core = core
+        core.register(self)
+
+    def take(self, s):
+        verdict: Verdict
+        self.messages += 1
+        self.bytes += s.size
+        if s.settled:
+            return 0
+        verdict.code = ACCEPTED
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return 0

@@ -1,0 +1,162 @@
+"""A link as Python sees it: attach and detach, for either role (AMQP 1.0 §2.6).
+
+Theory of operation. `Link` follows the state table and holds what was negotiated. Transfers never
+come here: they belong to `end`, the compiled half, which exists from the moment the link's host
+accepts it (or, where this side attaches first, from the start) until it is detached.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.performatives import (
+    Attach,
+    Detach,
+    ReceiverSettleMode,
+    Role,
+    SenderSettleMode,
+)
+from cogwork.amqp.states import Event, LinkState, link_step
+
+if TYPE_CHECKING:
+    from cogwork.amqp.outcomes import DeliveryState
+    from cogwork.amqp.terminus import Coordinator, Source, Target
+    from cogwork.amqp.types import Symbol
+    from cogwork.dataplane.core import IncomingLink, OutgoingLink
+    from cogwork.dataplane.session import SessionEndpoint
+
+__all__ = ("Link",)
+
+_CARRIES = (LinkState.ATTACHED, LinkState.ATTACH_RCVD, LinkState.ATTACH_SENT)
+
+
+class Link:
+    """One end of a link.
+
+    Attributes:
+        session: The session it is attached on.
+        name: Its name, given by whoever attached first.
+        role: This side's role.
+        handle: The handle that this side sends with.
+        remote_handle: The peer's; None until it attached.
+        remote: What the peer said in its attach; None until then.
+        end: The compiled half; None before it is accepted and after it was refused.
+        context: Whatever the host keeps with the link.
+        state: Where in its life it is.
+    """
+
+    __slots__ = (
+        "context",
+        "end",
+        "handle",
+        "name",
+        "remote",
+        "remote_handle",
+        "role",
+        "session",
+        "state",
+    )
+
+    def __init__(self, session: SessionEndpoint, name: str, role: Role, handle: int) -> None:
+        self.session = session
+        self.name = name
+        self.role = role
+        self.handle = handle
+        self.remote_handle: int | None = None
+        self.remote: Attach | None = None
+        self.end: IncomingLink | OutgoingLink | None = None
+        self.context: object = None
+        self.state = LinkState.DETACHED
+
+    def attach(
+        self,
+        *,
+        source: Source | None,
+        target: Target | Coordinator | None,
+        snd_settle_mode: SenderSettleMode = SenderSettleMode.MIXED,
+        rcv_settle_mode: ReceiverSettleMode = ReceiverSettleMode.FIRST,
+        max_message_size: int | None = None,
+        unsettled: dict[bytes, DeliveryState | None] | None = None,
+        properties: dict[Symbol, object] | None = None,
+        offered_capabilities: tuple[Symbol, ...] = (),
+        desired_capabilities: tuple[Symbol, ...] = (),
+    ) -> None:
+        """Sends this side's attach, first or in answer; arguments are the performative's fields."""
+        self.state = link_step(self.state, Event.SEND_START)
+        self.session.write(
+            Attach(
+                name=self.name,
+                handle=self.handle,
+                role=self.role,
+                snd_settle_mode=snd_settle_mode,
+                rcv_settle_mode=rcv_settle_mode,
+                source=source,
+                target=target,
+                unsettled=unsettled,
+                initial_delivery_count=0 if self.role is Role.SENDER else None,
+                max_message_size=max_message_size,
+                offered_capabilities=offered_capabilities,
+                desired_capabilities=desired_capabilities,
+                properties=properties,
+            )
+        )
+
+    def carry(self, end: IncomingLink | OutgoingLink) -> None:
+        """Lets transfers and flows of the peer's handle reach `end` from now on."""
+        self.end = end
+        end.owner = self
+        if self.remote_handle is not None:
+            self.session.end.map_link(self.remote_handle, end)
+
+    def refuse(self, condition: Symbol, description: str) -> None:
+        """Answers an attach with one that has no terminus, and detaches (AMQP 1.0 §2.6.3)."""
+        self.attach(source=None, target=None)
+        self.detach(AmqpError(condition=condition, description=description))
+
+    def on_attach(self, attach: Attach) -> None:
+        """Takes in the peer's attach."""
+        self.state = link_step(self.state, Event.RECEIVE_START)
+        self.remote = attach
+        self.remote_handle = attach.handle
+        if self.end is not None:
+            self.session.end.map_link(attach.handle, self.end)
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether neither side has detached."""
+        return self.state in _CARRIES
+
+    def detach(self, error: AmqpError | None = None, *, closed: bool = True) -> None:
+        """Detaches from this side; without effect on a link that is detached already.
+
+        Args:
+            error: Why, for the peer.
+            closed: Whether the link ends for good; False leaves it to be resumed.
+        """
+        if not self.is_attached or self.session.is_over:
+            return
+        self.state = link_step(self.state, Event.SEND_FAIL if error else Event.SEND_STOP)
+        self._stop()
+        self.session.write(Detach(handle=self.handle, closed=closed, error=error))
+
+    def on_detach(self, detach: Detach) -> None:
+        """Takes in the peer's detach and answers it."""
+        was_ours = not self.is_attached
+        self.state = link_step(self.state, Event.RECEIVE_STOP)
+        self._stop()
+        if not was_ours:
+            self.state = link_step(self.state, Event.SEND_STOP)
+            self.session.write(Detach(handle=self.handle, closed=detach.closed))
+        self.session.forget_link(self)
+        self.session.connection.host.on_detached(self, detach.error, closed=detach.closed)
+
+    def lose(self) -> None:
+        """Ends with its session or connection: nothing more is said to the peer."""
+        self.state = LinkState.DETACHED
+        self._stop()
+
+    def _stop(self) -> None:
+        if self.end is not None:
+            self.session.connection.host.on_stopping(self)
+            self.end.detach()

@@ -1,0 +1,66 @@
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+cdef extern from *:
+    """
+    #ifndef COGWORK_SOURCE_HASH
+    #define COGWORK_SOURCE_HASH ""
+    #endif
+    """
+    const char* COGWORK_SOURCE_HASH
+
+ctypedef const uint8_t* octets
+
+cdef struct TransferFields:
+    uint32_t handle
+    uint32_t delivery_id
+    bint has_delivery_id
+    octets tag
+    uint32_t tag_size
+    uint32_t message_format
+    bint settled
+    bint more
+    bint aborted
+    bint resume
+    octets state
+    uint32_t state_size
+    octets payload
+    uint32_t payload_size
+
+cdef struct FlowFields:
+    uint32_t next_incoming_id
+    bint has_next_incoming_id
+    uint32_t incoming_window
+    uint32_t next_outgoing_id
+    uint32_t outgoing_window
+    uint32_t handle
+    bint has_handle
+    uint32_t delivery_count
+    bint has_delivery_count
+    uint32_t link_credit
+    bint has_link_credit
+    uint32_t available
+    bint drain
+    bint echo
+
+cdef struct DispositionFields:
+    bint from_receiver
+    uint32_t first
+    uint32_t last
+    bint settled
+    octets state
+    uint32_t state_size
+    int code
+
+cdef int64_t skip_value(octets p, int64_t at, int64_t end) noexcept nogil
+cdef int64_t list_header(octets p, int64_t at, int64_t end, uint32_t* count, int64_t* list_end) noexcept nogil
+cdef int64_t read_uint(octets p, int64_t at, int64_t end, uint32_t* value, bint* present) noexcept nogil
+cdef int64_t read_bool(octets p, int64_t at, int64_t end, bint* value) noexcept nogil
+cdef int64_t read_binary(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil
+cdef uint32_t load_u32(octets p) noexcept nogil
+cdef int performative_code(octets p, int64_t end, int64_t* body) noexcept nogil
+cdef const char* parse_transfer(octets p, int64_t at, int64_t end, TransferFields* t) noexcept nogil
+cdef const char* parse_flow(octets p, int64_t at, int64_t end, FlowFields* f) noexcept nogil
+cdef const char* parse_disposition(octets p, int64_t at, int64_t end, DispositionFields* d) noexcept nogil
+cdef int state_code(octets p, uint32_t size) noexcept nogil
+cdef int find_to(octets p, int64_t end, octets* value, uint32_t* size) noexcept nogil
+cdef int read_string(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil

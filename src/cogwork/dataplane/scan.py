@@ -1,0 +1,417 @@
+"""Parses the three hot performatives, transfer, flow and disposition, straight out of a buffer.
+
+Theory of operation. Each function walks a performative's list field by field with an offset that
+never passes `end`; a reader returns the next offset, or -1 where the bytes are malformed. Fields
+that a routing decision does not need are skipped over, not decoded. Parsers return NULL when all
+is well, else a text for the peer; nothing here allocates, raises or touches Python objects.
+"""
+
+import cython
+from cython.cimports.libc.string import memset
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+DESCRIBED_DEPTH_MAX = 8
+"""Descriptors of descriptors: none is legal in AMQP 1.0 beyond one level; hostile input nests."""
+
+
+def load_u32(p):
+    return (
+        (cython.cast(uint32_t, p[0]) << 24)
+        | (cython.cast(uint32_t, p[1]) << 16)
+        | (cython.cast(uint32_t, p[2]) << 8)
+        | cython.cast(uint32_t, p[3])
+    )
+
+
+def skip_value(p, at, end):
+    """Steps over one encoded value of any type (AMQP 1.0 §1.2: the width is in the high nibble)."""
+    code: uint8_t
+    kind: uint8_t
+    values_left: cython.int = 1
+    described: cython.int = 0
+    while values_left > 0:
+        if at >= end:
+            return -1
+        code = p[at]
+        at += 1
+        if code == 0x00:
+            described += 1
+            if described > 8:
+                return -1
+            values_left += 1
+            continue
+        kind = code >> 4
+        if kind == 0x4:
+            pass
+        elif kind == 0x5:
+            at += 1
+        elif kind == 0x6:
+            at += 2
+        elif kind == 0x7:
+            at += 4
+        elif kind == 0x8:
+            at += 8
+        elif kind == 0x9:
+            at += 16
+        elif kind == 0xA or kind == 0xC or kind == 0xE:
+            if at >= end:
+                return -1
+            at += 1 + p[at]
+        elif kind == 0xB or kind == 0xD or kind == 0xF:
+            if at + 4 > end:
+                return -1
+            at += 4 + cython.cast(int64_t, load_u32(p + at))
+        else:
+            return -1
+        if at > end:
+            return -1
+        values_left -= 1
+    return at
+
+
+def list_header(p, at, end, count, list_end):
+    """Reads a list's constructor; returns where its first element starts."""
+    code: uint8_t
+    size: int64_t
+    if at >= end:
+        return -1
+    code = p[at]
+    if code == 0x45:
+        count[0] = 0
+        list_end[0] = at + 1
+        return at + 1
+    if code == 0xC0:
+        if at + 3 > end:
+            return -1
+        size = p[at + 1]
+        count[0] = p[at + 2]
+        list_end[0] = at + 2 + size
+        if size < 1 or list_end[0] > end:
+            return -1
+        return at + 3
+    if code == 0xD0:
+        if at + 9 > end:
+            return -1
+        size = load_u32(p + at + 1)
+        count[0] = load_u32(p + at + 5)
+        list_end[0] = at + 5 + size
+        if size < 4 or list_end[0] > end:
+            return -1
+        return at + 9
+    return -1
+
+
+def read_uint(p, at, end, value, present):
+    code: uint8_t
+    if at >= end:
+        return -1
+    code = p[at]
+    present[0] = True
+    if code == 0x43:
+        value[0] = 0
+        return at + 1
+    if code == 0x52:
+        if at + 2 > end:
+            return -1
+        value[0] = p[at + 1]
+        return at + 2
+    if code == 0x70:
+        if at + 5 > end:
+            return -1
+        value[0] = load_u32(p + at + 1)
+        return at + 5
+    if code == 0x40:
+        present[0] = False
+        return at + 1
+    return -1
+
+
+def read_bool(p, at, end, value):
+    code: uint8_t
+    if at >= end:
+        return -1
+    code = p[at]
+    if code == 0x41:
+        value[0] = True
+        return at + 1
+    if code == 0x42 or code == 0x40:
+        value[0] = False
+        return at + 1
+    if code == 0x56:
+        if at + 2 > end or p[at + 1] > 1:
+            return -1
+        value[0] = p[at + 1] == 1
+        return at + 2
+    return -1
+
+
+def read_binary(p, at, end, value, size):
+    code: uint8_t
+    if at >= end:
+        return -1
+    code = p[at]
+    if code == 0x40:
+        value[0] = cython.NULL
+        size[0] = 0
+        return at + 1
+    if code == 0xA0:
+        if at + 2 > end:
+            return -1
+        size[0] = p[at + 1]
+        value[0] = p + at + 2
+        at += 2 + size[0]
+        return at if at <= end else -1
+    if code == 0xB0:
+        if at + 5 > end:
+            return -1
+        size[0] = load_u32(p + at + 1)
+        value[0] = p + at + 5
+        at += 5 + cython.cast(int64_t, size[0])
+        return at if at <= end else -1
+    return -1
+
+
+def performative_code(p, end, body):
+    """Returns a performative's descriptor code and where its list starts; -1 where it has none."""
+    if end >= 3 and p[0] == 0x00 and p[1] == 0x53:
+        body[0] = 3
+        return p[2]
+    if end >= 10 and p[0] == 0x00 and p[1] == 0x80:
+        if load_u32(p + 2) != 0 or load_u32(p + 6) > 0xFF:
+            return -1
+        body[0] = 10
+        return p[9]
+    return -1
+
+
+def state_code(p, size):
+    """Returns the descriptor code of a delivery state (0x23 to 0x28); 0 for none or a foreign one."""
+    body: int64_t = 0
+    if p == cython.NULL or size < 1 or p[0] == 0x40:
+        return 0
+    code: cython.int = performative_code(p, size, cython.address(body))
+    return code if 0x23 <= code <= 0x28 else 0
+
+
+def parse_transfer(p, at, end, t):
+    """Fills in a transfer's fields (AMQP 1.0 §2.7.5)."""
+    count: uint32_t = 0
+    field: uint32_t = 0
+    list_end: int64_t = 0
+    start: int64_t
+    present: cython.bint = False
+    ignored: cython.bint = False
+    memset(t, 0, cython.sizeof(TransferFields))
+    at = list_header(p, at, end, cython.address(count), cython.address(list_end))
+    if at < 0:
+        return b"transfer: the performative is not a list"
+    if count < 1 or count > 11:
+        return b"transfer: wrong number of fields"
+    while field < count:
+        if field == 0:
+            at = read_uint(p, at, list_end, cython.address(t.handle), cython.address(present))
+            if at < 0 or not present:
+                return b"transfer: the handle must be a uint"
+        elif field == 1:
+            at = read_uint(
+                p, at, list_end, cython.address(t.delivery_id), cython.address(t.has_delivery_id)
+            )
+        elif field == 2:
+            at = read_binary(p, at, list_end, cython.address(t.tag), cython.address(t.tag_size))
+            if at >= 0 and t.tag_size > 32:
+                return b"transfer: a delivery-tag has at most 32 octets"
+        elif field == 3:
+            at = read_uint(
+                p, at, list_end, cython.address(t.message_format), cython.address(present)
+            )
+        elif field == 4:
+            at = read_bool(p, at, list_end, cython.address(t.settled))
+        elif field == 5:
+            at = read_bool(p, at, list_end, cython.address(t.more))
+        elif field == 7:
+            start = at
+            at = skip_value(p, at, list_end)
+            if at >= 0 and p[start] != 0x40:
+                t.state = p + start
+                t.state_size = cython.cast(uint32_t, at - start)
+        elif field == 8:
+            at = read_bool(p, at, list_end, cython.address(t.resume))
+        elif field == 9:
+            at = read_bool(p, at, list_end, cython.address(t.aborted))
+        elif field == 10:
+            at = read_bool(p, at, list_end, cython.address(ignored))
+        else:
+            at = skip_value(p, at, list_end)
+        if at < 0:
+            return b"transfer: malformed field"
+        field += 1
+    if at != list_end:
+        return b"transfer: the list's size does not fit its fields"
+    t.payload = p + list_end
+    t.payload_size = cython.cast(uint32_t, end - list_end)
+    return cython.NULL
+
+
+def parse_flow(p, at, end, f):
+    """Fills in a flow's fields (AMQP 1.0 §2.7.4)."""
+    count: uint32_t = 0
+    field: uint32_t = 0
+    list_end: int64_t = 0
+    present: cython.bint = False
+    memset(f, 0, cython.sizeof(FlowFields))
+    at = list_header(p, at, end, cython.address(count), cython.address(list_end))
+    if at < 0:
+        return b"flow: the performative is not a list"
+    if count < 4 or count > 11:
+        return b"flow: wrong number of fields"
+    while field < count:
+        if field == 0:
+            at = read_uint(
+                p,
+                at,
+                list_end,
+                cython.address(f.next_incoming_id),
+                cython.address(f.has_next_incoming_id),
+            )
+        elif field == 1:
+            at = read_uint(
+                p, at, list_end, cython.address(f.incoming_window), cython.address(present)
+            )
+        elif field == 2:
+            at = read_uint(
+                p, at, list_end, cython.address(f.next_outgoing_id), cython.address(present)
+            )
+        elif field == 3:
+            at = read_uint(
+                p, at, list_end, cython.address(f.outgoing_window), cython.address(present)
+            )
+        elif field == 4:
+            at = read_uint(p, at, list_end, cython.address(f.handle), cython.address(f.has_handle))
+        elif field == 5:
+            at = read_uint(
+                p,
+                at,
+                list_end,
+                cython.address(f.delivery_count),
+                cython.address(f.has_delivery_count),
+            )
+        elif field == 6:
+            at = read_uint(
+                p, at, list_end, cython.address(f.link_credit), cython.address(f.has_link_credit)
+            )
+        elif field == 7:
+            at = read_uint(p, at, list_end, cython.address(f.available), cython.address(present))
+        elif field == 8:
+            at = read_bool(p, at, list_end, cython.address(f.drain))
+        elif field == 9:
+            at = read_bool(p, at, list_end, cython.address(f.echo))
+        else:
+            at = skip_value(p, at, list_end)
+        if at < 0:
+            return b"flow: malformed field"
+        if 1 <= field <= 3 and not present:
+            return b"flow: a mandatory field is missing"
+        field += 1
+    if at != list_end:
+        return b"flow: the list's size does not fit its fields"
+    return cython.NULL
+
+
+def parse_disposition(p, at, end, d):
+    """Fills in a disposition's fields (AMQP 1.0 §2.7.6)."""
+    count: uint32_t = 0
+    field: uint32_t = 0
+    list_end: int64_t = 0
+    start: int64_t
+    present: cython.bint = False
+    ignored: cython.bint = False
+    memset(d, 0, cython.sizeof(DispositionFields))
+    at = list_header(p, at, end, cython.address(count), cython.address(list_end))
+    if at < 0:
+        return b"disposition: the performative is not a list"
+    if count < 2 or count > 6:
+        return b"disposition: wrong number of fields"
+    while field < count:
+        if field == 0:
+            if at < list_end and p[at] == 0x40:
+                return b"disposition: the role is missing"
+            at = read_bool(p, at, list_end, cython.address(d.from_receiver))
+        elif field == 1:
+            at = read_uint(p, at, list_end, cython.address(d.first), cython.address(present))
+            if at < 0 or not present:
+                return b"disposition: first must be a uint"
+            d.last = d.first
+        elif field == 2:
+            at = read_uint(p, at, list_end, cython.address(d.last), cython.address(present))
+            if at >= 0 and not present:
+                d.last = d.first
+        elif field == 3:
+            at = read_bool(p, at, list_end, cython.address(d.settled))
+        elif field == 4:
+            start = at
+            at = skip_value(p, at, list_end)
+            if at >= 0 and p[start] != 0x40:
+                d.state = p + start
+                d.state_size = cython.cast(uint32_t, at - start)
+        else:
+            at = read_bool(p, at, list_end, cython.address(ignored))
+        if at < 0:
+            return b"disposition: malformed field"
+        field += 1
+    if at != list_end:
+        return b"disposition: the list's size does not fit its fields"
+    d.code = state_code(d.state, d.state_size)
+    return cython.NULL
+
+
+def find_to(p, end, value, size):
+    """Finds properties.to in a message (AMQP 1.0 §3.2); returns 1, 0 where absent, -1 if malformed."""
+    at: int64_t = 0
+    body: int64_t = 0
+    list_end: int64_t = 0
+    count: uint32_t = 0
+    code: cython.int
+    while at < end:
+        code = performative_code(p + at, end - at, cython.address(body))
+        if code < 0x70 or code > 0x78:
+            return -1
+        if code > 0x73:
+            return 0
+        if code < 0x73:
+            at = skip_value(p, at + body, end)
+            if at < 0:
+                return -1
+            continue
+        at = list_header(p, at + body, end, cython.address(count), cython.address(list_end))
+        if at < 0:
+            return -1
+        if count < 3:
+            return 0
+        at = skip_value(p, at, list_end)
+        if at >= 0:
+            at = skip_value(p, at, list_end)
+        if at < 0:
+            return -1
+        return read_string(p, at, list_end, value, size)
+    return 0
+
+
+def read_string(p, at, end, value, size):
+    if at >= end:
+        return -1
+    if p[at] == 0x40:
+        return 0
+    if p[at] == 0xA1:
+        if at + 2 > end or at + 2 + p[at + 1] > end:
+            return -1
+        size[0] = p[at + 1]
+        value[0] = p + at + 2
+        return 1
+    if p[at] == 0xB1:
+        if at + 5 > end or at + 5 + cython.cast(int64_t, load_u32(p + at + 1)) > end:
+            return -1
+        size[0] = load_u32(p + at + 1)
+        value[0] = p + at + 5
+        return 1
+    return -1

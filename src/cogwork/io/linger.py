@@ -1,0 +1,85 @@
+"""How a socket ends: shut for writing, read until the peer closes too, then closed.
+
+A socket closed with unread input is reset, and a reset can overtake the close frame that tells the
+peer why. So both pumps give the peer a moment to read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+__all__ = ("LINGER_S", "LingeringSocket")
+
+LINGER_S = 1.0
+"""How long a peer may take to close its side after this one did."""
+
+_DISCARD_BYTES = 64 * 1024
+
+
+class LingeringSocket:
+    """A connected non-blocking socket that is read and written through the event loop."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        """Takes the socket over.
+
+        Args:
+            sock: Connected and non-blocking.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._socket = sock
+        self._waits_to_write = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the file descriptor has been given back."""
+        return self._socket.fileno() < 0
+
+    def want_write(self) -> None:
+        """Calls `on_writable` once the socket takes more."""
+        if not self._waits_to_write and not self.is_closed:
+            self._waits_to_write = True
+            self._loop.add_writer(self._socket.fileno(), self._on_writable)
+
+    def _on_writable(self) -> None:
+        self._loop.remove_writer(self._socket.fileno())
+        self._waits_to_write = False
+        self.on_writable()
+
+    def on_writable(self) -> None:
+        """Goes on writing."""
+
+    def shut(self) -> None:
+        """Shuts the socket for writing and waits for the peer to close."""
+        if self.is_closed:
+            return
+        self._loop.remove_reader(self._socket.fileno())
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.close()
+            return
+        self._loop.add_reader(self._socket.fileno(), self._discard)
+        self.close_later()
+
+    def close_later(self) -> None:
+        """Closes in `LINGER_S` at the latest."""
+        self._loop.call_later(LINGER_S, self.close)
+
+    def _discard(self) -> None:
+        try:
+            if self._socket.recv(_DISCARD_BYTES):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self.close()
+
+    def close(self) -> None:
+        """Gives the file descriptor back."""
+        if self.is_closed:
+            return
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.remove_writer(self._socket.fileno())
+        self._socket.close()

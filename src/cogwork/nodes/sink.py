@@ -1,0 +1,55 @@
+"""A sink takes every message and counts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.dataplane.core import CLOSEST_CODE, AddressEntry, Drain
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cogwork.spi.effects import Effect
+    from cogwork.spi.node import NodeContext, Subscription
+
+__all__ = ("SinkNode",)
+
+
+class SinkNode:
+    """Accepts, counts and discards what is sent to its address."""
+
+    serves_prefix = False
+
+    def __init__(self, context: NodeContext) -> None:
+        """Starts at zero.
+
+        Args:
+            context: Its address.
+        """
+        self._drain = Drain(context.core)
+        self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
+        self._entry.add_outlet(self._drain)
+
+    def entry(self, address: str) -> AddressEntry:  # noqa: ARG002  # it has only one
+        """Returns the sink's entry."""
+        return self._entry
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Refuses: nothing ever comes out of a sink."""
+        raise Refused(f"{subscription.address!r} is a sink: nothing can be received from it")
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Never happens."""
+
+    def tick(self, now_s: float) -> Iterable[Effect]:  # noqa: ARG002  # nothing here ages
+        """Does nothing."""
+        return ()
+
+    def status(self) -> Mapping[str, object]:
+        """Tells what was discarded."""
+        return {"messages": self._drain.messages, "bytes": self._drain.bytes}
+
+    def close(self) -> None:
+        """Gives its entry back."""
+        self._entry.close()

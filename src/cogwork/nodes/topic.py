@@ -1,0 +1,112 @@
+"""Topics: a message goes to everybody whose pattern matches its subject.
+
+Theory of operation. One node serves every address below its prefix; what follows the prefix is the
+subject, `flights.JFK.LAX`. A subscriber's source address may hold the wildcards of AMQP 0-10 in its
+place, and more patterns can be bound to its link while it is attached. The patterns stand in one
+trie. An address that is published to has an entry of its own, which matches anew only after the
+trie has changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.dataplane.core import MULTICAST_CODE, AddressEntry, Interest
+from cogwork.router.topics import TopicTrie
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cogwork.dataplane.core import OutgoingLink
+    from cogwork.spi.effects import Effect
+    from cogwork.spi.node import NodeContext, Subscription
+
+__all__ = ("TopicNode",)
+
+
+class TopicNode:
+    """Every topic below one prefix."""
+
+    serves_prefix = True
+
+    def __init__(self, context: NodeContext) -> None:
+        """Starts without a subscriber.
+
+        Args:
+            context: Its prefix and options: `unmatched` is `accept` or `release`.
+        """
+        self._core = context.core
+        self._prefix = context.address
+        self._releases = context.options.get("unmatched") == "release"
+        self._trie = TopicTrie()
+        self.interest = Interest(self._trie.match)
+        self._bound: dict[OutgoingLink, set[bytes]] = {}
+        self.root = self._make_entry(f"{self._prefix}/", b"")
+
+    def _make_entry(self, name: str, subject: bytes) -> AddressEntry:
+        entry = AddressEntry(self._core, name, MULTICAST_CODE, self.interest, subject)
+        entry.release_unmatched = self._releases
+        return entry
+
+    def subject_of(self, address: str) -> bytes:
+        """Cuts the prefix and its separator off an address."""
+        return address[len(self._prefix) + 1 :].encode()
+
+    def entry(self, address: str) -> AddressEntry:
+        """Returns a new entry for a topic that is published to.
+
+        Raises:
+            Refused: The address names no topic, or holds wildcards.
+        """
+        subject = self.subject_of(address)
+        if not subject:
+            raise Refused(f"{address!r} names no topic: {self._prefix}/SUBJECT is expected")
+        if b"*" in subject.split(b".") or b"#" in subject.split(b"."):
+            raise Refused(f"{address!r} holds wildcards, which only subscribers may use")
+        return self._make_entry(address, subject)
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Binds the pattern of a subscriber's source; the bare prefix binds none yet."""
+        self._bound[subscription.link] = set()
+        pattern = self.subject_of(subscription.address)
+        if pattern:
+            self.bind(subscription.link, pattern)
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Forgets a subscriber with all its patterns."""
+        for pattern in list(self._bound.get(subscription.link, ())):
+            self.unbind(subscription.link, pattern)
+        self._bound.pop(subscription.link, None)
+
+    def bind(self, link: OutgoingLink, pattern: bytes) -> bool:
+        """Gives a subscriber one more pattern; returns whether it is new."""
+        is_new = self._trie.bind(pattern, link)
+        self._bound[link].add(pattern)
+        if is_new:
+            self.interest.changed()
+        return is_new
+
+    def unbind(self, link: OutgoingLink, pattern: bytes) -> bool:
+        """Takes a pattern from a subscriber; returns whether it had it."""
+        was_there = self._trie.unbind(pattern, link)
+        self._bound.get(link, set()).discard(pattern)
+        if was_there:
+            self.interest.changed()
+        return was_there
+
+    def patterns_of(self, link: OutgoingLink) -> list[str]:
+        """Lists a subscriber's patterns."""
+        return sorted(pattern.decode() for pattern in self._bound.get(link, ()))
+
+    def tick(self, now_s: float) -> Iterable[Effect]:  # noqa: ARG002  # nothing here ages
+        """Does nothing."""
+        return ()
+
+    def status(self) -> Mapping[str, object]:
+        """Counts subscribers and patterns."""
+        return {"subscribers": len(self._bound), "patterns": len(self._trie)}
+
+    def close(self) -> None:
+        """Gives the root entry back."""
+        self.root.close()

@@ -1,0 +1,58 @@
+"""What a node wants done: plain data, carried out by the container in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cogwork.dataplane.core import Terminus
+
+__all__ = ("Effect", "Report", "Send", "Settle")
+
+ACCEPTED = 0x24
+"""Descriptor code of the outcome `accepted` (AMQP 1.0 §3.4.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Sends a message to an address.
+
+    Attributes:
+        address: Where to, as a client would name it.
+        message: Encoded.
+    """
+
+    address: str
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Settles a delivery that came in on a port.
+
+    Attributes:
+        source: Whom it came from.
+        token: Which one.
+        code: The outcome's descriptor code.
+        state: The outcome encoded, where it says more than its code.
+    """
+
+    source: Terminus
+    token: int
+    code: int = ACCEPTED
+    state: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Tells the container's log.
+
+    Attributes:
+        text: For people; no secrets and no message bodies.
+    """
+
+    text: str
+
+
+Effect = Send | Settle | Report

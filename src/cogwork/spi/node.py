@@ -1,0 +1,131 @@
+"""What a node is: an addressable place that takes messages, gives them out, or both.
+
+Theory of operation. A container has one node for each address (or for all addresses below a
+prefix) whose kind is not plain routing. The node is asked when links attach, and gets messages and
+settlements in batches and the time in ticks; what it wants done it returns as effects. It never
+touches a socket, a file or a clock. Storing nodes build on the compiled `Store` and see no single
+message at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from cogwork.amqp.errors import CogworkError, Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cogwork.amqp.terminus import Source
+    from cogwork.amqp.types import Symbol
+    from cogwork.dataplane.core import AddressEntry, Core, OutgoingLink
+    from cogwork.spi.effects import Effect
+
+__all__ = ("Node", "NodeContext", "NodeFactory", "Refused", "Subscription")
+
+
+class Refused(CogworkError):
+    """A node does not take a link.
+
+    Attributes:
+        condition: The error condition for the peer.
+        description: What was wrong, and what would be right.
+    """
+
+    def __init__(self, description: str, condition: Symbol = Condition.NOT_ALLOWED) -> None:
+        super().__init__(description)
+        self.condition = condition
+        self.description = description
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext:
+    """What a node is made with.
+
+    Attributes:
+        core: For the compiled primitives: entries, stores, ports.
+        address: The node's address, or the prefix it serves.
+        is_prefix: Whether it serves every address below `address`.
+        options: From the configuration, by name.
+        container_id: Whose node it is.
+        emit: Has effects carried out now, where they do not come out of a call.
+    """
+
+    core: Core
+    address: str
+    is_prefix: bool
+    options: Mapping[str, object]
+    container_id: str
+    emit: Emit
+
+
+class Emit(Protocol):
+    """Carries out effects."""
+
+    def __call__(self, effects: Iterable[Effect]) -> None:
+        """Carries out `effects`, in order."""
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """A consumer's link at a node.
+
+    Attributes:
+        link: The compiled end; messages go out on it.
+        address: What it attached to, as normalised.
+        source: What the consumer asked for: distribution mode, filters.
+        marks_received: Whether the client says `received` when it hands an item to its application.
+        unsettled: Delivery-tags the consumer still holds from an earlier link.
+        link_id: Unique in the container; names the link in `$management`.
+        context: Whatever the node keeps with it.
+    """
+
+    link: OutgoingLink
+    address: str
+    source: Source
+    marks_received: bool = False
+    unsettled: tuple[bytes, ...] = ()
+    link_id: str = ""
+    context: object = field(default=None, repr=False)
+
+
+class Node(Protocol):
+    """An addressable source or sink. Built-in and foreign nodes follow the same rules."""
+
+    def entry(self, address: str) -> AddressEntry:
+        """Returns where messages sent to `address` go.
+
+        Raises:
+            Refused: Nothing can be sent there.
+        """
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Takes a consumer's link.
+
+        Raises:
+            Refused: Nothing can be received there.
+        """
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Lets a consumer's link go; called once for each that was taken."""
+
+    def tick(self, now_s: float) -> Iterable[Effect]:
+        """Lets time pass; called about ten times a second, with the monotonic clock."""
+
+    def status(self) -> Mapping[str, object]:
+        """Returns figures for people and for `$management`."""
+
+    def close(self) -> None:
+        """Gives up what it holds."""
+
+
+class NodeFactory(Protocol):
+    """Makes a node: what an entry point of the group `cogwork.nodes` names."""
+
+    def __call__(self, context: NodeContext) -> Node:
+        """Makes a node for one address.
+
+        Raises:
+            ConfigurationError: An option is wrong.
+        """

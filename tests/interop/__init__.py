@@ -1,0 +1,1 @@
+"""Foreign AMQP 1.0 clients judge the broker."""

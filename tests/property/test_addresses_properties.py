@@ -1,0 +1,27 @@
+"""The address table, held to a slow reading of its rule."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogwork.router.addresses import AddressRule, AddressTable
+
+WORDS = st.sampled_from(["a", "b", "c"])
+NAMES = st.lists(st.tuples(WORDS, st.sampled_from("/.")), min_size=1, max_size=5).map(
+    lambda pairs: "".join(word + separator for word, separator in pairs)[:-1]
+)
+
+
+@given(st.sets(NAMES, max_size=8), NAMES)
+def test_the_longest_prefix_holds(prefixes: set[str], address: str) -> None:
+    table = AddressTable(AddressRule(prefix=each) for each in prefixes)
+    fitting = [p for p in prefixes if address == p or address.startswith((p + "/", p + "."))]
+    rule, subject = table.split(address)
+    longest = max(fitting, key=len, default="")
+    assert rule.prefix == longest
+    assert address in (longest + "/" + subject, longest + "." + subject, longest, subject)
+
+
+@given(st.sets(NAMES, max_size=8), NAMES)
+def test_a_leading_slash_changes_nothing(prefixes: set[str], address: str) -> None:
+    table = AddressTable(AddressRule(prefix="/" + each) for each in prefixes)
+    assert table.split("/" + address) == table.split(address)

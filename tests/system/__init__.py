@@ -1,0 +1,1 @@
+"""The whole container, as its users meet it: through the command line and over sockets."""

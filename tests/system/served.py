@@ -1,0 +1,135 @@
+"""A container in a process of its own, and what `cogwork status` says of it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+COGWORK = [sys.executable, "-m", "cogwork.cli.main"]
+NEEDS_CONTAINER = pytest.mark.skipif(
+    importlib.util.find_spec("cogwork.cli.main") is None, reason="this tree has no container yet"
+)
+
+READY_TIMEOUT_S = 20.0
+SETTLE_TIMEOUT_S = 10.0
+"""Within it, whatever a dead client held has to be gone."""
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What a container holds for its clients.
+
+    Attributes:
+        connections: Open connections, the one of the status command among them.
+        links: Attached links.
+        unsettled: Deliveries that nobody has settled yet.
+        unsent_bytes: Bytes that wait for a slow connection.
+        partial_bytes: Bytes of deliveries whose last frame has not come.
+    """
+
+    connections: int
+    links: int
+    unsettled: int
+    unsent_bytes: int
+    partial_bytes: int
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running container.
+
+    Attributes:
+        url: Where it listens.
+        process: Its process.
+    """
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+    def status(self) -> dict[str, Any]:
+        """Returns what `cogwork status --json` prints."""
+        found: dict[str, Any] = json.loads(self.run("status", self.url, "--json"))
+        return found
+
+    def holdings(self) -> Holdings:
+        """Returns the figures that must not grow with the number of clients that died."""
+        status = self.status()
+        names = Holdings.__dataclass_fields__
+        return Holdings(**{name: int(status["totals"][name]) for name in names})
+
+    def address(self, name: str) -> dict[str, Any]:
+        """Returns the figures of one address."""
+        rows = self.status()["addresses"]
+        return next((row for row in rows if row["address"] == name), {"depth": 0, "unsettled": 0})
+
+    def run(self, *arguments: str, timeout_s: float = 60.0) -> str:
+        """Runs a command of the command line; returns its standard output."""
+        done = subprocess.run(
+            [*COGWORK, *arguments], capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+        assert done.returncode == 0, f"cogwork {arguments[0]}: {done.stderr}"
+        return done.stdout
+
+    def resident_kib(self) -> int:
+        """Returns the memory that the process has in use."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE") // 1024
+
+
+@contextlib.contextmanager
+def served(folder: Path, configuration: str = "") -> Iterator[Served]:
+    """Runs a container for the length of a `with` block.
+
+    Args:
+        folder: Takes its configuration and log.
+        configuration: What `cogwork.toml` says besides the listener.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    file, log = folder / "cogwork.toml", folder / "cogwork.log"
+    file.write_text(f"[[listen]]\nport = {port}\n\n{configuration}")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*COGWORK, "serve", "--config", str(file)], stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        within(READY_TIMEOUT_S, lambda: _listens(port, process, log), "the container listens")
+        yield Served(f"amqp://127.0.0.1:{port}", process)
+        assert process.poll() is None, f"the container died: {log.read_text()[-2000:]}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(15)
+        process.kill()
+        process.wait()
+
+
+def _listens(port: int, process: subprocess.Popen[bytes], log: Path) -> bool:
+    assert process.poll() is None, f"the container ended: {log.read_text()[-2000:]}"
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def within(timeout_s: float, condition: Callable[[], bool], what: str) -> None:
+    """Waits until `condition()` is true. Raises `AssertionError` after the time-out."""
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, f"not within {timeout_s:g} s: {what}"
+        time.sleep(0.05)

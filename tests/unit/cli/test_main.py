@@ -1,0 +1,231 @@
+"""The command line: what it loads, what it says, and what its exit codes mean."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from cogwork.amqp.errors import CogworkError, Condition, ProtocolError
+from cogwork.cli import exit_codes, main
+from cogwork.cli.exit_codes import ExitCode, code_of, line_of
+from cogwork.cli.main import COMMANDS, LazyGroup, cogwork, run
+from cogwork.container.errors import ConfigurationError
+from cogwork.io.tls import TlsFilesError
+from cogwork.io.websocket import WebSocketError
+
+PAGE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+
+
+def commands() -> dict[str, click.Command]:
+    """Lists every command by its path."""
+    found: dict[str, click.Command] = {}
+    context = click.Context(cogwork)
+    for name in COMMANDS:
+        command = cogwork.get_command(context, name)
+        assert command is not None
+        children = command.commands if isinstance(command, click.Group) else {}
+        found |= {f"{name} {child}": each for child, each in children.items()} or {name: command}
+    return found
+
+
+def test_help_loads_nothing_but_click() -> None:
+    probe = (
+        "import sys; from cogwork.cli.main import run; run(['--help']); heavy = {'asyncio', 'ssl',"
+        " 'msgspec', 'rich', 'cogwork.container', 'cogwork.client'} & set(sys.modules);"
+        " sys.exit(' '.join(heavy) or None)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, check=False, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for name, entry in COMMANDS.items():
+        assert name in done.stdout
+        assert entry.summary in done.stdout
+
+
+def test_summaries_are_what_the_commands_say_themselves() -> None:
+    for name, entry in COMMANDS.items():
+        command = cogwork.get_command(click.Context(cogwork), name)
+        assert command is not None
+        assert (command.help or "").startswith(entry.summary)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tomato"], "No such command 'tomato' (see `cogwork --help`)"),
+        (["queue"], "Missing command (see `cogwork queue --help`)"),
+        (["send", "amqp://h"], "Missing argument 'ADDRESS' (see `cogwork send --help`)"),
+        (["send", "amqp://h", "a"], "one of BODY and --file is needed (see `cogwork send --help`)"),
+        (["send", "amqp://h", "a", "b", "--file", "-"], "one of BODY and --file is needed"),
+        (["send", "amqp://h", "a", "b", "--property", "k"], "'k' is not of the form K=V"),
+        (["send", "amqp://h", "a", "b", "--ttl", "0"], "0.0 is not in the range x>0"),
+        (["receive", "amqp://h", "a", "--count", "0"], "0 is not in the range x>=1"),
+        (["queue", "declare", "amqp://h", "q", "--option", "ttl=5"], "'ttl' is none of ttl_s,"),
+        (
+            ["queue", "declare", "amqp://h", "q", "--option", "delay=maybe"],
+            "delay takes true or false, not 'maybe'",
+        ),
+        (["passwd", "a\nb"], "a name needs characters that can be seen"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == ExitCode.USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("cogwork: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_a_broken_configuration_is_one_line_and_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cogwork.toml"
+    path.write_text("\n[limits]\nconnection = 5")
+    assert run(["serve", "--config", str(path)]) == ExitCode.CONFIGURATION
+    err = capsys.readouterr().err
+    assert f"cogwork: {path}:3: limits.connection: found an unknown key" in err
+    assert err.count("\n") == 1
+
+
+class _FailingGroup(LazyGroup):
+    """Every command raises what the test wants."""
+
+    error: BaseException
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        def fail() -> None:
+            raise self.error
+
+        return click.Command(cmd_name, callback=fail)
+
+
+def run_failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:
+    group = _FailingGroup()
+    group.error = error
+    monkeypatch.setattr(main, "cogwork", group)
+    return run(["status"])
+
+
+class _ConditionError(CogworkError):
+    condition = Condition.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (CogworkError("it broke\n  in two"), ExitCode.ERROR, "it broke in two"),
+        (ConfigurationError("f", 1, "k", "a", "b"), ExitCode.CONFIGURATION, "f:1: k: found a"),
+        (TlsFilesError("no.pem: gone"), ExitCode.CONFIGURATION, "no.pem: gone"),
+        (WebSocketError("refused"), ExitCode.CONNECTION, "refused"),
+        (
+            ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 1)"),
+            ExitCode.CONNECTION,
+            "Connect call failed ('127.0.0.1', 1)",
+        ),
+        (OSError(errno.EADDRINUSE, "address in use"), ExitCode.CONNECTION, "address in use"),
+        (OSError("Multiple exceptions"), ExitCode.CONNECTION, "Multiple exceptions"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "x"), ExitCode.ERROR, "x: No such file"),
+        (TimeoutError(), ExitCode.TIMEOUT, "TimeoutError"),
+        (_ConditionError("queue/a"), ExitCode.NOT_FOUND, "queue/a"),
+        (
+            ProtocolError(Condition.UNAUTHORIZED_ACCESS, "no"),
+            ExitCode.AUTHENTICATION,
+            "amqp:unauthorized-access: no",
+        ),
+        (ExceptionGroup("tasks", [TimeoutError("late")]), ExitCode.TIMEOUT, "late"),
+    ],
+)
+def test_an_error_is_one_line_and_its_code(
+    error: Exception,
+    code: ExitCode,
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert code_of(error) is code
+    assert line in line_of(error)
+    assert run_failing(error, monkeypatch) == code
+    err = capsys.readouterr().err
+    assert line in err
+    assert err.startswith("cogwork: ")
+    assert err.count("\n") == 1
+
+
+def test_ctrl_c_is_130_and_silent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_failing(KeyboardInterrupt(), monkeypatch) == ExitCode.INTERRUPTED
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_failing(ZeroDivisionError(), monkeypatch)
+
+
+def test_a_reader_that_left_is_141_and_silent() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-c", "from cogwork.cli.main import main; main(['--help'])"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (ExitCode.BROKEN_PIPE, b"")
+
+
+@pytest.mark.parametrize("name", exit_codes.OF_TYPE)
+def test_types_with_a_code_are_where_the_table_says(name: str) -> None:
+    found = pkgutil.resolve_name(name)
+    assert f"{found.__module__}.{found.__qualname__}" == name
+
+
+def test_every_exit_code_is_in_the_documentation() -> None:
+    rows = re.findall(r"^\| (\d+) \| ([\w-]+) \|", PAGE, re.MULTILINE)
+    names = [code.name.lower().replace("_", "-") for code in ExitCode]
+    assert rows == [(str(code.value), name) for code, name in zip(ExitCode, names, strict=True)]
+
+
+@pytest.mark.parametrize("path", ["serve", "send", "receive", "call", "status", "bench", "passwd"])
+def test_every_option_is_in_the_documentation(path: str) -> None:
+    synopsis = PAGE.split("```")[1]
+    section = synopsis.partition(f"cogwork {path}")[2].partition("cogwork ")[0]
+    for parameter in commands()[path].params:
+        for option in parameter.opts:
+            assert (option if option.startswith("--") else option.upper()) in section or (
+                parameter.metavar or ""
+            ) in section
+
+
+def test_every_command_is_in_the_documentation() -> None:
+    synopsis = re.sub(" +", " ", PAGE.split("```")[1])
+    for path in commands():
+        assert f"cogwork {path}" in synopsis
+
+
+def test_options_are_read_with_the_types_of_the_configuration() -> None:
+    from cogwork.cli.queue import parse_options  # noqa: PLC0415 # not before the test of laziness
+
+    pairs = ("maximum_length=5", "delay=false", "ttl_s=2.5", "dead_letter=queue/dead=1")
+    assert parse_options(pairs) == {
+        "maximum_length": 5,
+        "delay": False,
+        "ttl_s": 2.5,
+        "dead_letter": "queue/dead=1",
+    }
+    assert json.dumps(parse_options(pairs))

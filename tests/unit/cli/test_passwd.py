@@ -1,0 +1,48 @@
+"""`cogwork passwd`: the block it prints is one that the configuration takes."""
+
+from __future__ import annotations
+
+import io
+import tomllib
+
+import pytest
+
+from cogwork.cli.main import run
+from cogwork.container.config import parse
+from cogwork.container.users import verify
+
+
+def test_the_block_holds_the_hash_of_the_first_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("wonderland\nnot this\n"))
+    assert run(["passwd", 'Ål"ice\\']) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "wonderland" not in out
+    (user,) = parse(out).users
+    assert user.name == 'Ål"ice\\'
+    assert user.password_hash is not None
+    assert verify(user.password_hash, "wonderland")
+    assert tomllib.loads(out)["user"][0]["permissions"][0]["rights"] == ["send", "receive"]
+
+
+def test_at_a_terminal_the_password_is_asked_for_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    answers = iter(["wonderland", "wonderland"])
+    monkeypatch.setattr("click.termui.hidden_prompt_func", lambda _: next(answers))
+    assert run(["passwd", "alice"]) == 0
+    (user,) = parse(capsys.readouterr().out).users
+    assert user.password_hash is not None
+    assert verify(user.password_hash, "wonderland")
+
+
+@pytest.mark.parametrize("line", ["", "\n", "a\0b\n"])
+def test_an_unusable_password_is_refused(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(line))
+    assert run(["passwd", "alice"]) == 2
+    assert "the password is empty, or holds a NUL" in capsys.readouterr().err

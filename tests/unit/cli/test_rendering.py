@@ -1,0 +1,80 @@
+"""Messages as text and as JSON, whatever AMQP types they hold."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from cogwork.amqp.message import Data, Header, Properties, Sections, Sequence, Value
+from cogwork.amqp.types import Array, Char, Described, Symbol, Timestamp, UInt, ULong
+from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
+
+ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        (UInt(7), 7),
+        (1.5, 1.5),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        ("text", "text"),
+        (Symbol("symbol"), "symbol"),
+        (Char("☂"), "☂"),
+        (b"text", "text"),
+        (b"\xff\x00", {"base64": "/wA="}),
+        (Decimal("1.10"), "1.10"),
+        (ID, str(ID)),
+        (datetime(2013, 1, 1, tzinfo=UTC), "2013-01-01T00:00:00+00:00"),
+        (Timestamp(0), "1970-01-01T00:00:00+00:00"),
+        (Timestamp(2**62), 2**62),
+        ([1, b"\xff"], [1, {"base64": "/w=="}]),
+        ({Symbol("k"): [ID], ULong(3): None}, {"k": [str(ID)], "3": None}),
+        (Array([1, 2], int), [1, 2]),
+        (Described(Symbol("d"), 5), {"descriptor": "d", "value": 5}),
+    ],
+)
+def test_every_type_has_a_form_in_json(value: object, expected: object) -> None:
+    assert jsonable(value) == expected
+    assert json.loads(json.dumps(jsonable(value))) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (Value("JFK → LAX"), "JFK → LAX"),
+        (Data([b"two ", b"parts"]), "two parts"),
+        (Value({"delay": 5}), '{"delay": 5}'),
+        (Sequence([[1], [2, 3]]), "[1, 2, 3]"),
+        (Value(None), "null"),
+        (None, "null"),
+    ],
+)
+def test_a_body_as_text(body: Value | Data | Sequence | None, text: str) -> None:
+    assert message_as_text(Sections(body=body)) == text
+
+
+def test_a_whole_message_is_one_line() -> None:
+    message = Sections(
+        header=Header(durable=True),
+        message_annotations={Symbol("x-opt-offset"): 5},
+        properties=Properties(subject="a\nb", message_id=ID),
+        application_properties={"k": "v"},
+        body=Value("hello"),
+    )
+    line = message_as_json(message)
+    assert "\n" not in line
+    decoded = json.loads(line)
+    assert decoded["header"]["durable"] is True
+    assert decoded["message_annotations"] == {"x-opt-offset": 5}
+    assert decoded["properties"] == {"subject": "a\nb", "message_id": str(ID)}
+    assert decoded["application_properties"] == {"k": "v"}
+    assert decoded["body"] == "hello"
+    assert "delivery_annotations" not in decoded

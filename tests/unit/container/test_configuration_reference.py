@@ -1,0 +1,116 @@
+"""The reference of the configuration is complete: every key, with its type and its default."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cogwork.container import settings
+from cogwork.container.config import parse
+from cogwork.container.limits import Limits
+from cogwork.container.shape import describe
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "configuration.md"
+
+SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "The top level": settings.Configuration,
+    "`[[listen]]`": settings.Listen,
+    "`[listen.tls]`": settings.Tls,
+    "`[[user]]`": settings.User,
+    "`[[user.permissions]]`, `[[anonymous.permissions]]`": settings.Permission,
+    "`[anonymous]`": settings.Anonymous,
+    "`[[address]]`": settings.Address,
+    "Options of a queue": settings.QueueOptions,
+    "`[[queue]]`": settings.Queue,
+    "`[[node]]`": settings.Node,
+    "`[[vhost]]`": settings.Vhost,
+    "`[limits]`": Limits,
+}
+
+IN_WORDS = {
+    "listen": "`127.0.0.1:5672`",
+    "anonymous": "everything",
+    "permissions": "everything",
+    "limits": "as below",
+    "sasl": "what is safe",
+    "in_doubt": "of the prefix",
+}
+"""Defaults that are more than a value."""
+
+
+def structs_below(root: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
+    """Lists every Struct that the configuration is made of."""
+    found: set[type[msgspec.Struct]] = set()
+
+    def walk(declared: msgspec.inspect.Type) -> None:
+        if isinstance(declared, msgspec.inspect.StructType) and declared.cls not in found:
+            found.add(declared.cls)
+            for each in declared.fields:
+                walk(each.type)
+        elif isinstance(declared, msgspec.inspect.UnionType):
+            for one in declared.types:
+                walk(one)
+        elif isinstance(declared, msgspec.inspect.ListType):
+            walk(declared.item_type)
+
+    walk(msgspec.inspect.type_info(root))
+    return found
+
+
+def rows_of(section: str) -> dict[str, list[str]]:
+    """Reads the table below a heading: type and default of each key."""
+    text = REFERENCE.read_text()
+    match = re.search(
+        rf"^##+ {re.escape(section)}\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE
+    )
+    assert match, f"no section {section}"
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (\S.*) \|$", match[1], re.MULTILINE)
+    return {key: [declared, default] for key, declared, default, _ in rows}
+
+
+def default_in_words(struct: type[msgspec.Struct], each: msgspec.inspect.Field) -> str:
+    """Says what holds where the key is left out."""
+    if struct is settings.User and each.encode_name == "permissions":
+        return "`[]`"
+    if each.encode_name in IN_WORDS:
+        return IN_WORDS[each.encode_name]
+    if each.required:
+        return "required"
+    if each.default_factory is not msgspec.NODEFAULT:
+        return "none" if "tables" in describe(each.type) else f"`{each.default_factory()}`"
+    return "none" if each.default is None else f"`{msgspec.json.encode(each.default).decode()}`"
+
+
+def expected_rows(struct: type[msgspec.Struct]) -> dict[str, list[str]]:
+    declared = msgspec.inspect.type_info(struct)
+    assert isinstance(declared, msgspec.inspect.StructType)
+    inherited = set(settings.QueueOptions.__struct_encode_fields__)
+    is_own = struct is settings.QueueOptions
+    return {
+        each.encode_name: [describe(each.type), default_in_words(struct, each)]
+        for each in declared.fields
+        if is_own
+        or not issubclass(struct, settings.QueueOptions)
+        or each.encode_name not in inherited
+    }
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_key_is_in_the_reference_with_its_type_and_default(section: str) -> None:
+    assert rows_of(section) == expected_rows(SECTIONS[section])
+
+
+def test_every_table_is_in_the_reference() -> None:
+    described = set(SECTIONS.values()) - {settings.QueueOptions}
+    assert structs_below(settings.Configuration) == described
+
+
+def test_every_example_is_a_configuration() -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", REFERENCE.read_text(), re.DOTALL)
+    assert tomllib.loads(example)
+    salt = "c2FsdHNhbHRzYWx0c2FsdA=="
+    assert parse(example.replace("1$...", f"1${salt}${salt}")).id == "north"

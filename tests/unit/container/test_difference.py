@@ -1,0 +1,88 @@
+"""What a configuration read again changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from cogwork.container.config import parse
+from cogwork.container.difference import difference
+
+USER = """
+[[user]]
+name = "alice"
+password_hash = "scrypt$16384$8$1$c2FsdHNhbHRzYWx0c2FsdA==$NSQDZDgyBdmShxmx4LUzp3u3wtRZ2DJDv0pC"
+permissions = [{ address = "queue/#", rights = ["send"] }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("", "", []),
+        (
+            "",
+            "[limits]\nidle_timeout_s = 30\nconnections = 5",
+            ["limits.connections: 10000 → 5", "limits.idle_timeout_s: 60.0 → 30.0"],
+        ),
+        ("id = 'a'", "id = 'b'", ['id: "a" → "b" (needs a restart)']),
+        ("", "data_dir = 'd'", ['data_dir: unset → "d" (needs a restart)']),
+        (
+            "listen = ['localhost:1', 'localhost:2']",
+            "listen = ['localhost:3', 'localhost:2']",
+            [
+                "listen[localhost:1]: removed (needs a restart)",
+                "listen[localhost:3]: added (needs a restart)",
+            ],
+        ),
+        (
+            "[[listen]]\nport = 1\ntransport = 'amqps'\ntls = { certificate = 'a' }",
+            "[[listen]]\nport = 1\ntransport = 'wss'\ntls = { certificate = 'b' }",
+            [
+                'listen[127.0.0.1:1].transport: "amqps" → "wss" (needs a restart)',
+                'listen[127.0.0.1:1].tls.certificate: "a" → "b"',
+            ],
+        ),
+        ("listen = [':0', ':0']", "listen = [':0']", ["listen[127.0.0.1:0 #2]: removed (needs"]),
+        (
+            USER,
+            USER.replace('"send"', '"send", "manage"'),
+            [
+                'user[alice].permissions: [{address = "queue/#", rights = ["send"]}] → '
+                '[{address = "queue/#", rights = ["send", "manage"]}]'
+            ],
+        ),
+        (USER, USER.replace("YWx0", "YWx1"), ["user[alice].password_hash: changed"]),
+        ("", USER, ["user[alice]: added"]),
+        (
+            "[[address]]\nprefix = 'a'",
+            "[[address]]\nprefix = 'b'\n[[address]]\nprefix = 'a'\nttl_s = 5",
+            ["address[a].ttl_s: unset → 5.0", "address[b]: added"],
+        ),
+        (
+            "[[queue]]\naddress = 'queue/a'",
+            "[[queue]]\naddress = 'queue/a'\ndelay = false\n[[queue]]\naddress = 'queue/b'",
+            ["queue[queue/a].delay: true → false (needs a restart)", "queue[queue/b]: added"],
+        ),
+        (
+            "[[vhost]]\nname = 'blue'",
+            "[[vhost]]\nname = 'blue'\n[[vhost.address]]\npattern = '#'\n[[vhost.node]]\n"
+            "address = 'a'\nkind = 'sink'",
+            ["vhost[blue].address[#]: added", "vhost[blue].node[a]: added (needs a restart)"],
+        ),
+        (
+            "[[node]]\naddress = 'a'\nkind = 'sink'",
+            "[[node]]\naddress = 'a'\nkind = 'sink'\noptions = { loud = true }",
+            ["node[a].options: {} → {loud = true} (needs a restart)"],
+        ),
+    ],
+)
+def test_each_change_is_a_line(old: str, new: str, lines: list[str]) -> None:
+    found = [str(change) for change in difference(parse(old), parse(new))]
+    assert len(found) == len(lines)
+    for text, wanted in zip(found, lines, strict=True):
+        assert text.startswith(wanted)
+
+
+def test_secrets_stay_secret() -> None:
+    changes = difference(parse(USER), parse(USER.replace("YWx0", "YWx1")))
+    assert "scrypt" not in str(changes)

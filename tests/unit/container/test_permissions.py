@@ -1,0 +1,83 @@
+"""Permissions: who may do what where."""
+
+from __future__ import annotations
+
+import pytest
+
+from cogwork.container.permissions import Permissions, misplaced_wildcard, permissions_of
+from cogwork.container.settings import Configuration, Permission, User
+
+
+def may(pattern: str, address: str) -> bool:
+    granted = Permissions([Permission(address=pattern, rights=["receive"])])
+    return granted.allows("receive", address)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "address", "covered"),
+    [
+        ("#", "anything/at.all", True),
+        ("queue/#", "queue/a.b/c", True),
+        ("queue/#", "queues/a", False),
+        ("queue/*", "queue/a", True),
+        ("queue/*", "queue/a.b", False),
+        ("topic/flights.*.LAX.#", "topic/flights.JFK.LAX.AA.1", True),
+        ("topic/flights.*.LAX.#", "topic/flights.JFK.SFO", False),
+        ("/queue/a", "queue/a", True),
+        ("queue/a", "/queue/a", True),
+        ("orders", "Orders", False),
+    ],
+)
+def test_what_a_pattern_covers(pattern: str, address: str, covered: bool) -> None:
+    assert may(pattern, address) is covered
+
+
+@pytest.mark.parametrize(
+    ("permission", "asked", "covered"),
+    [
+        ("topic/flights.#", "topic/flights.#", True),
+        ("topic/flights.#", "topic/flights.*.LAX", True),
+        ("topic/flights.*", "topic/flights.*", True),
+        ("topic/flights.*", "topic/flights.#", False),
+        ("topic/flights.JFK", "topic/flights.*", False),
+        ("topic/flights.JFK", "topic/#", False),
+    ],
+)
+def test_a_pattern_asked_for_must_be_covered_whole(
+    permission: str, asked: str, covered: bool
+) -> None:
+    assert may(permission, asked) is covered
+
+
+def test_rights_and_virtual_hosts_are_kept_apart() -> None:
+    granted = Permissions(
+        [
+            Permission(address="queue/#", rights=["send"]),
+            Permission(address="#", rights=["receive"], vhost="blue"),
+        ]
+    )
+    assert granted.allows("send", "queue/a")
+    assert granted.allows("send", "queue/a", "blue")
+    assert not granted.allows("receive", "queue/a")
+    assert granted.allows("receive", "queue/a", "blue")
+    assert not granted.allows("manage", "queue/a")
+
+
+def test_a_stranger_has_no_permissions_and_anonymous_has_its_own() -> None:
+    alice = User(name="alice", permissions=[Permission(address="a", rights=["send"])])
+    configuration = Configuration(users=[alice])
+    of_alice = permissions_of(configuration, "alice")
+    anonymous = permissions_of(configuration, None)
+    assert of_alice is not None
+    assert of_alice.allows("send", "a")
+    assert not of_alice.allows("send", "b")
+    assert anonymous is not None
+    assert anonymous.allows("manage", "b")
+    assert permissions_of(configuration, "mallory") is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "word"), [("a.*.#", None), ("a.b*", "b*"), ("##", "##"), ("a/#b", "#b")]
+)
+def test_wildcards_are_whole_words(pattern: str, word: str | None) -> None:
+    assert misplaced_wildcard(pattern) == word
