@@ -24,8 +24,6 @@ __all__ = ("DEFAULT_COMMAND", "Certificates", "Server", "ServerError")
 DEFAULT_COMMAND: Final = (
     f"{Path(sys.executable).parent}/cogwork serve --id bench --config {{config}}"
 )
-    f"{Path(sys.executable).parent}/cogwork serve --id bench --config {{config}}"
-)
 
 _START_S: Final = 20.0
 _STOP_S: Final = 10.0
