@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.types import Described, Symbol, ULong
+from cogwork.container.selection import selection
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ def read_filters(filter_set: Mapping[Symbol, object] | None) -> Filters:
 
 
 def _compile(text: object) -> Callable[[bytes], bool]:
-    from cogwork.container.selection import selection
-
     if not isinstance(text, str):
         raise Refused(
             f"a selector must be a string, not {type(text).__name__}", Condition.INVALID_FIELD
