@@ -103,7 +103,7 @@ class Container:
             self._add_vhost(vhost.name, vhost)
 
     def _add_vhost(self, name: str, tables: Configuration | Vhost) -> None:
-        vhost = VirtualHost(self.core, name, table_of(tables), self.id)
+        vhost = VirtualHost(self.core, name, table_of(tables), self.id, self._effects.run)
         self.vhosts[name] = vhost
         for queue in tables.queues:
             vhost.entry_of(queue.address)

@@ -2678,6 +2678,12 @@ class AddressEntry(Terminus):
         self._release_held()
         self.core.unregister(self)
 
+    def send(self, port, token: int, data: bytes, settled: bool) -> None:
+        """Sends a message from within the process to this address."""
+        s: Shipment
+        _ship_bytes(cython.address(s), port, token, data, settled)
+        self.route(None, cython.address(s))
+
     @property
     def is_idle(self) -> bool:
         """Says whether nobody is attached and nothing waits."""
