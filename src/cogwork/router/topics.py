@@ -18,7 +18,8 @@ An outlet bound by several patterns is one `_Member`, stamped with the number of
 it, so it appears once without a set. The result for a subject that comes a second time is kept
 until the bindings change.
 
-This file is compiled with the declarations beside it, `topics.pxd`, and runs as it is, too.
+This file is compiled with the declarations beside it, `topics.pxd`, and runs as it is, too. Words,
+branches and trie stay in one module: calls between them are most of a match.
 """
 
 from __future__ import annotations
@@ -412,22 +413,19 @@ class TopicTrie:
         return found
 
     def _go_on(self, branch: _Branch, at: cython.Py_ssize_t, found: list[object]) -> None:
-        """Follows the children of `branch`, which was reached with the words from `at` to come."""
+        """Goes on from `branch`, which was reached with the words from `at` to come."""
         if branch.hash is not None:
             self._spread(branch.hash, at, found)
         if at == self._words.count:
+            if branch.members:
+                self._take(branch, found)
             return
         if branch.named:
             child = self._named.find(branch, self._words, at)
             if child is not None:
-                self._arrive(child, at + 1, found)
+                self._go_on(child, at + 1, found)
         if branch.star is not None:
-            self._arrive(branch.star, at + 1, found)
-
-    def _arrive(self, branch: _Branch, at: cython.Py_ssize_t, found: list[object]) -> None:
-        if at == self._words.count and branch.members:
-            self._take(branch, found)
-        self._go_on(branch, at, found)
+            self._go_on(branch.star, at + 1, found)
 
     def _spread(self, branch: _Branch, at: cython.Py_ssize_t, found: list[object]) -> None:
         """Enters a `#` branch, which takes any number of the words from `at`."""
