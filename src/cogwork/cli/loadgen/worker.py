@@ -31,7 +31,8 @@ def main() -> None:
         job: Job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
         _work(job)
     except (PeerError, msgspec.MsgspecError, ValueError, OSError) as error:
-        _tell(Event("failed", message=str(error) or type(error).__name__))
+        text = str(error) or type(error).__name__
+        _tell(Event("failed", message=text, condition=getattr(error, "condition", "")))
         sys.exit(1)
 
 
