@@ -1744,6 +1744,7 @@ class IncomingLink(Terminus):
         """Gives up a delivery whose sender aborted it or has gone (AMQP 1.0 §2.7.5)."""
         d: cython.pointer(Delivery) = self.current
         outlets: list = self.current_outlets
+        entry: AddressEntry = self.current_entry
         outlet: OutgoingLink
         if not self.in_delivery:
             return 0
@@ -1762,6 +1763,10 @@ class IncomingLink(Terminus):
             for outlet in outlets:
                 if not outlet.detached:
                     outlet.pump()
+                    if outlet.queue_count == 0 and outlet.feeder is not None:
+                        outlet.feeder.on_ready(outlet)
+        elif entry is not None:
+            entry.serve_held()
         return self.core.release(d)
 
     def choose_entry(self, data, size):
