@@ -11,9 +11,16 @@ cdef extern from *:
     static uint64_t cogwork_hash(const void* data, Py_ssize_t size) {
         return (uint64_t)PyHash_GetFuncDef()->hash(data, size);
     }
+    /* FNV-1a: a second, unrelated hash. */
+    static uint64_t cogwork_check(uint8_t kind, const uint8_t* data, Py_ssize_t size) {
+        uint64_t check = (0xcbf29ce484222325u ^ kind) * 0x100000001b3u;
+        while (size-- > 0) check = (check ^ *data++) * 0x100000001b3u;
+        return check;
+    }
     """
     const char* COGWORK_SOURCE_HASH
     uint64_t cogwork_hash(const void* data, Py_ssize_t size) noexcept
+    uint64_t cogwork_check(uint8_t kind, octets data, Py_ssize_t size) noexcept
 
 cdef struct Sighting:
     uint64_t key

@@ -23,8 +23,6 @@ def _mark(p: octets, size: uint32_t, sighting: cython.pointer(Sighting)) -> cyth
     number: uint8_t[8]
     kind: uint8_t = p[0]
     start: uint32_t = 1
-    at: uint32_t
-    check: uint64_t = 0xCBF29CE484222325
     if kind == 0x44 or (kind == 0x53 and size == 2):
         memset(number, 0, 8)
         number[7] = p[1] if kind == 0x53 else 0
@@ -37,11 +35,8 @@ def _mark(p: octets, size: uint32_t, sighting: cython.pointer(Sighting)) -> cyth
     elif kind == 0xB0 or kind == 0xB1:
         start = 5
         kind -= 0x10
-    check = (check ^ kind) * 0x100000001B3
-    for at in range(start, size):
-        check = (check ^ p[at]) * 0x100000001B3
     sighting.key = cogwork_hash(p + start, size - start)
-    sighting.check = check
+    sighting.check = cogwork_check(kind, p + start, size - start)
 
 
 class RecentIds:

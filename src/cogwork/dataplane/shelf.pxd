@@ -52,6 +52,7 @@ cdef struct Item:
     uint32_t size
     uint32_t format
     uint32_t origin
+    uint32_t consumer
     uint32_t pins
     uint8_t priority
     uint8_t state
@@ -78,6 +79,7 @@ cdef struct Group:
 
 # One consumer's end: what is out at it, the groups it holds, and those that wait for it alone.
 cdef struct Hands:
+    void* owner
     Node out
     Node held
     Node wanting
@@ -107,6 +109,12 @@ cdef inline void unlink(Node* node) noexcept nogil:
         node.next.prev = node.prev
         node.next = NULL
         node.prev = NULL
+
+cdef inline void put_u32(uint8_t* p, uint32_t value) noexcept nogil:
+    p[0] = (value >> 24) & 0xFF
+    p[1] = (value >> 16) & 0xFF
+    p[2] = (value >> 8) & 0xFF
+    p[3] = value & 0xFF
 
 cdef inline uint64_t number_of(Item* item) noexcept nogil:
     return (<uint64_t>item.birth << 32) | item.slot
