@@ -168,17 +168,13 @@ class Attachments:
         if source.dynamic:
             self._dynamic_count += 1
             address = f"{self._reply_prefix}/{self._dynamic_count}"
-            return Attachment(
-                address, entry=client.vhost.add_dynamic(address), dynamic=address
-            )
+            return Attachment(address, entry=client.vhost.add_dynamic(address), dynamic=address)
         if source.address is None:
             raise Refused("a receiver's source names no address", Condition.INVALID_FIELD)
         client.demand("receive", source.address)
         name, rule = client.vhost.rule_of(source.address)
         if rule.kind != "direct":
-            return Attachment(
-                source.address, node=client.vhost.node_of(rule, name), rule=rule
-            )
+            return Attachment(source.address, node=client.vhost.node_of(rule, name), rule=rule)
         if source.distribution_mode == COPY and rule.distribution is not Distribution.MULTICAST:
             raise Refused(f"{name!r} stores nothing, so there is nothing to browse")
         return Attachment(source.address, entry=client.vhost.entry_of(name), rule=rule)

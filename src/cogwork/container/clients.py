@@ -51,6 +51,4 @@ class ClientContext:
         """
         if self.is_free or self.permissions.allows(right, address, self.vhost.name or None):
             return
-        raise Refused(
-            f"no permission to {right} at {address!r}", Condition.UNAUTHORIZED_ACCESS
-        )
+        raise Refused(f"no permission to {right} at {address!r}", Condition.UNAUTHORIZED_ACCESS)

@@ -83,9 +83,7 @@ class Container:
         self.is_draining = False
         self._limits = configuration.limits
         self._access = Access(configuration)
-        self._attachments = Attachments(
-            self._limits, f"_reply/{self.id}.{self.incarnation:x}"
-        )
+        self._attachments = Attachments(self._limits, f"_reply/{self.id}.{self.incarnation:x}")
         self._settings = ConnectionSettings(
             max_frame_size_bytes=self._limits.max_frame_size_bytes,
             channel_max=self._limits.sessions_per_connection - 1,
@@ -105,7 +103,7 @@ class Container:
             self._add_vhost(vhost.name, vhost)
 
     def _add_vhost(self, name: str, tables: Configuration | Vhost) -> None:
-        vhost = VirtualHost(self.core, name, table_of(tables), self.id)
+        vhost = VirtualHost(self.core, name, table_of(tables), self.id, self._effects.run)
         self.vhosts[name] = vhost
         for queue in tables.queues:
             vhost.entry_of(queue.address)
@@ -256,7 +254,7 @@ class Container:
         """Lets a peer be anonymous without SASL where it could be with it."""
         return ANONYMOUS in self.sasl_mechanisms(connection)
 
-    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
+    def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
         """Never asked of a server."""
         raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
 
@@ -272,9 +270,7 @@ class Container:
         client.is_free = connection.identity is None and self._access.anonymous_is_free
         connection.open(self._opening())
         if vhost is None:
-            raise ProtocolError(
-                Condition.NOT_FOUND, f"virtual host {name!r} is not served here"
-            )
+            raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
 
     def _opening(self) -> Open:
         limits = self._limits
@@ -312,9 +308,7 @@ class Container:
         """Forgets the connection."""
         self.connections.pop(connection, None)
         if error is not None:
-            log.info(
-                "connection %d closed: %s", self._client(connection).number, error.description
-            )
+            log.info("connection %d closed: %s", self._client(connection).number, error.description)
 
     def on_fault(self, connection: Connection, error: BaseException) -> None:
         """Logs what went wrong with one connection."""
@@ -328,7 +322,7 @@ class Container:
     def on_drained(self, link: Link) -> None:
         """Never asked for: a container does not drain publishers."""
 
-    def _on_node_fault(self, port: object, error: Exception) -> None:
+    def _on_node_fault(self, _port: object, error: Exception) -> None:
         log.error("a node failed: %s", error, exc_info=error)
 
     # -- for people
@@ -337,4 +331,3 @@ class Container:
     def process_id(self) -> int:
         """The process it runs in."""
         return os.getpid()
-

@@ -32,7 +32,7 @@ from cogwork.router.addresses import (
 from cogwork.spi.node import Node, NodeContext, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cogwork.spi.effects import Effect
 
@@ -61,7 +61,14 @@ class VirtualHost:
         nodes: By address, or by prefix for those that serve one.
     """
 
-    def __init__(self, core: Core, name: str, table: AddressTable, container_id: str) -> None:
+    def __init__(
+        self,
+        core: Core,
+        name: str,
+        table: AddressTable,
+        container_id: str,
+        run: Callable[[VirtualHost, Iterable[Effect]], None],
+    ) -> None:
         """Starts without addresses.
 
         Args:
@@ -69,6 +76,7 @@ class VirtualHost:
             name: The virtual host's name; empty for the default one.
             table: Its address rules.
             container_id: For the nodes.
+            run: Carries out what a node wants done in this virtual host.
         """
         self.core = core
         self.name = name
@@ -77,7 +85,7 @@ class VirtualHost:
         self.nodes: dict[str, Node] = {}
         self._container_id = container_id
         self._idle_since_s: dict[bytes, float] = {}
-        self.on_effects: list[tuple[str, Iterable[Effect]]] = []
+        self._run = run
         self._start_topics()
 
     def _start_topics(self) -> None:
@@ -187,7 +195,7 @@ class VirtualHost:
                 is_prefix=is_prefix,
                 options=options,
                 container_id=self._container_id,
-                emit=lambda effects: self.on_effects.append((key, effects)),
+                emit=lambda effects: self._run(self, effects),
             )
         )
 
@@ -202,12 +210,8 @@ class VirtualHost:
 
     def tick(self, now_s: float) -> Iterator[Effect]:
         """Lets time pass at every node; yields what they want done."""
-        for key, node in list(self.nodes.items()):
-            del key
+        for node in list(self.nodes.values()):
             yield from node.tick(now_s)
-        emitted, self.on_effects = self.on_effects, []
-        for _key, effects in emitted:
-            yield from effects
 
     def forget_idle(self, now_s: float) -> None:
         """Gives up the addresses that nobody has used for a while."""
