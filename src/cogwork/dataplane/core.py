@@ -1974,7 +1974,13 @@ class OutgoingLink(Terminus):
         d = self.core.new_delivery(s)
         d.complete = True
         self.core.append_chunk(d, s.data, s.size)
-        self.push(d)
+        # The first frame goes out here: only the shipment knows the delivery-tag.
+        self.enqueue(d)
+        self.started = True
+        self.cursor = d.first
+        self.cursor_offset = self.frame_room()
+        self.write_first(s, s.data, self.cursor_offset, True)
+        self.pump()
         return self.core.release(d)
 
     def _answer_accepted(self, index, generation, token):
