@@ -164,6 +164,7 @@ cdef class Core:
     cdef Fanouts fanouts
     cdef readonly int64_t held_bytes
     cdef public int64_t held_bytes_max
+    cdef public int64_t congested_at_bytes
     cdef readonly uint64_t frames_in
     cdef uint32_t register(self, Terminus terminus) except? 0xffffffff
     cdef int unregister(self, Terminus terminus) except -1
@@ -229,6 +230,8 @@ cdef class Wire:
     cdef list stalled
     cdef readonly uint64_t bytes_in
     cdef readonly uint64_t bytes_out
+    cdef readonly uint64_t frames_in
+    cdef readonly uint64_t frames_out
     cdef int mark_dirty(self) except -1
     cdef uint8_t* reserve(self, uint32_t size) except NULL
     cdef int committed(self, uint32_t size) except -1
@@ -258,7 +261,7 @@ cdef class Session:
     cdef readonly uint32_t next_outgoing_id
     cdef readonly int64_t remote_window
     cdef uint32_t next_delivery_id
-    cdef int64_t held_bytes
+    cdef readonly int64_t held_bytes
     cdef readonly list links
     cdef Unsettled* ring
     cdef uint32_t ring_size
