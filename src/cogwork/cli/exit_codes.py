@@ -36,6 +36,7 @@ OF_CONDITION = {
 """Errors that a peer sent carry their condition (AMQP 1.0 §2.8.15, §2.8.16)."""
 
 OF_TYPE = {
+    "cogwork.container.addressing.AddressingError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.ConfigurationError": ExitCode.CONFIGURATION,
     "cogwork.container.users.PasswordHashError": ExitCode.CONFIGURATION,
     "cogwork.io.tls.TlsFilesError": ExitCode.CONFIGURATION,

@@ -36,7 +36,7 @@ COMMANDS = {
     "call": _Entry("cogwork.cli.call", "Send a request and print the reply."),
     "status": _Entry("cogwork.cli.status", "Show what a container holds and has done."),
     "queue": _Entry("cogwork.cli.queue", "List, declare, peek into, purge and move queues."),
-    "bench": _Entry("cogwork.cli.bench", "Measure a container under load."),
+    "bench": _Entry("cogwork.cli.bench", "Measure the server at URL."),
     "passwd": _Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
 }
 """Each command is the function of its own name in its module."""

@@ -336,7 +336,7 @@ class Container:
         """Lets a peer be anonymous without SASL where it could be with it."""
         return ANONYMOUS in self.sasl_mechanisms(connection)
 
-    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
+    def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
         """Never asked of a server."""
         raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
 
@@ -406,7 +406,7 @@ class Container:
     def on_drained(self, link: Link) -> None:
         """Never asked for: a container does not drain publishers."""
 
-    def on_node_fault(self, port: object, error: Exception) -> None:  # noqa: ARG002  # the core's
+    def on_node_fault(self, _port: object, error: Exception) -> None:
         """Logs a fault of a node; all others go on."""
         log.error("a node failed: %s", error, exc_info=error)
 

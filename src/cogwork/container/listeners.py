@@ -14,7 +14,7 @@ from cogwork.io.listener import Listener
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
 from cogwork.io.tls import ServerTls, TlsFiles, common_name
-from cogwork.io.tls_stream import TlsStream
+from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
 from cogwork.io.websocket import WebSocketStream
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ class Listeners:
         """
         self._container = container
         self._open: list[_Open] = []
-        self._scratch = bytearray(READ_BYTES)
-        self._plaintext = bytearray()
+        self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
 
     def open(self, listens: Iterable[Listen]) -> None:
         """Opens a listener for each; closes all of them again where one fails.
@@ -132,7 +131,7 @@ class Listeners:
     ) -> ByteStream:
         encrypted = None
         if tls is not None:
-            encrypted = TlsStream(tls.context, server_side=True, scratch=self._plaintext)
+            encrypted = TlsStream(tls.context, server_side=True, scratch=self._scratch)
             client.name_of_certificate = lambda: common_name(encrypted.peer_certificate)
         if listen.transport in ("ws", "wss"):
             web = WebSocketStream(server_side=True, origins=tuple(listen.origins))

@@ -17,6 +17,7 @@ __all__ = (
     "Address",
     "Anonymous",
     "Configuration",
+    "Limits",
     "Listen",
     "Mechanism",
     "Node",

@@ -8,7 +8,6 @@ holds nothing, is given up after a while, so that names that were used once do n
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
@@ -71,7 +70,7 @@ class VirtualHost:
         name: str,
         table: AddressTable,
         container_id: str,
-        run_effects: Callable[[VirtualHost, Iterable[Effect]], None],
+        run: Callable[[VirtualHost, Iterable[Effect]], None],
     ) -> None:
         """Starts without addresses.
 
@@ -80,7 +79,7 @@ class VirtualHost:
             name: The virtual host's name; empty for the default one.
             table: Its address rules.
             container_id: For the nodes.
-            run_effects: Carries out what nodes want done.
+            run: Carries out what a node wants done in this virtual host.
         """
         self.core = core
         self.name = name
@@ -90,9 +89,9 @@ class VirtualHost:
         self.rules_in_use: dict[str, AddressRule] = {}
         self.view: ContainerView | None = None
         self._container_id = container_id
-        self._run_effects = run_effects
         self._declared: dict[str, AddressRule] = {}
         self._idle_since_s: dict[bytes, float] = {}
+        self._run = run
         self._start_topics()
 
     def _start_topics(self) -> None:
@@ -221,8 +220,7 @@ class VirtualHost:
                 is_prefix=is_prefix,
                 options=options,
                 container_id=self._container_id,
-                emit=partial(self._run_effects, self),
-                container=self.view if rule.kind == "management" else None,
+                emit=lambda effects: self._run(self, effects),
             )
         )
 

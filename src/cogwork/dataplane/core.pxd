@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cogwork.dataplane.scan cimport (
     DispositionFields,
@@ -145,6 +146,7 @@ cdef class Port
 cdef class Fanouts
 
 
+@cython.final
 cdef class Core:
     cdef list termini
     cdef list free_indexes
@@ -154,6 +156,7 @@ cdef class Core:
     cdef list dirty_wires
     cdef list dirty_sessions
     cdef list dirty_ports
+    cdef list starved
     cdef public list overdue
     cdef uint8_t* buffer
     cdef readonly double now
@@ -175,6 +178,7 @@ cdef class Core:
     cdef int trim(self, Delivery* d) except -1
     cdef int release(self, Delivery* d) except -1
     cdef int uncharge(self, Delivery* d) except -1
+    cdef int feed_starved(self) except -1
     cdef int flush_all(self) except -1
     cdef object _run_ports(self)
     cdef object _write_sessions(self)
@@ -193,6 +197,7 @@ cdef class Terminus:
     cdef uint32_t outstanding(self) noexcept
 
 
+@cython.final
 cdef class Fanouts(Terminus):
     cdef FanoutRecord* records
     cdef uint32_t size
@@ -203,6 +208,7 @@ cdef class Fanouts(Terminus):
     cdef int grow(self) except -1
 
 
+@cython.final
 cdef class Wire:
     cdef readonly Core core
     cdef public object owner
@@ -250,6 +256,7 @@ cdef class Wire:
     cdef int _give_to_owner(self, octets frame, int64_t at, uint32_t size, uint32_t channel) except -1
 
 
+@cython.final
 cdef class Session:
     cdef readonly Wire wire
     cdef public object owner
@@ -271,6 +278,7 @@ cdef class Session:
     cdef SettleRange to_receiver
     cdef bint dirty
     cdef bint flow_due
+    cdef bint is_starved
     cdef list links_due
     cdef readonly bint ended
     cdef int mark_dirty(self) except -1
@@ -292,6 +300,7 @@ cdef class Session:
     cdef int _write_long_range(self, SettleRange* r, bint as_receiver, octets state, uint32_t state_size) except -1
 
 
+@cython.final
 cdef class IncomingLink(Terminus):
     cdef readonly Session session
     cdef readonly uint32_t handle
@@ -341,6 +350,7 @@ cdef class IncomingLink(Terminus):
     cdef int _unroutable(self, Shipment* s) except -1
 
 
+@cython.final
 cdef class OutgoingLink(Terminus):
     cdef readonly Session session
     cdef readonly uint32_t handle
@@ -393,6 +403,7 @@ cdef class OutgoingLink(Terminus):
     cdef object _forget_queued(self, Delivery* d)
 
 
+@cython.final
 cdef class AddressEntry(Terminus):
     cdef readonly object name
     cdef public int distribution
@@ -429,6 +440,7 @@ cdef class AddressEntry(Terminus):
     cdef object _release_held(self)
 
 
+@cython.final
 cdef class AddressSpace:
     cdef readonly Core core
     cdef readonly dict entries
@@ -439,11 +451,13 @@ cdef class AddressSpace:
     cdef AddressEntry find(self, bytes address)
 
 
+@cython.final
 cdef class Interest:
     cdef readonly uint64_t version
     cdef public object match
 
 
+@cython.final
 cdef class Port(Terminus):
     cdef public object handler
     cdef public list arrivals
@@ -454,9 +468,11 @@ cdef class Port(Terminus):
     cdef int mark_dirty(self) except -1
 
 
+@cython.final
 cdef class Drain(Terminus):
     cdef readonly uint64_t messages
     cdef readonly uint64_t bytes
 
 
 cdef uint8_t* _join(Delivery* d) except NULL
+cdef bint _parse_common_transfer(octets p, int64_t at, int64_t end, TransferFields* t) noexcept nogil

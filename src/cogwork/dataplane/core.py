@@ -140,6 +140,88 @@ def _end_performative(
     return header_size + payload_size
 
 
+def _parse_common_transfer(p, at, end, t):
+    """Parses a transfer in the shape that nearly all have; False leaves it to `parse_transfer`.
+
+    That shape: a list8 of handle, delivery-id, tag, format and settled, perhaps `more`, and then
+    only nulls and falses. Its fields end within 60 octets of `at`, so one check covers all reads.
+    """
+    list_end: int64_t
+    count: uint8_t
+    if at + 64 > end or p[at] != 0xC0:
+        return False
+    list_end = at + 2 + p[at + 1]
+    count = p[at + 2]
+    if count < 5 or count > 11 or list_end > end:
+        return False
+    at += 3
+    if p[at] == 0x52:
+        t.handle = p[at + 1]
+        at += 2
+    elif p[at] == 0x43:
+        t.handle = 0
+        at += 1
+    elif p[at] == 0x70:
+        t.handle = load_u32(p + at + 1)
+        at += 5
+    else:
+        return False
+    if p[at] == 0x70:
+        t.delivery_id = load_u32(p + at + 1)
+        at += 5
+    elif p[at] == 0x52:
+        t.delivery_id = p[at + 1]
+        at += 2
+    elif p[at] == 0x43:
+        t.delivery_id = 0
+        at += 1
+    else:
+        return False
+    t.has_delivery_id = True
+    if p[at] != 0xA0 or p[at + 1] > 32:
+        return False
+    t.tag_size = p[at + 1]
+    t.tag = p + at + 2
+    at += 2 + t.tag_size
+    if p[at] == 0x43 or p[at] == 0x40:
+        at += 1
+    elif p[at] == 0x52 and p[at + 1] == 0:
+        at += 2
+    else:
+        return False
+    t.message_format = 0
+    if p[at] == 0x41:
+        t.settled = True
+    elif p[at] == 0x42 or p[at] == 0x40:
+        t.settled = False
+    else:
+        return False
+    at += 1
+    t.more = False
+    count -= 5
+    if count:
+        if p[at] == 0x41:
+            t.more = True
+        elif p[at] != 0x42 and p[at] != 0x40:
+            return False
+        at += 1
+        count -= 1
+    while count:
+        if p[at] != 0x40 and p[at] != 0x42:
+            return False
+        at += 1
+        count -= 1
+    if at != list_end:
+        return False
+    t.aborted = False
+    t.resume = False
+    t.state = cython.NULL
+    t.state_size = 0
+    t.payload = p + at
+    t.payload_size = cython.cast(uint32_t, end - at)
+    return True
+
+
 def monotonic_s() -> float:
     """Returns the clock that the data plane goes by."""
     return cogwork_monotonic_s()
@@ -160,6 +242,7 @@ class Core:
         self.dirty_wires = []
         self.dirty_sessions = []
         self.dirty_ports = []
+        self.starved = []
         self.overdue = []
         self.held_bytes_max = 256 * 1024 * 1024
         self.congested_at_bytes = CONGESTED_AT_BYTES
@@ -278,6 +361,19 @@ class Core:
             if link is not None:
                 link.session.held_bytes -= freed
                 link.session.replenish()
+            if self.starved and self.held_bytes <= self.held_bytes_max:
+                self.feed_starved()
+        return 0
+
+    def feed_starved(self):
+        """Opens the windows that were left closed because too much was held for others."""
+        sessions: list = self.starved
+        session: Session
+        self.starved = []
+        for session in sessions:
+            session.is_starved = False
+            if not session.ended:
+                session.replenish()
         return 0
 
     def release(self, d):
@@ -976,10 +1072,12 @@ class Session:
         """Opens the window again once half of it is used and what is held has gone on."""
         if self.flow_due or self.incoming_window > self.incoming_window_max // 2:
             return 0
-        if (
-            self.held_bytes > SESSION_HELD_MAX_BYTES
-            or self.core.held_bytes > self.core.held_bytes_max
-        ):
+        if self.core.held_bytes > self.core.held_bytes_max:
+            if not self.is_starved:
+                self.is_starved = True
+                self.core.starved.append(self)
+            return 0
+        if self.held_bytes > SESSION_HELD_MAX_BYTES:
             return 0
         self.flow_due = True
         return self.mark_dirty()
@@ -993,10 +1091,12 @@ class Session:
 
     def on_transfer(self, p, at, end):
         t: TransferFields
-        problem: cython.p_const_char = parse_transfer(p, at, end, cython.address(t))
-        if problem != cython.NULL:
-            self.wire.owner.on_violation("amqp:decode-error", problem.decode())
-            return 0
+        problem: cython.p_const_char
+        if not _parse_common_transfer(p, at, end, cython.address(t)):
+            problem = parse_transfer(p, at, end, cython.address(t))
+            if problem != cython.NULL:
+                self.wire.owner.on_violation("amqp:decode-error", problem.decode())
+                return 0
         if self.incoming_window == 0:
             self.wire.owner.on_session_violation(
                 self,
@@ -2421,6 +2521,8 @@ class AddressEntry(Terminus):
             outlet = self.pick(s)
             if outlet is not None:
                 self.delivered += 1
+                if type(outlet) is OutgoingLink:
+                    return cython.cast(OutgoingLink, outlet).take(s)
                 return outlet.take(s)
         if not self.outlets:
             return self.unroutable(s)
@@ -2440,6 +2542,15 @@ class AddressEntry(Terminus):
         outlet: Terminus
         best: Terminus = None
         least: uint32_t = NOWHERE
+        if count == 1:
+            outlet = cython.cast(Terminus, self.outlets[0])
+            if type(outlet) is OutgoingLink:
+                if (
+                    cython.cast(OutgoingLink, outlet).is_ready()
+                    and not cython.cast(OutgoingLink, outlet).refuses(s)
+                ):
+                    return outlet
+                return None
         for step in range(count):
             if at >= count:
                 at = 0
@@ -2459,6 +2570,7 @@ class AddressEntry(Terminus):
     def multicast(self, s, outlets):
         """Gives a message to every outlet; those that cannot take it now get it queued."""
         outlet: Terminus
+        link: OutgoingLink
         late: list = None
         given: uint32_t = 0
         record: uint32_t = 0
@@ -2471,14 +2583,26 @@ class AddressEntry(Terminus):
             shipment.source_generation = self.core.fanouts.generation
             shipment.token = record
         for outlet in outlets:
-            if outlet.refuses(s):
+            if type(outlet) is OutgoingLink:
+                link = cython.cast(OutgoingLink, outlet)
+                if link.refuses(s):
+                    continue
+                given += 1
+                if not s.settled:
+                    self.core.fanouts.records[record].waiting += 1
+                if link.is_ready():
+                    link.take(cython.address(shipment))
+                    continue
+            elif outlet.refuses(s):
                 continue
-            given += 1
-            if not s.settled:
-                self.core.fanouts.records[record].waiting += 1
-            if outlet.is_ready():
-                outlet.take(cython.address(shipment))
-            elif late is None:
+            else:
+                given += 1
+                if not s.settled:
+                    self.core.fanouts.records[record].waiting += 1
+                if outlet.is_ready():
+                    outlet.take(cython.address(shipment))
+                    continue
+            if late is None:
                 late = [outlet]
             else:
                 late.append(outlet)
@@ -2611,6 +2735,12 @@ class AddressEntry(Terminus):
         """Takes the entry out of use."""
         self._release_held()
         self.core.unregister(self)
+
+    def send(self, port, token: int, data: bytes, settled: bool) -> None:
+        """Sends a message from within the process to this address."""
+        s: Shipment
+        _ship_bytes(cython.address(s), port, token, data, settled)
+        self.route(None, cython.address(s))
 
     @property
     def is_idle(self) -> bool:

@@ -70,7 +70,7 @@ class WebSocketStream:
         server_side: bool,
         host: str = "localhost",
         path: str = "/",
-        allowed_origins: Collection[str] = (),
+        origins: Collection[str] = (),
     ) -> None:
         """Start the handshake; a client's request can be taken at once.
 
@@ -78,13 +78,13 @@ class WebSocketStream:
             server_side: Whether this is the accepting side.
             host: Client only: the server's name, with the port if it is not the usual one.
             path: Client only: the path to ask for.
-            allowed_origins: Server only: web pages, such as `https://example.org`, that browsers
+            origins: Server only: web pages, such as `https://example.org`, that browsers
                 may connect for; `*` allows all. A client that is no browser names none.
         """
         role = ConnectionType.SERVER if server_side else ConnectionType.CLIENT
         self._websocket = WSConnection(role)
         self._server_side = server_side
-        self._allowed_origins = frozenset(allowed_origins)
+        self._origins = frozenset(origins)
         self._state = _State.CONNECTING
         self._request = bytearray()
         self._payload: list[bytes] = []
@@ -210,7 +210,7 @@ class WebSocketStream:
 
     def _check_origin(self, values: Sequence[bytes]) -> None:
         origins = {value.decode("latin-1") for value in values}
-        if "*" not in self._allowed_origins and not origins <= self._allowed_origins:
+        if "*" not in self._origins and not origins <= self._origins:
             raise RemoteProtocolError(
                 f"Origin {', '.join(origins)} is not among those that this listener allows",
                 RejectConnection(status_code=HTTPStatus.FORBIDDEN),

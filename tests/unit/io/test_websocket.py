@@ -116,7 +116,7 @@ def test_the_path_is_kept() -> None:
 def test_a_refused_request_gets_a_status_and_the_reason(
     bytes_in: bytes, status: int, reason: str
 ) -> None:
-    server = WebSocketStream(server_side=True, allowed_origins=["https://good.example"])
+    server = WebSocketStream(server_side=True, origins=["https://good.example"])
     with pytest.raises(WebSocketError, match="handshake failed"):
         server.feed(bytes_in)
     answer = server.take_output().decode()
@@ -128,7 +128,7 @@ def test_a_refused_request_gets_a_status_and_the_reason(
 
 @pytest.mark.parametrize("allowed", ["https://good.example", "*"])
 def test_an_allowed_origin_is_served(allowed: str) -> None:
-    server = WebSocketStream(server_side=True, allowed_origins=[allowed])
+    server = WebSocketStream(server_side=True, origins=[allowed])
     server.feed(request("Origin: https://good.example"))
     assert server.ready
 
