@@ -156,6 +156,7 @@ cdef class Core:
     cdef list dirty_wires
     cdef list dirty_sessions
     cdef list dirty_ports
+    cdef list starved
     cdef public list overdue
     cdef uint8_t* buffer
     cdef readonly double now
@@ -166,6 +167,7 @@ cdef class Core:
     cdef Fanouts fanouts
     cdef readonly int64_t held_bytes
     cdef public int64_t held_bytes_max
+    cdef public int64_t congested_at_bytes
     cdef readonly uint64_t frames_in
     cdef uint32_t register(self, Terminus terminus) except? 0xffffffff
     cdef int unregister(self, Terminus terminus) except -1
@@ -176,6 +178,7 @@ cdef class Core:
     cdef int trim(self, Delivery* d) except -1
     cdef int release(self, Delivery* d) except -1
     cdef int uncharge(self, Delivery* d) except -1
+    cdef int feed_starved(self) except -1
     cdef int flush_all(self) except -1
     cdef object _run_ports(self)
     cdef object _write_sessions(self)
@@ -233,6 +236,8 @@ cdef class Wire:
     cdef list stalled
     cdef readonly uint64_t bytes_in
     cdef readonly uint64_t bytes_out
+    cdef readonly uint64_t frames_in
+    cdef readonly uint64_t frames_out
     cdef int mark_dirty(self) except -1
     cdef uint8_t* reserve(self, uint32_t size) except NULL
     cdef int committed(self, uint32_t size) except -1
@@ -263,7 +268,7 @@ cdef class Session:
     cdef readonly uint32_t next_outgoing_id
     cdef readonly int64_t remote_window
     cdef uint32_t next_delivery_id
-    cdef int64_t held_bytes
+    cdef readonly int64_t held_bytes
     cdef readonly list links
     cdef Unsettled* ring
     cdef uint32_t ring_size
@@ -273,6 +278,7 @@ cdef class Session:
     cdef SettleRange to_receiver
     cdef bint dirty
     cdef bint flow_due
+    cdef bint is_starved
     cdef list links_due
     cdef readonly bint ended
     cdef int mark_dirty(self) except -1

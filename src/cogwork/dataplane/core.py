@@ -242,8 +242,10 @@ class Core:
         self.dirty_wires = []
         self.dirty_sessions = []
         self.dirty_ports = []
+        self.starved = []
         self.overdue = []
         self.held_bytes_max = 256 * 1024 * 1024
+        self.congested_at_bytes = CONGESTED_AT_BYTES
         self.on_error = on_error
         self.now = cogwork_monotonic_s()
         self.fanouts = Fanouts(self)
@@ -359,6 +361,19 @@ class Core:
             if link is not None:
                 link.session.held_bytes -= freed
                 link.session.replenish()
+            if self.starved and self.held_bytes <= self.held_bytes_max:
+                self.feed_starved()
+        return 0
+
+    def feed_starved(self):
+        """Opens the windows that were left closed because too much was held for others."""
+        sessions: list = self.starved
+        session: Session
+        self.starved = []
+        for session in sessions:
+            session.is_starved = False
+            if not session.ended:
+                session.replenish()
         return 0
 
     def release(self, d):
@@ -399,6 +414,42 @@ class Core:
             if type(terminus) is OutgoingLink and cython.cast(OutgoingLink, terminus).queue_count:
                 found.append(terminus)
         return found
+
+    def totals(self) -> dict:
+        """Adds up what all links and wires hold, in one pass without a Python object for each."""
+        unsettled: uint64_t = 0
+        unsettled_in: uint64_t = 0
+        partial_bytes: uint64_t = 0
+        backlog_bytes: int64_t = 0
+        unsent_bytes: uint64_t = 0
+        links: uint32_t = 0
+        incoming: IncomingLink
+        outgoing: OutgoingLink
+        wire: Wire
+        for terminus in self.termini:
+            if type(terminus) is IncomingLink:
+                incoming = cython.cast(IncomingLink, terminus)
+                links += 1
+                unsettled_in += incoming.unsettled
+                if incoming.in_delivery:
+                    partial_bytes += incoming.current_size
+            elif type(terminus) is OutgoingLink:
+                outgoing = cython.cast(OutgoingLink, terminus)
+                links += 1
+                unsettled += outgoing.unsettled
+                backlog_bytes += outgoing.backlog_bytes
+        for wire in self.wires:
+            unsent_bytes += wire.out_end - wire.out_start
+            partial_bytes += wire.tail_size
+        return {
+            "links": links,
+            "unsettled": unsettled,
+            "unsettled_in": unsettled_in,
+            "partial_bytes": partial_bytes,
+            "backlog_bytes": backlog_bytes,
+            "unsent_bytes": unsent_bytes,
+            "held_bytes": self.held_bytes,
+        }
 
     def tick(self):
         """Reads the clock, so that `now` is true even where nothing arrives."""
@@ -793,6 +844,7 @@ class Wire:
                 self.owner.on_violation("amqp:connection:framing-error", "an empty SASL frame")
             return 0
         self.core.frames_in += 1
+        self.frames_in += 1
         code = performative_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
         session = self.session_of(channel) if 0x13 <= code <= 0x15 else None
         if session is None:
@@ -869,14 +921,18 @@ class Wire:
         return self.out + self.out_end
 
     def committed(self, size):
+        unsent_bytes: int64_t
         self.out_end += size
+        self.frames_out += 1
         self.core.unflushed_bytes += size
         if not self.dirty and not self.blocked:
             self.mark_dirty()
-        if self.out_end - self.out_start > CONGESTED_AT_BYTES and not self.congested:
+        unsent_bytes = self.out_end - self.out_start
+        if unsent_bytes > self.core.congested_at_bytes and not self.congested:
             if self.fd >= 0 and not self.blocked:
                 self.transmit()
-            if self.out_end - self.out_start > CONGESTED_AT_BYTES:
+                unsent_bytes = self.out_end - self.out_start
+            if unsent_bytes > self.core.congested_at_bytes:
                 self.congested = True
         return 0
 
@@ -922,7 +978,7 @@ class Wire:
                 free(self.out)
                 self.out = cython.NULL
                 self.out_capacity = 0
-        if self.congested and left < CONGESTED_AT_BYTES // 2:
+        if self.congested and left <= cython.cast(uint64_t, self.core.congested_at_bytes) // 2:
             self.congested = False
             self.wake_stalled()
         return 0
@@ -1016,10 +1072,12 @@ class Session:
         """Opens the window again once half of it is used and what is held has gone on."""
         if self.flow_due or self.incoming_window > self.incoming_window_max // 2:
             return 0
-        if (
-            self.held_bytes > SESSION_HELD_MAX_BYTES
-            or self.core.held_bytes > self.core.held_bytes_max
-        ):
+        if self.core.held_bytes > self.core.held_bytes_max:
+            if not self.is_starved:
+                self.is_starved = True
+                self.core.starved.append(self)
+            return 0
+        if self.held_bytes > SESSION_HELD_MAX_BYTES:
             return 0
         self.flow_due = True
         return self.mark_dirty()
