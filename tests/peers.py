@@ -53,6 +53,7 @@ class Peer:
 
     def __init__(self, core: Core, frame_size: int = 65536, window: int = WINDOW) -> None:
         self.core = core
+        self.window = window
         self.wire = Wire(core, self, 65536)
         self.wire.start_framing()
         self.wire.max_frame_out = frame_size
@@ -131,7 +132,7 @@ class Peer:
         self.say(
             Flow(
                 next_incoming_id=self.session.next_outgoing_id,
-                incoming_window=WINDOW,
+                incoming_window=self.window,
                 next_outgoing_id=self._sent,
                 outgoing_window=WINDOW,
                 handle=link.handle,

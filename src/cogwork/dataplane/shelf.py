@@ -107,9 +107,7 @@ class Shelf:
         grown: cython.pointer(Slot)
         if size < self.slots_size:
             raise MemoryError("no room for more messages")
-        grown = cython.cast(
-            cython.pointer(Slot), realloc(self.slots, size * cython.sizeof(Slot))
-        )
+        grown = cython.cast(cython.pointer(Slot), realloc(self.slots, size * cython.sizeof(Slot)))
         if grown == cython.NULL:
             raise MemoryError("no room for more messages")
         while at > self.slots_size:
@@ -617,9 +615,7 @@ class Shelf:
     def add_cursor(self, cursor):
         grown: cython.pointer(cython.pointer(Cursor)) = cython.cast(
             cython.pointer(cython.pointer(Cursor)),
-            realloc(
-                self.cursors, (self.cursors_count + 1) * cython.sizeof(cython.pointer(Cursor))
-            ),
+            realloc(self.cursors, (self.cursors_count + 1) * cython.sizeof(cython.pointer(Cursor))),
         )
         if grown == cython.NULL:
             raise MemoryError("no room for more selective consumers")

@@ -318,6 +318,22 @@ def test_or_it_is_delivered_again_and_says_so(queue: Queue) -> None:
     assert queue.count("accepted") == 1
 
 
+def test_with_nowhere_to_park_it_an_item_stays_in_doubt(queue: Queue) -> None:
+    queue.store.keeps_dead = False
+    consumer, other = queue.peer(), queue.peer()
+    consumer.consumer(queue.store, 10)
+    queue.send("a", "b")
+    a, _ = consumer.take()
+    consumer.vanish(queue.store)
+    queue.later(31)
+    assert queue.count("in-doubt") == queue.count("doubts-parked") == 2
+    assert queue.store.claim(a.parts.item, 1) == SETTLE_CODE
+    other.consumer(queue.store, 10)
+    assert queue.store.redeliver_doubtful() == 1
+    queue.core.flush()
+    assert texts(other.take()) == ["b"]
+
+
 def test_no_time_to_come_back_decides_at_once(queue: Queue) -> None:
     queue.store.in_doubt_timeout_s = 0
     consumer = queue.peer()
