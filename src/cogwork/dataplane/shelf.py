@@ -357,15 +357,22 @@ class Shelf:
         return 0
 
     def rebind(self, item, hands):
-        """Gives an item that is out or in doubt into other hands, as the same attempt."""
+        """Gives an item that is out or in doubt into other hands, as the same attempt.
+
+        A group that has other items out goes to nobody: those may be in other hands still.
+        """
+        group: cython.pointer(Group) = item.group
         unlink(cython.address(item.node))
         link_before(cython.address(item.node), cython.address(hands.out))
         if item.state == DOUBT:
             self.doubt_count -= 1
             self.out_count += 1
         item.state = OUT
-        if item.group != cython.NULL:
-            self._hold(item.group, hands)
+        if group != cython.NULL and group.out == 1:
+            self._hold(group, hands)
+        elif group != cython.NULL and group.holder != hands:
+            group.holder = cython.NULL
+            unlink(cython.address(group.node))
         return 0
 
     def abandon(self, hands):

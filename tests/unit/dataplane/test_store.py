@@ -61,7 +61,10 @@ class Queue:
             self.publisher.send(self.link, message(text, **sections), settled=settled)
 
     def on_batch(self, store: Store) -> None:
-        self.dead += [(why, text_of(data), *rest) for why, data, *rest in store.take_exceptions()]
+        self.dead += [
+            (why, text_of(data), error, failures)
+            for why, data, error, failures in store.take_exceptions()
+        ]
 
     def later(self, seconds: float) -> None:
         self.store.tick(time.monotonic() + seconds)
@@ -602,18 +605,10 @@ def test_a_policy_that_is_none_is_named(queue: Queue) -> None:
 # -- those who choose, and those who only look
 
 
-def wants(letter: str) -> object:
-    return lambda data: text_of(data).startswith(letter)
-
-
 def test_a_selector_takes_what_it_likes_and_holds_up_nobody(queue: Queue) -> None:
     queue.send("a1", "b1", "a2", "b2")
     choosy, other = queue.peer(), queue.peer()
-    link = peers.OutgoingLink(choosy.session, 100)
-    link.selector = wants("b")
-    choosy.session.map_link(100, link)
-    queue.store.add_consumer(link)
-    choosy.flow(link, 1)
+    link = choosy.consumer(queue.store, 1, selector=lambda data: text_of(data).startswith("b"))
     assert texts(choosy.take()) == ["b1"]
     queue.send("b3")
     choosy.flow(link, 10)

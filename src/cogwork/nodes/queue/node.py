@@ -119,7 +119,7 @@ class QueueNode:
         """Drops the items that no consumer holds; returns how many."""
         return self.store.purge()
 
-    def move(self, address: str, count: int = MOVE_MAX) -> list[Effect]:
+    def move(self, address: str, count: int = MOVE_MAX) -> list[Send]:
         """Takes ready items out, in order.
 
         Args:
@@ -131,7 +131,7 @@ class QueueNode:
         """
         return [Send(address, each) for each in self.store.take_ready(min(count, MOVE_MAX))]
 
-    def redrive(self, count: int = MOVE_MAX) -> list[Effect]:
+    def redrive(self, count: int = MOVE_MAX) -> list[Send]:
         """Takes dead letters out that came here from other addresses; any other item stays.
 
         Args:
@@ -140,7 +140,7 @@ class QueueNode:
         Returns:
             The effects that send them back.
         """
-        effects: list[Effect] = []
+        effects: list[Send] = []
         for message in self.store.take_ready(min(count, MOVE_MAX, self.store.depth)):
             origin = origin_of(message)
             if origin is None:
