@@ -171,10 +171,19 @@ def _fields_from_wire(value: object) -> object:
     return value
 
 
+def _text_to_wire(value: object) -> object:
+    """Returns a plain str: a Symbol would be encoded as a symbol."""
+    if not isinstance(value, str):
+        raise TypeError(f"str is expected, not {value!r:.80}")
+    return str(value)
+
+
 def _message_id_to_wire(value: object) -> object:
     if isinstance(value, int):
         return ULong(value)
-    if not isinstance(value, str | bytes | uuid.UUID):
+    if isinstance(value, str):
+        return str(value)
+    if not isinstance(value, bytes | uuid.UUID):
         raise TypeError(f"an int, a UUID, bytes or a str is expected, not {value!r:.80}")
     return value
 
@@ -254,7 +263,7 @@ UBYTE = _integer("ubyte", UByte)
 USHORT = _integer("ushort", UShort)
 UINT = _integer("uint", UInt)
 ULONG = _integer("ulong", ULong)
-STRING = Kind("string", (str,), _of(str))
+STRING = Kind("string", (str,), _text_to_wire)
 BINARY = Kind("binary", (bytes,), _of(bytes))
 SYMBOL = Kind("symbol", (Symbol,), _symbol_to_wire)
 SYMBOLS = Kind("symbols", (Symbol, Array), _symbols_to_wire, _symbols_from_wire)

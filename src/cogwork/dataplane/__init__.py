@@ -2,5 +2,5 @@
 
 from cogwork import freshness
 
-for _name in ("codec",):
+for _name in ("codec", "sections", "messages"):
     freshness.load(f"cogwork.dataplane.{_name}")
