@@ -121,7 +121,7 @@ class Publisher(LinkEnd):
 
     async def ready(self) -> None:
         """Waits, where much was posted, until the container has taken most of it."""
-        if not self._outbox.is_ready:
+        if not self._outbox.has_room:
             await self._outbox.ready()
 
     async def flush(self) -> None:

@@ -336,7 +336,7 @@ class Outbox:
         return self.flusher.later()
 
     @property
-    def is_ready(self) -> bool:
+    def has_room(self) -> bool:
         """Whether few messages wait."""
         return self.backlog_count < READY_BACKLOG
 
