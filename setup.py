@@ -14,7 +14,7 @@ SANITIZE = os.environ.get("COGWORK_SANITIZE") == "1"
 
 
 def source_hash(source: Path) -> str:
-    """Returns the digest that `cogwork.freshness` compares: the module and every declaration file."""
+    """Returns the digest that `cogwork.freshness` compares: the module and all declarations."""
     digest = hashlib.sha256(source.read_bytes())
     for declaration in sorted(SOURCE_ROOT.rglob("*.pxd")):
         digest.update(declaration.read_bytes())
@@ -23,7 +23,7 @@ def source_hash(source: Path) -> str:
 
 def extension(source: Path) -> Extension:
     """Describes the extension module built from `source`."""
-    flags = ["-O2", "-fno-strict-aliasing", "-Wno-unused-function"]
+    flags = ["-O3", "-fno-strict-aliasing", "-Wno-unused-function"]
     links: list[str] = []
     if SANITIZE:
         flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer"]
@@ -31,6 +31,7 @@ def extension(source: Path) -> Extension:
     return Extension(
         ".".join(source.relative_to(SOURCE_ROOT).with_suffix("").parts),
         [str(source)],
+        depends=[str(declaration) for declaration in sorted(SOURCE_ROOT.rglob("*.pxd"))],
         define_macros=[("COGWORK_SOURCE_HASH", f'"{source_hash(source)}"')],
         extra_compile_args=flags,
         extra_link_args=links,

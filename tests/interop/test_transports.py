@@ -66,6 +66,16 @@ def test_an_unknown_user_is_refused_alike(client: str, peer: GetPeer, broker: Se
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+def test_a_virtual_host_that_is_not_served_is_refused(
+    client: str, peer: GetPeer, broker: Settings
+) -> None:
+    connection = {**broker.anonymous(), "hostname": "vhost:nowhere"}
+    with pytest.raises(PeerFailedError) as refused:
+        peer(client, "sender").run("connect", connection=connection)
+    assert refused.value.condition == "amqp:not-found"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 def test_the_broker_says_what_it_is(client: str, peer: GetPeer, broker: Settings) -> None:
     opened = peer(client, "sender").run("connect", connection=broker.anonymous()).result
     assert opened["container_id"]

@@ -1,18 +1,221 @@
-"""`cogwork bench`: a load generator."""
+"""`cogwork bench`: measures a server with the compiled load generator."""
 
 from __future__ import annotations
 
-import click
+import dataclasses
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
-from cogwork.cli.unfinished import unfinished
+import click
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.loadgen.measure import Broker, Result
+from cogwork.cli.loadgen.peer import dial
+from cogwork.cli.loadgen.scenarios import SCENARIOS, Load, run_scenario
+from cogwork.cli.loadgen.url import Url
+from cogwork.cli.loadgen.usage import ProcessUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 __all__ = ("bench",)
+
+_DEFAULT_SCENARIOS: Final = ("presettled", "unsettled", "fan-out", "pairs", "request-reply")
+
+_WIDTH_OPTIONS: Final = {
+    "pairs": "pairs",
+    "fan-out": "consumers",
+    "queue": "consumers",
+    "request-reply": "outstanding",
+    "connections": "parallel",
+    "links": "parallel",
+    "idle": "connections",
+}
+"""Which option says how wide a scenario is."""
+
+_COLUMNS: Final = (
+    "delivered",
+    "a second",
+    "MB/s",
+    "CPU-s/M",
+    "p50 µs",
+    "p99 µs",
+    "memory",
+)
+
+_KIB: Final = 1 << 10
+_MIB: Final = 1 << 20
+_WHOLE: Final = 100
+
+
+def _list_scenarios(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if not value or context.resilient_parsing:
+        return
+    for name, scenario in SCENARIOS.items():
+        click.echo(f"{name:<14} {scenario.summary}")
+    context.exit()
 
 
 @click.command()
 @click.argument("url")
-@click.option("--pid", type=int, help="The server's process, to measure its CPU time.")
-@click.option("--json", "as_json", is_flag=True, help="The figures as one JSON object.")
-def bench(url: str, pid: int | None, as_json: bool) -> None:
-    """Measure the server at URL."""
-    unfinished("measure", url=url, pid=pid, as_json=as_json)
+@click.option(
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    type=click.Choice([*SCENARIOS, "all"]),
+    metavar="NAME",
+    help="What to measure; may be repeated. --list shows the names.",
+)
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_scenarios,
+    help="List the scenarios and exit.",
+)
+@click.option("--count", type=click.IntRange(1), help="Deliveries to make in all.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=5.0,
+    show_default=True,
+    help="How long to send, without --count.",
+)
+@click.option(
+    "--size",
+    "size_bytes",
+    type=click.IntRange(16),
+    default=100,
+    show_default=True,
+    help="Bytes in a message's body.",
+)
+@click.option(
+    "--credit",
+    type=click.IntRange(2),
+    default=5000,
+    show_default=True,
+    help="Each receiver's window.",
+)
+@click.option("--pairs", type=click.IntRange(1), help="Producers with a consumer each  [4]")
+@click.option("--consumers", type=click.IntRange(1), help="Subscribers [4] or queue consumers [1]")
+@click.option("--outstanding", type=click.IntRange(1), help="Requests under way  [1]")
+@click.option("--parallel", type=click.IntRange(1), help="Connections or links at once  [8]")
+@click.option("--connections", type=click.IntRange(1), help="Idle connections  [2000]")
+@click.option(
+    "--subscriptions-per-s",
+    type=click.FloatRange(0),
+    default=0.0,
+    help="For `topic`: how many more come and go meanwhile.",
+)
+@click.option("--pid", type=click.IntRange(1), help="The server's process, to measure its CPU.")
+@click.option("--ca-file", type=click.Path(exists=True, dir_okay=False), help="For amqps://.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
+def bench(
+    url: str,
+    scenarios: tuple[str, ...],
+    pid: int | None,
+    as_json: bool,
+    **options: object,
+) -> None:
+    """Measure the server at URL, like amqp://localhost:5672.
+
+    Rates depend on what else the machine does: compare the server's CPU seconds for a million
+    deliveries (--pid). Every message is numbered and checked; where one is lost or comes twice,
+    the exit code is 1.
+    """
+    dial(Url.parse(url), "bench", _text(options["ca_file"])).close()
+    route = Broker(url, ProcessUsage(pid) if pid else None)
+    results: list[Result] = []
+    for name in _chosen(scenarios):
+        result = _run(name, route, options, quiet=as_json)
+        results.append(result)
+        if as_json:
+            click.echo(msgspec.json.encode(result).decode())
+    if not as_json:
+        Console().print(_table(results))
+    if any(result.problems for result in results):
+        sys.exit(ExitCode.ERROR)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _chosen(scenarios: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(SCENARIOS) if "all" in scenarios else scenarios or _DEFAULT_SCENARIOS
+
+
+def _load(name: str, options: Mapping[str, object], progress: Callable[[int, int], None]) -> Load:
+    """Builds the load from the command's options, of which one says the width."""
+    known = {field.name for field in dataclasses.fields(Load)}
+    given = {key: value for key, value in options.items() if value is not None}
+    width = given.get(_WIDTH_OPTIONS.get(name, ""), 0)
+    chosen: dict[str, Any] = {key: value for key, value in given.items() if key in known}
+    return Load(width=int(str(width)), progress=progress, **chosen)
+
+
+def _run(name: str, route: Broker, options: Mapping[str, object], *, quiet: bool) -> Result:
+    """Runs one scenario with a bar on the standard error."""
+    columns = (
+        TextColumn("{task.description:<14}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} sent"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bars:
+        total = options.get("count")
+        bar = bars.add_task(name, total=float(str(total)) if total else None)
+        load = _load(name, options, lambda sent, _delivered: bars.update(bar, completed=sent))
+        return run_scenario(name, route, load)
+
+
+def _table(results: list[Result]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("scenario", no_wrap=True)
+    for heading in _COLUMNS:
+        table.add_column(heading, justify="right")
+    table.add_column("check")
+    for result in results:
+        table.add_row(*_row(result))
+    return table
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    is_idle = result.scenario == "idle"
+    return (
+        result.scenario,
+        f"{result.delivered:,}",
+        "" if is_idle else f"{result.rate:,.0f}",
+        f"{result.mb_per_s:,.0f}" if result.mb_per_s else "",
+        _cost(result),
+        _latency(result, "p50"),
+        _latency(result, "p99"),
+        _growth(result),
+        "[red]" + "; ".join(result.problems) if result.problems else "[green]✓",
+    )
+
+
+def _cost(result: Result) -> str:
+    cost = result.cpu_s_per_million
+    return "" if cost is None else f"{cost:,.3g}" if cost < _WHOLE else f"{cost:,.0f}"
+
+
+def _latency(result: Result, percentile: str) -> str:
+    value = result.latencies_us.get(percentile)
+    return f"{value:,.0f}" if value is not None else ""
+
+
+def _growth(result: Result) -> str:
+    """Words how much more memory the server had at its peak than before."""
+    if result.peak_rss_bytes is None or result.idle_rss_bytes is None:
+        return ""
+    grown = result.peak_rss_bytes - result.idle_rss_bytes
+    if result.scenario == "idle":
+        return f"{grown / result.sent / _KIB:,.1f} KiB each"
+    return f"{grown / _MIB:,.1f} MiB"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslCode, SaslInit, parse_plain
-from cogwork.amqp.types import Symbol
 from cogwork.container.permissions import Permissions, permissions_of
 from cogwork.container.users import AuthenticationBusyError, PasswordChecker
 
 if TYPE_CHECKING:
+    from cogwork.amqp.types import Symbol
     from cogwork.container.settings import Configuration
     from cogwork.dataplane.connection import Connection
 
@@ -60,7 +60,11 @@ class Access:
         self._configuration = configuration
 
     def authenticate(
-        self, connection: Connection, init: SaslInit, offered: tuple[Symbol, ...], certificate_name: str | None
+        self,
+        connection: Connection,
+        init: SaslInit,
+        offered: tuple[Symbol, ...],
+        certificate_name: str | None,
     ) -> None:
         """Answers a client's choice of mechanism, now or when its password has been checked.
 

@@ -1,4 +1,4 @@
-"""Turns a virtual host's tables, `[[address]]`, `[[queue]]` and `[[node]]`, into its address table."""
+"""Turns a virtual host's `[[address]]`, `[[queue]]` and `[[node]]` into its address table."""
 
 from __future__ import annotations
 

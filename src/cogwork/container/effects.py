@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from cogwork.dataplane.core import Port
-from cogwork.spi.effects import Report, Send, Settle
+from cogwork.spi.effects import Publish, Report, Send, Settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +47,8 @@ class EffectRunner:
         for effect in effects:
             if isinstance(effect, Send):
                 self._send(vhost, effect)
+            elif isinstance(effect, Publish):
+                effect.entry.send(self._port, 0, effect.message, settled=True)
             elif isinstance(effect, Settle):
                 effect.source.settle(effect.token, effect.code, effect.state)
             elif isinstance(effect, Report):

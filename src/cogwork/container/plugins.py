@@ -43,7 +43,9 @@ def factory_of(kind: str) -> NodeFactory | None:
         try:
             return cast("NodeFactory", point.load())
         except Exception as error:
-            raise PluginError(f"node kind {kind!r} ({point.value}) cannot be loaded: {error}") from error
+            raise PluginError(
+                f"node kind {kind!r} ({point.value}) cannot be loaded: {error}"
+            ) from error
     return None
 
 

@@ -28,7 +28,11 @@ def selection(text: str) -> Callable[[bytes], bool]:
 
     def matches(message: bytes) -> bool:
         try:
-            return selector.matches(section_lookup(decode_sections(message)))
+            sections = decode_sections(message)
+            lookup = section_lookup(
+                sections.header, sections.properties, sections.application_properties
+            )
+            return selector.matches(lookup)
         except ProtocolError:
             return False
 

@@ -42,9 +42,9 @@ from cogwork.dataplane.core import Core, Wire
 from cogwork.dataplane.session import SessionEndpoint
 
 if TYPE_CHECKING:
+    from cogwork.amqp.performatives import Attach
     from cogwork.dataplane.core import IncomingLink, OutgoingLink, Session
     from cogwork.dataplane.link import Link
-    from cogwork.amqp.performatives import Attach
 
 __all__ = ("Connection", "ConnectionSettings", "Host", "Transport")
 
@@ -160,9 +160,7 @@ class Connection:
         "wire",
     )
 
-    def __init__(
-        self, core: Core, host: Host, settings: ConnectionSettings, fd: int = -1
-    ) -> None:
+    def __init__(self, core: Core, host: Host, settings: ConnectionSettings, fd: int = -1) -> None:
         self.wire = Wire(core, self, settings.max_frame_size_bytes, fd)
         self.host = host
         self.settings = settings
@@ -260,9 +258,9 @@ class Connection:
 
     def tick(self, now_s: float) -> None:
         """Lets time pass: sends heartbeats, and gives up a peer that is silent for too long."""
-        if self.peer_idle_timeout_s and not self.is_over:
-            if now_s - self.wire.last_sent_s >= self.peer_idle_timeout_s / 2:
-                self.wire.write_frame(0, b"")
+        silent_s = now_s - self.wire.last_sent_s
+        if self.peer_idle_timeout_s and not self.is_over and silent_s >= self.peer_idle_timeout_s / 2:
+            self.wire.write_frame(0, b"")
         timeout_s = self.settings.idle_timeout_s
         if timeout_s and self.remote and now_s - self.wire.last_received_s >= timeout_s:
             self._fail(
@@ -338,7 +336,7 @@ class Connection:
                 )
         except ProtocolError as error:
             self._blame(channel, error)
-        except Exception as error:  # noqa: BLE001  # one connection's fault must stay its own
+        except Exception as error:  # one connection's fault must stay its own
             self.host.on_fault(self, error)
             self._fail(Condition.INTERNAL_ERROR, "an internal error; the container's log has it")
 

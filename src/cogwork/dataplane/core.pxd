@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cogwork.dataplane.scan cimport (
     DispositionFields,
@@ -145,6 +146,7 @@ cdef class Port
 cdef class Fanouts
 
 
+@cython.final
 cdef class Core:
     cdef list termini
     cdef list free_indexes
@@ -154,6 +156,7 @@ cdef class Core:
     cdef list dirty_wires
     cdef list dirty_sessions
     cdef list dirty_ports
+    cdef list starved
     cdef public list overdue
     cdef uint8_t* buffer
     cdef readonly double now
@@ -164,6 +167,7 @@ cdef class Core:
     cdef Fanouts fanouts
     cdef readonly int64_t held_bytes
     cdef public int64_t held_bytes_max
+    cdef public int64_t congested_at_bytes
     cdef readonly uint64_t frames_in
     cdef uint32_t register(self, Terminus terminus) except? 0xffffffff
     cdef int unregister(self, Terminus terminus) except -1
@@ -174,6 +178,7 @@ cdef class Core:
     cdef int trim(self, Delivery* d) except -1
     cdef int release(self, Delivery* d) except -1
     cdef int uncharge(self, Delivery* d) except -1
+    cdef int feed_starved(self) except -1
     cdef int flush_all(self) except -1
     cdef object _run_ports(self)
     cdef object _write_sessions(self)
@@ -192,6 +197,7 @@ cdef class Terminus:
     cdef uint32_t outstanding(self) noexcept
 
 
+@cython.final
 cdef class Fanouts(Terminus):
     cdef FanoutRecord* records
     cdef uint32_t size
@@ -202,6 +208,7 @@ cdef class Fanouts(Terminus):
     cdef int grow(self) except -1
 
 
+@cython.final
 cdef class Wire:
     cdef readonly Core core
     cdef public object owner
@@ -229,6 +236,8 @@ cdef class Wire:
     cdef list stalled
     cdef readonly uint64_t bytes_in
     cdef readonly uint64_t bytes_out
+    cdef readonly uint64_t frames_in
+    cdef readonly uint64_t frames_out
     cdef int mark_dirty(self) except -1
     cdef uint8_t* reserve(self, uint32_t size) except NULL
     cdef int committed(self, uint32_t size) except -1
@@ -247,6 +256,7 @@ cdef class Wire:
     cdef int _give_to_owner(self, octets frame, int64_t at, uint32_t size, uint32_t channel) except -1
 
 
+@cython.final
 cdef class Session:
     cdef readonly Wire wire
     cdef public object owner
@@ -258,7 +268,7 @@ cdef class Session:
     cdef readonly uint32_t next_outgoing_id
     cdef readonly int64_t remote_window
     cdef uint32_t next_delivery_id
-    cdef int64_t held_bytes
+    cdef readonly int64_t held_bytes
     cdef readonly list links
     cdef Unsettled* ring
     cdef uint32_t ring_size
@@ -268,6 +278,7 @@ cdef class Session:
     cdef SettleRange to_receiver
     cdef bint dirty
     cdef bint flow_due
+    cdef bint is_starved
     cdef list links_due
     cdef readonly bint ended
     cdef int mark_dirty(self) except -1
@@ -289,6 +300,7 @@ cdef class Session:
     cdef int _write_long_range(self, SettleRange* r, bint as_receiver, octets state, uint32_t state_size) except -1
 
 
+@cython.final
 cdef class IncomingLink(Terminus):
     cdef readonly Session session
     cdef readonly uint32_t handle
@@ -340,6 +352,7 @@ cdef class IncomingLink(Terminus):
     cdef int _unroutable(self, Shipment* s) except -1
 
 
+@cython.final
 cdef class OutgoingLink(Terminus):
     cdef readonly Session session
     cdef readonly uint32_t handle
@@ -392,6 +405,7 @@ cdef class OutgoingLink(Terminus):
     cdef object _forget_queued(self, Delivery* d)
 
 
+@cython.final
 cdef class AddressEntry(Terminus):
     cdef readonly object name
     cdef public int distribution
@@ -428,6 +442,7 @@ cdef class AddressEntry(Terminus):
     cdef object _release_held(self)
 
 
+@cython.final
 cdef class AddressSpace:
     cdef readonly Core core
     cdef readonly dict entries
@@ -438,11 +453,13 @@ cdef class AddressSpace:
     cdef AddressEntry find(self, bytes address)
 
 
+@cython.final
 cdef class Interest:
     cdef readonly uint64_t version
     cdef public object match
 
 
+@cython.final
 cdef class Port(Terminus):
     cdef public object handler
     cdef public list arrivals
@@ -453,9 +470,11 @@ cdef class Port(Terminus):
     cdef int mark_dirty(self) except -1
 
 
+@cython.final
 cdef class Drain(Terminus):
     cdef readonly uint64_t messages
     cdef readonly uint64_t bytes
 
 
 cdef uint8_t* _join(Delivery* d) except NULL
+cdef bint _parse_common_transfer(octets p, int64_t at, int64_t end, TransferFields* t) noexcept nogil

@@ -140,6 +140,88 @@ def _end_performative(
     return header_size + payload_size
 
 
+def _parse_common_transfer(p, at, end, t):
+    """Parses a transfer in the shape that nearly all have; False leaves it to `parse_transfer`.
+
+    That shape: a list8 of handle, delivery-id, tag, format and settled, perhaps `more`, and then
+    only nulls and falses. Its fields end within 60 octets of `at`, so one check covers all reads.
+    """
+    list_end: int64_t
+    count: uint8_t
+    if at + 64 > end or p[at] != 0xC0:
+        return False
+    list_end = at + 2 + p[at + 1]
+    count = p[at + 2]
+    if count < 5 or count > 11 or list_end > end:
+        return False
+    at += 3
+    if p[at] == 0x52:
+        t.handle = p[at + 1]
+        at += 2
+    elif p[at] == 0x43:
+        t.handle = 0
+        at += 1
+    elif p[at] == 0x70:
+        t.handle = load_u32(p + at + 1)
+        at += 5
+    else:
+        return False
+    if p[at] == 0x70:
+        t.delivery_id = load_u32(p + at + 1)
+        at += 5
+    elif p[at] == 0x52:
+        t.delivery_id = p[at + 1]
+        at += 2
+    elif p[at] == 0x43:
+        t.delivery_id = 0
+        at += 1
+    else:
+        return False
+    t.has_delivery_id = True
+    if p[at] != 0xA0 or p[at + 1] > 32:
+        return False
+    t.tag_size = p[at + 1]
+    t.tag = p + at + 2
+    at += 2 + t.tag_size
+    if p[at] == 0x43 or p[at] == 0x40:
+        at += 1
+    elif p[at] == 0x52 and p[at + 1] == 0:
+        at += 2
+    else:
+        return False
+    t.message_format = 0
+    if p[at] == 0x41:
+        t.settled = True
+    elif p[at] == 0x42 or p[at] == 0x40:
+        t.settled = False
+    else:
+        return False
+    at += 1
+    t.more = False
+    count -= 5
+    if count:
+        if p[at] == 0x41:
+            t.more = True
+        elif p[at] != 0x42 and p[at] != 0x40:
+            return False
+        at += 1
+        count -= 1
+    while count:
+        if p[at] != 0x40 and p[at] != 0x42:
+            return False
+        at += 1
+        count -= 1
+    if at != list_end:
+        return False
+    t.aborted = False
+    t.resume = False
+    t.state = cython.NULL
+    t.state_size = 0
+    t.payload = p + at
+    t.payload_size = cython.cast(uint32_t, end - at)
+    return True
+
+
 def monotonic_s() -> float:
     """Returns the clock that the data plane goes by."""
     return cogwork_monotonic_s()
@@ -160,8 +242,10 @@ class Core:
         self.dirty_wires = []
         self.dirty_sessions = []
         self.dirty_ports = []
+        self.starved = []
         self.overdue = []
         self.held_bytes_max = 256 * 1024 * 1024
+        self.congested_at_bytes = CONGESTED_AT_BYTES
         self.on_error = on_error
         self.now = cogwork_monotonic_s()
         self.fanouts = Fanouts(self)
@@ -277,6 +361,19 @@ class Core:
             if link is not None:
                 link.session.held_bytes -= freed
                 link.session.replenish()
+            if self.starved and self.held_bytes <= self.held_bytes_max:
+                self.feed_starved()
+        return 0
+
+    def feed_starved(self):
+        """Opens the windows that were left closed because too much was held for others."""
+        sessions: list = self.starved
+        session: Session
+        self.starved = []
+        for session in sessions:
+            session.is_starved = False
+            if not session.ended:
+                session.replenish()
         return 0
 
     def release(self, d):
@@ -317,6 +414,42 @@ class Core:
             if type(terminus) is OutgoingLink and cython.cast(OutgoingLink, terminus).queue_count:
                 found.append(terminus)
         return found
+
+    def totals(self) -> dict:
+        """Adds up what all links and wires hold, in one pass without a Python object for each."""
+        unsettled: uint64_t = 0
+        unsettled_in: uint64_t = 0
+        partial_bytes: uint64_t = 0
+        backlog_bytes: int64_t = 0
+        unsent_bytes: uint64_t = 0
+        links: uint32_t = 0
+        incoming: IncomingLink
+        outgoing: OutgoingLink
+        wire: Wire
+        for terminus in self.termini:
+            if type(terminus) is IncomingLink:
+                incoming = cython.cast(IncomingLink, terminus)
+                links += 1
+                unsettled_in += incoming.unsettled
+                if incoming.in_delivery:
+                    partial_bytes += incoming.current_size
+            elif type(terminus) is OutgoingLink:
+                outgoing = cython.cast(OutgoingLink, terminus)
+                links += 1
+                unsettled += outgoing.unsettled
+                backlog_bytes += outgoing.backlog_bytes
+        for wire in self.wires:
+            unsent_bytes += wire.out_end - wire.out_start
+            partial_bytes += wire.tail_size
+        return {
+            "links": links,
+            "unsettled": unsettled,
+            "unsettled_in": unsettled_in,
+            "partial_bytes": partial_bytes,
+            "backlog_bytes": backlog_bytes,
+            "unsent_bytes": unsent_bytes,
+            "held_bytes": self.held_bytes,
+        }
 
     def tick(self):
         """Reads the clock, so that `now` is true even where nothing arrives."""
@@ -711,6 +844,7 @@ class Wire:
                 self.owner.on_violation("amqp:connection:framing-error", "an empty SASL frame")
             return 0
         self.core.frames_in += 1
+        self.frames_in += 1
         code = performative_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
         session = self.session_of(channel) if 0x13 <= code <= 0x15 else None
         if session is None:
@@ -787,14 +921,18 @@ class Wire:
         return self.out + self.out_end
 
     def committed(self, size):
+        unsent_bytes: int64_t
         self.out_end += size
+        self.frames_out += 1
         self.core.unflushed_bytes += size
         if not self.dirty and not self.blocked:
             self.mark_dirty()
-        if self.out_end - self.out_start > CONGESTED_AT_BYTES and not self.congested:
+        unsent_bytes = self.out_end - self.out_start
+        if unsent_bytes > self.core.congested_at_bytes and not self.congested:
             if self.fd >= 0 and not self.blocked:
                 self.transmit()
-            if self.out_end - self.out_start > CONGESTED_AT_BYTES:
+                unsent_bytes = self.out_end - self.out_start
+            if unsent_bytes > self.core.congested_at_bytes:
                 self.congested = True
         return 0
 
@@ -840,7 +978,7 @@ class Wire:
                 free(self.out)
                 self.out = cython.NULL
                 self.out_capacity = 0
-        if self.congested and left < CONGESTED_AT_BYTES // 2:
+        if self.congested and left <= cython.cast(uint64_t, self.core.congested_at_bytes) // 2:
             self.congested = False
             self.wake_stalled()
         return 0
@@ -934,10 +1072,12 @@ class Session:
         """Opens the window again once half of it is used and what is held has gone on."""
         if self.flow_due or self.incoming_window > self.incoming_window_max // 2:
             return 0
-        if (
-            self.held_bytes > SESSION_HELD_MAX_BYTES
-            or self.core.held_bytes > self.core.held_bytes_max
-        ):
+        if self.core.held_bytes > self.core.held_bytes_max:
+            if not self.is_starved:
+                self.is_starved = True
+                self.core.starved.append(self)
+            return 0
+        if self.held_bytes > SESSION_HELD_MAX_BYTES:
             return 0
         self.flow_due = True
         return self.mark_dirty()
@@ -951,10 +1091,12 @@ class Session:
 
     def on_transfer(self, p, at, end):
         t: TransferFields
-        problem: cython.p_const_char = parse_transfer(p, at, end, cython.address(t))
-        if problem != cython.NULL:
-            self.wire.owner.on_violation("amqp:decode-error", problem.decode())
-            return 0
+        problem: cython.p_const_char
+        if not _parse_common_transfer(p, at, end, cython.address(t)):
+            problem = parse_transfer(p, at, end, cython.address(t))
+            if problem != cython.NULL:
+                self.wire.owner.on_violation("amqp:decode-error", problem.decode())
+                return 0
         if self.incoming_window == 0:
             self.wire.owner.on_session_violation(
                 self,
@@ -1665,6 +1807,7 @@ class IncomingLink(Terminus):
         """Gives up a delivery whose sender aborted it or has gone (AMQP 1.0 §2.7.5)."""
         d: cython.pointer(Delivery) = self.current
         outlets: list = self.current_outlets
+        entry: AddressEntry = self.current_entry
         outlet: OutgoingLink
         if not self.in_delivery:
             return 0
@@ -1683,6 +1826,10 @@ class IncomingLink(Terminus):
             for outlet in outlets:
                 if not outlet.detached:
                     outlet.pump()
+                    if outlet.queue_count == 0 and outlet.feeder is not None:
+                        outlet.feeder.on_ready(outlet)
+        elif entry is not None:
+            entry.serve_held()
         return self.core.release(d)
 
     def choose_entry(self, data, size):
@@ -1890,7 +2037,13 @@ class OutgoingLink(Terminus):
         d = self.core.new_delivery(s)
         d.complete = True
         self.core.append_chunk(d, s.data, s.size)
-        self.push(d)
+        # The first frame goes out here: only the shipment knows the delivery-tag.
+        self.enqueue(d)
+        self.started = True
+        self.cursor = d.first
+        self.cursor_offset = self.frame_room()
+        self.write_first(s, s.data, self.cursor_offset, True)
+        self.pump()
         return self.core.release(d)
 
     def _answer_accepted(self, index, generation, token):
@@ -2384,6 +2537,8 @@ class AddressEntry(Terminus):
             outlet = self.pick(s)
             if outlet is not None:
                 self.delivered += 1
+                if type(outlet) is OutgoingLink:
+                    return cython.cast(OutgoingLink, outlet).take(s)
                 return outlet.take(s)
         if not self.outlets:
             return self.unroutable(s)
@@ -2403,6 +2558,15 @@ class AddressEntry(Terminus):
         outlet: Terminus
         best: Terminus = None
         least: uint32_t = NOWHERE
+        if count == 1:
+            outlet = cython.cast(Terminus, self.outlets[0])
+            if type(outlet) is OutgoingLink:
+                if (
+                    cython.cast(OutgoingLink, outlet).is_ready()
+                    and not cython.cast(OutgoingLink, outlet).refuses(s)
+                ):
+                    return outlet
+                return None
         for step in range(count):
             if at >= count:
                 at = 0
@@ -2422,6 +2586,7 @@ class AddressEntry(Terminus):
     def multicast(self, s, outlets):
         """Gives a message to every outlet; those that cannot take it now get it queued."""
         outlet: Terminus
+        link: OutgoingLink
         late: list = None
         given: uint32_t = 0
         record: uint32_t = 0
@@ -2434,14 +2599,26 @@ class AddressEntry(Terminus):
             shipment.source_generation = self.core.fanouts.generation
             shipment.token = record
         for outlet in outlets:
-            if outlet.refuses(s):
+            if type(outlet) is OutgoingLink:
+                link = cython.cast(OutgoingLink, outlet)
+                if link.refuses(s):
+                    continue
+                given += 1
+                if not s.settled:
+                    self.core.fanouts.records[record].waiting += 1
+                if link.is_ready():
+                    link.take(cython.address(shipment))
+                    continue
+            elif outlet.refuses(s):
                 continue
-            given += 1
-            if not s.settled:
-                self.core.fanouts.records[record].waiting += 1
-            if outlet.is_ready():
-                outlet.take(cython.address(shipment))
-            elif late is None:
+            else:
+                given += 1
+                if not s.settled:
+                    self.core.fanouts.records[record].waiting += 1
+                if outlet.is_ready():
+                    outlet.take(cython.address(shipment))
+                    continue
+            if late is None:
                 late = [outlet]
             else:
                 late.append(outlet)
@@ -2574,6 +2751,12 @@ class AddressEntry(Terminus):
         """Takes the entry out of use."""
         self._release_held()
         self.core.unregister(self)
+
+    def send(self, port, token: int, data: bytes, settled: bool) -> None:
+        """Sends a message from within the process to this address."""
+        s: Shipment
+        _ship_bytes(cython.address(s), port, token, data, settled)
+        self.route(None, cython.address(s))
 
     @property
     def is_idle(self) -> bool:

@@ -166,6 +166,10 @@ class SessionEndpoint:
             self._by_remote_handle.pop(link.remote_handle, None)
             self.end.map_link(link.remote_handle, None)
 
+    def link_named(self, name: str, role: Role) -> Link | None:
+        """Finds a link by its name and this side's role."""
+        return self._by_name.get((name, role))
+
     def _free_handle(self) -> int:
         handle = len(self.links)
         if handle in self.links:

@@ -12,7 +12,7 @@ from cogwork.amqp.errors import CogworkError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("Listener", "ListenError")
+__all__ = ("ListenError", "Listener")
 
 BACKLOG = 1024
 """Connections the kernel keeps for us while a batch runs."""
@@ -31,9 +31,7 @@ class ListenError(CogworkError):
 class Listener:
     """A listening socket."""
 
-    def __init__(
-        self, host: str, port: int, on_accept: Callable[[socket.socket], None]
-    ) -> None:
+    def __init__(self, host: str, port: int, on_accept: Callable[[socket.socket], None]) -> None:
         """Binds and starts to accept.
 
         Args:

@@ -2,6 +2,11 @@
 cimport cython
 
 cdef extern from *:
+    """
+    #ifndef COGWORK_SOURCE_HASH
+    #define COGWORK_SOURCE_HASH ""
+    #endif
+    """
     const char* COGWORK_SOURCE_HASH
 
 cdef Py_ssize_t _SEEN_SLOTS
@@ -52,7 +57,6 @@ cdef class _Branch:
     cdef _Branch hash
     cdef dict members
     cdef long long match_number
-    cdef Py_ssize_t entered_at
 
     cdef bint is_leaf(self) noexcept
 
@@ -115,8 +119,7 @@ cdef class TopicTrie:
     cdef list _find(self, bytes subject)
     @cython.locals(child=_Branch)
     cdef void _go_on(self, _Branch branch, Py_ssize_t at, list[object] found) except *
-    cdef void _arrive(self, _Branch branch, Py_ssize_t at, list[object] found) except *
-    @cython.locals(stop=Py_ssize_t, position=Py_ssize_t)
+    @cython.locals(position=Py_ssize_t)
     cdef void _spread(self, _Branch branch, Py_ssize_t at, list[object] found) except *
     @cython.locals(member=_Member)
     cdef void _take(self, _Branch branch, list[object] found) except *

@@ -9,16 +9,17 @@ are a trie by words. A branch has named children and at most one child each for 
 named children live in one hash table, keyed by parent and word, so that a match makes no object for
 a word: a subject is read once into digests, and a digest that fits is held to the bytes.
 
-A match walks the trie in depth. Below one `#` a branch meets each position of the subject at most
-once; below several it could be reached in many ways, so a `#` branch remembers the earliest
-position from which the current match has gone on, and goes on from earlier ones only. The work
-stays within branches times words, whatever patterns a peer sends.
+A match walks the trie in depth. A `#` branch goes on from every position of the subject after the
+one at which it is entered. Positions are tried in order, so a `#` branch that stands below another
+is entered first at its earliest position, and what comes after adds nothing: it is entered once in
+a match. The work stays within branches times words, whatever patterns a peer sends.
 
 An outlet bound by several patterns is one `_Member`, stamped with the number of the match that took
 it, so it appears once without a set. The result for a subject that comes a second time is kept
 until the bindings change.
 
-This file is compiled with the declarations beside it, `topics.pxd`, and runs as it is, too.
+This file is compiled with the declarations beside it, `topics.pxd`, and runs as it is, too. Words,
+branches and trie stay in one module: calls between them are most of a match.
 """
 
 from __future__ import annotations
@@ -125,8 +126,8 @@ _NOBODY: dict[object, _Member] = {}
 class _Branch:
     """The words read so far, as a position in the trie; `members` are bound to exactly these.
 
-    `key` is word and parent in one, as good as unique. `entered_at` belongs to a `#` branch and to
-    the match `match_number`.
+    `key` is word and parent in one, as good as unique. `match_number` tells the match that entered
+    a `#` branch last.
     """
 
     def __init__(
@@ -145,7 +146,6 @@ class _Branch:
         self.hash: _Branch | None = None
         self.members = _NOBODY
         self.match_number = 0
-        self.entered_at = 0
 
     def is_leaf(self) -> bool:
         """Tells whether no pattern goes on from here."""
@@ -412,37 +412,29 @@ class TopicTrie:
         return found
 
     def _go_on(self, branch: _Branch, at: cython.Py_ssize_t, found: list[object]) -> None:
-        """Follows the children of `branch`, which was reached with the words from `at` to come."""
+        """Goes on from `branch`, which was reached with the words from `at` to come."""
         if branch.hash is not None:
             self._spread(branch.hash, at, found)
         if at == self._words.count:
+            if branch.members:
+                self._take(branch, found)
             return
         if branch.named:
             child = self._named.find(branch, self._words, at)
             if child is not None:
-                self._arrive(child, at + 1, found)
+                self._go_on(child, at + 1, found)
         if branch.star is not None:
-            self._arrive(branch.star, at + 1, found)
-
-    def _arrive(self, branch: _Branch, at: cython.Py_ssize_t, found: list[object]) -> None:
-        if at == self._words.count and branch.members:
-            self._take(branch, found)
-        self._go_on(branch, at, found)
+            self._go_on(branch.star, at + 1, found)
 
     def _spread(self, branch: _Branch, at: cython.Py_ssize_t, found: list[object]) -> None:
         """Enters a `#` branch, which takes any number of the words from `at`."""
-        stop = self._words.count + 1
-        if branch.match_number != self._match_number:
-            branch.match_number = self._match_number
-            if branch.members:
-                self._take(branch, found)
-        elif at < branch.entered_at:
-            stop = branch.entered_at
-        else:
+        if branch.match_number == self._match_number:
             return
-        branch.entered_at = at
+        branch.match_number = self._match_number
+        if branch.members:
+            self._take(branch, found)
         if not branch.is_leaf():
-            for position in range(at, stop):
+            for position in range(at, self._words.count + 1):
                 self._go_on(branch, position, found)
 
     def _take(self, branch: _Branch, found: list[object]) -> None:

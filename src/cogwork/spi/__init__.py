@@ -1,1 +1,19 @@
-"""What a plug-in may see: nodes, their effects, the store."""
+"""What a plug-in may see: nodes, their effects, the base for nodes that work on messages."""
+
+from cogwork.spi.effects import Effect, Publish, Report, Send, Settle
+from cogwork.spi.message_node import MessageNode
+from cogwork.spi.node import Node, NodeContext, NodeFactory, Refused, Subscription
+
+__all__ = (
+    "Effect",
+    "MessageNode",
+    "Node",
+    "NodeContext",
+    "NodeFactory",
+    "Publish",
+    "Refused",
+    "Report",
+    "Send",
+    "Settle",
+    "Subscription",
+)

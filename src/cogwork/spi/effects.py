@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.core import Terminus
+    from cogwork.dataplane.core import AddressEntry, Terminus
 
-__all__ = ("Effect", "Report", "Send", "Settle")
+__all__ = ("ACCEPTED", "Effect", "Publish", "Report", "Send", "Settle")
 
 ACCEPTED = 0x24
 """Descriptor code of the outcome `accepted` (AMQP 1.0 §3.4.2)."""
@@ -24,6 +24,19 @@ class Send:
     """
 
     address: str
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Sends a message through an entry that the node holds itself.
+
+    Attributes:
+        entry: Whose outlets get it.
+        message: Encoded.
+    """
+
+    entry: AddressEntry
     message: bytes
 
 
@@ -55,4 +68,4 @@ class Report:
     text: str
 
 
-Effect = Send | Settle | Report
+Effect = Send | Publish | Settle | Report

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cogwork.amqp.message import Data, Header, Properties, Sections, Sequence, Value
-from cogwork.amqp.types import Timestamp
 from cogwork_notation import from_cogwork, to_cogwork
 from commands import Json, binary_content
+
+from cogwork.amqp.message import Data, Header, Properties, Sections, Sequence, Value
+from cogwork.amqp.types import Timestamp
 
 if TYPE_CHECKING:
     from cogwork.amqp.message import Body

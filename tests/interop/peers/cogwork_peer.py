@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import commands
-from cogwork.amqp.message import decode_sections, encode_sections
 from cogwork_message import from_sections, to_sections
 from commands import Emit, Json
+
+from cogwork.amqp.message import decode_sections, encode_sections
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
     from proton.utils import BlockingConnection, BlockingReceiver, BlockingSender
 
+REFUSAL_S = 0.05
+"""A broker refuses with an open and a close (AMQP 1.0 §2.4.1), which need not come in one read."""
+
 
 def connect(command: Json, _: Emit) -> Json:
     """Opens a connection and reports what the broker says of itself."""
     with connected(command["connection"]) as connection:
         remote = connection.conn
         assert remote is not None
+        _linger(connection, REFUSAL_S)
         return {
             "container_id": remote.remote_container,
             "properties": strings(remote.remote_properties),
@@ -135,9 +139,9 @@ def _take(inbox: Inbox, index: int, command: Json, emit: Emit) -> list[Delivery]
     return []
 
 
-def _linger(connection: BlockingConnection) -> None:
+def _linger(connection: BlockingConnection, timeout_s: float = 0) -> None:
     """Lets the last dispositions out before the connection closes."""
-    connection.container.timeout = 0
+    connection.container.timeout = timeout_s
     connection.container.process()
     connection.container.timeout = TIMEOUT_S
 

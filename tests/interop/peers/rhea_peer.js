@@ -231,8 +231,10 @@ async function respond(session, command, emit) {
     return {answered: command.count};
 }
 
+// A broker refuses with an open and a close (AMQP 1.0 §2.4.1), which need not come in one read.
 async function connect(session) {
     const connection = session.connection;
+    await session.race(new Promise((resolve) => setTimeout(resolve, 50)), 'a close');
     return {
         container_id: connection.container_id,
         properties: connection.properties || {},

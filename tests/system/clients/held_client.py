@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 LARGE_BODY_BYTES = 4_000_000
 UNSETTLED = 20
 HELD_FOR_S = 120
+FLUSH_TIMEOUT_S = 2.0
 
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"
 AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
-SASL_ANONYMOUS = bytes.fromhex("0000001c 02010000 005341 d0 0000000c 00000001 a309") + b"ANONYMOUS"
+SASL_ANONYMOUS = bytes.fromhex("0000001f 02010000 005341 d0 0000000f 00000001 a309") + b"ANONYMOUS"
 
 
 HELD: list[object] = []
@@ -56,9 +57,12 @@ def opened(host: str) -> BlockingConnection:
 
 
 def flush(connection: BlockingConnection) -> None:
-    """Writes what is still to be written."""
+    """Writes what waits in the transport, which proton counts as sent, or what the socket takes."""
+    assert connection.conn is not None
+    transport = connection.conn.transport
     connection.container.timeout = 0.05
-    for _ in range(3):
+    deadline_s = time.monotonic() + FLUSH_TIMEOUT_S
+    while transport is not None and transport.pending() > 0 and time.monotonic() < deadline_s:
         connection.container.process()
 
 
@@ -79,6 +83,7 @@ def mid_transfer(host: str, address: str) -> BlockingConnection:
     delivery = sender.link.delivery("half")
     sender.link.stream(Message(bytes(LARGE_BODY_BYTES)).encode()[: LARGE_BODY_BYTES // 2])
     connection.wait(lambda: delivery.pending == 0)
+    flush(connection)
     return connection
 
 
@@ -98,6 +103,7 @@ def unsettled_out(host: str, address: str) -> BlockingConnection:
         connection.wait(lambda: sender.credit > 0)
         sender.link.send(Message(number))
     connection.wait(lambda: sender.queued == 0)
+    flush(connection)
     return connection
 
 

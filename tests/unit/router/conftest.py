@@ -27,6 +27,15 @@ def topics_module(request: pytest.FixtureRequest) -> ModuleType:
 
 
 @pytest.fixture
+def colliding_trie() -> topics.TopicTrie:
+    """A trie in which all words have the same digest and all branches the same salt."""
+    module = source_module()
+    vars(module).update(_FNV_PRIME=0, _GOLDEN=0)
+    built: topics.TopicTrie = module.TopicTrie()
+    return built
+
+
+@pytest.fixture
 def trie(topics_module: ModuleType) -> topics.TopicTrie:
     built: topics.TopicTrie = topics_module.TopicTrie()
     return built

@@ -193,6 +193,20 @@ def test_many_hashes_in_a_hostile_pattern_cost_little(trie: TopicTrie) -> None:
     assert time.process_time() - start_s < 1.0
 
 
+def test_words_that_collide_are_told_apart(colliding_trie: TopicTrie) -> None:
+    trie = colliding_trie
+    patterns = [b"a.*.b", b"a.*.c", b"b.*.b", b"a.b.*", b"a.*"]
+    for pattern in patterns:
+        trie.bind(pattern, pattern)
+    assert trie.match(b"a.x.b") == [b"a.*.b"]
+    assert trie.match(b"b.x.b") == [b"b.*.b"]
+    assert trie.match(b"c.x.b") == []
+    for pattern in patterns[:3]:
+        trie.unbind(pattern, pattern)
+    assert trie.match(b"a.b.b") == [b"a.b.*"]
+    assert trie.match(b"a.b") == [b"a.*"]
+
+
 def test_long_subjects_are_read_whole(trie: TopicTrie) -> None:
     bound(trie, a=b"#.end")
     assert trie.match(b"a." * 5000 + b"end") == ["a"]

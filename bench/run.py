@@ -1,0 +1,90 @@
+"""Runs the cases and writes the table in docs/performance.md.
+
+    python bench/run.py [--case NAME]... [--runs N] [--serve COMMAND] [--no-table]
+
+Each case prints one JSON line: the medians, every run's value, the limits and whether they hold.
+The exit code is 1 where a limit does not hold or anything was lost.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import click
+import msgspec
+from cases import CASES, Case, Figure, Sample
+from clients import CLIENT_CASES
+from report import Line, Measured, write_table
+from server import DEFAULT_COMMAND, Server, ServerError
+
+from cogwork.cli.loadgen.url import PeerError
+
+_PAGE: Final = Path(__file__).parent.parent / "docs" / "performance.md"
+_ALL: Final[dict[str, Case]] = {**CASES, **CLIENT_CASES}
+
+
+@click.command()
+@click.option("--case", "names", multiple=True, type=click.Choice(list(_ALL)), help="Repeatable.")
+@click.option("--runs", default=5, show_default=True, type=click.IntRange(1))
+@click.option("--serve", default=DEFAULT_COMMAND, show_default=True, help="{config}, {port}")
+@click.option("--table/--no-table", default=True, help="Write docs/performance.md.")
+def main(names: tuple[str, ...], runs: int, serve: str, table: bool) -> None:
+    """Measure a fresh server for each case, and the raw relay beside it."""
+    lines: list[Line] = []
+    try:
+        for name in names or tuple(_ALL):
+            line = _measure(name, _ALL[name], runs, serve)
+            click.echo(msgspec.json.encode(line).decode())
+            lines.append(line)
+    except ServerError as error:
+        raise click.ClickException(str(error)) from None
+    if table and not names:
+        write_table(_PAGE, lines, runs)
+    sys.exit(0 if all(line.holds for line in lines) else 1)
+
+
+def _measure(name: str, case: Case, runs: int, serve: str) -> Line:
+    samples: list[Sample] = []
+    problems: list[str] = []
+    with Server(serve) as server:
+        for _ in range(runs):
+            try:
+                sample = case.run(server)
+            except PeerError as error:
+                sample = Sample({}, problems=[str(error)])
+            problems += sample.problems
+            if sample.values and not sample.problems:
+                samples.append(sample)
+    return Line(
+        case=name,
+        title=case.title,
+        figures=[_median(figure, samples) for figure in case.figures],
+        rate=median(sample.rate for sample in samples) if samples else 0.0,
+        relay=_medians(samples),
+        problems=sorted(set(problems)),
+    )
+
+
+def _median(figure: Figure, samples: list[Sample]) -> Measured:
+    runs = [sample.values[figure.name] for sample in samples]
+    value = median(runs) if runs else None
+    return Measured(
+        name=figure.name,
+        median=value,
+        runs=runs,
+        must=figure.must,
+        is_floor=figure.is_floor,
+        holds=value is not None and figure.holds(value),
+    )
+
+
+def _medians(samples: list[Sample]) -> dict[str, float]:
+    names = samples[0].relay if samples else {}
+    return {name: median(sample.relay[name] for sample in samples) for name in names}
+
+
+if __name__ == "__main__":
+    main()

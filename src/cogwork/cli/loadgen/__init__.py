@@ -1,0 +1,6 @@
+"""A load generator for AMQP 1.0: compiled, a process a role, and it checks what arrives.
+
+The compiled core (`frame`, `wire`, `producer`, `consumer`, `rpc`) moves frames between C buffers
+and a socket; everything around a connection's life (`peer`, `roles`, `worker`, `crew`, `scenario`)
+is plain Python.
+"""

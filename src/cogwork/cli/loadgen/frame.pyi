@@ -1,0 +1,3 @@
+from typing import Final
+
+SOURCE_HASH: Final[str]

@@ -1,0 +1,9 @@
+from typing import Final
+
+SOURCE_HASH: Final[str]
+
+class Histogram:
+    count: int
+    def record(self, value: int) -> None: ...
+    def percentile(self, percent: float) -> float: ...
+    def summary_us(self) -> dict[str, float]: ...

@@ -1,0 +1,82 @@
+"""Where a load generator connects to, and how that fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self
+from urllib.parse import unquote, urlsplit
+
+from cogwork.amqp.errors import CogworkError
+
+__all__ = ("PeerError", "UnreachableError", "Url")
+
+_PORTS: Final = {"amqp": 5672, "amqps": 5671}
+
+
+class PeerError(CogworkError):
+    """The other end refused what was asked for, or broke off; the text is one line.
+
+    Attributes:
+        condition: The AMQP error condition, where the peer named one.
+    """
+
+    def __init__(self, text: str, condition: str = "") -> None:
+        super().__init__(text)
+        self.condition = condition
+
+
+class UnreachableError(ConnectionError, PeerError):
+    """The other end cannot be connected to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.condition = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """Where to connect to.
+
+    Attributes:
+        host: The name or address.
+        port: The TCP port.
+        is_tls: Whether TLS comes first.
+        user: For SASL PLAIN; empty: ANONYMOUS.
+        password: For SASL PLAIN.
+        virtual_host: Empty: the default one.
+    """
+
+    host: str
+    port: int
+    is_tls: bool = False
+    user: str = ""
+    password: str = ""
+    virtual_host: str = ""
+
+    @property
+    def hostname(self) -> str:
+        """What Open says: the virtual host where there is one."""
+        return f"vhost:{self.virtual_host}" if self.virtual_host else self.host
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Reads `amqp[s]://[USER:PASSWORD@]HOST[:PORT][/VIRTUALHOST]`; the scheme may be missing.
+
+        Raises:
+            PeerError: It is something else.
+        """
+        parts = urlsplit(text if "://" in text else f"amqp://{text}")
+        try:
+            port = parts.port or _PORTS.get(parts.scheme)
+        except ValueError as error:
+            raise PeerError(f"{text}: {error}") from None
+        if port is None or not parts.hostname:
+            raise PeerError(f"{text}: a URL like amqp://localhost:5672 is expected")
+        return cls(
+            host=parts.hostname,
+            port=port,
+            is_tls=parts.scheme == "amqps",
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            virtual_host=unquote(parts.path.strip("/")),
+        )
