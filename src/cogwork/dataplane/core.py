@@ -1769,6 +1769,9 @@ class IncomingLink(Terminus):
         self.discarding = False
         self.current = cython.NULL
         self.current_id = t.delivery_id
+        self.current_tag_size = min(t.tag_size, cython.cast(uint32_t, 32))
+        if self.current_tag_size:
+            memcpy(self.current_tag, t.tag, self.current_tag_size)
         self.current_settled = t.settled
         self.current_size = 0
         return 1
@@ -1944,6 +1947,8 @@ class IncomingLink(Terminus):
         s: Shipment
         joined: cython.pointer(uint8_t) = _join(d)
         _ship(cython.address(s), d, joined)
+        s.tag = self.current_tag
+        s.tag_size = self.current_tag_size
         try:
             entry.route(self, cython.address(s))
         finally:
