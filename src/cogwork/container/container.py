@@ -383,6 +383,9 @@ class Container:
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
         """Nothing is left to do."""
 
+    def on_session_begun(self, session: SessionEndpoint) -> None:
+        """Never happens: a container begins no sessions of its own with clients."""
+
     def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
         """Nothing is left to do."""
 

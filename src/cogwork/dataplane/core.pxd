@@ -320,6 +320,8 @@ cdef class IncomingLink(Terminus):
     cdef bint discarding
     cdef bint current_settled
     cdef uint32_t current_id
+    cdef uint8_t[32] current_tag
+    cdef uint32_t current_tag_size
     cdef uint64_t current_size
     cdef Delivery* current
     cdef AddressEntry current_entry

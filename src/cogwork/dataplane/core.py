@@ -1617,6 +1617,9 @@ class IncomingLink(Terminus):
         self.discarding = False
         self.current = cython.NULL
         self.current_id = t.delivery_id
+        self.current_tag_size = min(t.tag_size, cython.cast(uint32_t, 32))
+        if self.current_tag_size:
+            memcpy(self.current_tag, t.tag, self.current_tag_size)
         self.current_settled = t.settled
         self.current_size = 0
         return 1
@@ -1792,6 +1795,8 @@ class IncomingLink(Terminus):
         s: Shipment
         joined: cython.pointer(uint8_t) = _join(d)
         _ship(cython.address(s), d, joined)
+        s.tag = self.current_tag
+        s.tag_size = self.current_tag_size
         try:
             entry.route(self, cython.address(s))
         finally:
@@ -1802,6 +1807,7 @@ class IncomingLink(Terminus):
         """Gives up a delivery whose sender aborted it or has gone (AMQP 1.0 §2.7.5)."""
         d: cython.pointer(Delivery) = self.current
         outlets: list = self.current_outlets
+        entry: AddressEntry = self.current_entry
         outlet: OutgoingLink
         if not self.in_delivery:
             return 0
@@ -1820,6 +1826,10 @@ class IncomingLink(Terminus):
             for outlet in outlets:
                 if not outlet.detached:
                     outlet.pump()
+                    if outlet.queue_count == 0 and outlet.feeder is not None:
+                        outlet.feeder.on_ready(outlet)
+        elif entry is not None:
+            entry.serve_held()
         return self.core.release(d)
 
     def choose_entry(self, data, size):
@@ -2027,7 +2037,13 @@ class OutgoingLink(Terminus):
         d = self.core.new_delivery(s)
         d.complete = True
         self.core.append_chunk(d, s.data, s.size)
-        self.push(d)
+        # The first frame goes out here: only the shipment knows the delivery-tag.
+        self.enqueue(d)
+        self.started = True
+        self.cursor = d.first
+        self.cursor_offset = self.frame_room()
+        self.write_first(s, s.data, self.cursor_offset, True)
+        self.pump()
         return self.core.release(d)
 
     def _answer_accepted(self, index, generation, token):

@@ -102,6 +102,8 @@ class SessionEndpoint:
         self.handle_max = min(self.handle_max, begin.handle_max)
         self.end.peer_began(begin.next_outgoing_id, begin.incoming_window)
         self.connection.wire.map_session(channel, self.end)
+        if begin.remote_channel is not None:
+            self.connection.host.on_session_begun(self)
 
     def close(self, error: AmqpError | None = None) -> None:
         """Ends the session from this side; without effect on one that is over."""
