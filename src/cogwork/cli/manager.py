@@ -32,8 +32,8 @@ class Manager:
         operation: str,
         kind: str,
         name: str = "",
+        properties: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
-        **properties: object,
     ) -> Message:
         """Has something done; returns the reply.
 
@@ -41,13 +41,13 @@ class Manager:
             operation: What.
             kind: The type of entity.
             name: Which one.
-            body: What else the operation takes, as a map.
-            properties: Or as application-properties; None is left out.
+            properties: What else the operation takes; what is None is left out.
+            body: Or this.
 
         Raises:
             LinkRefused: It was not done.
         """
-        asked = {"type": kind, "name": name or None, **properties}
+        asked = {"type": kind, "name": name or None, **(properties or {})}
         present = {key: value for key, value in asked.items() if value is not None}
         return await manage(self._mesh, operation, present, body)
 
@@ -56,11 +56,10 @@ class Manager:
         operation: str,
         kind: str,
         name: str = "",
-        body: Mapping[str, object] | None = None,
-        **properties: object,
+        properties: Mapping[str, object] | None = None,
     ) -> Any:  # noqa: ANN401  # whatever the operation answers
         """Has something done; returns the reply's body."""
-        return (await self.ask(operation, kind, name, body, **properties)).body
+        return (await self.ask(operation, kind, name, properties)).body
 
     async def rows(
         self, kind: str, attributes: Sequence[str] = (), count_max: int | None = None
@@ -79,7 +78,8 @@ class Manager:
         wanted = {"attributeNames": list(attributes)} if attributes else None
         while True:
             left = None if count_max is None else count_max - len(rows)
-            reply = await self.ask("QUERY", kind, body=wanted, index=len(rows), count=left)
+            page_asked = {"index": len(rows), "count": left}
+            reply = await self.ask("QUERY", kind, properties=page_asked, body=wanted)
             page: Any = reply.body
             names = page["attributeNames"]
             rows += [dict(zip(names, row, strict=True)) for row in page["results"]]

@@ -83,7 +83,7 @@ def declare(url: str, address: str, pairs: tuple[str, ...]) -> None:
     options = parse_options(pairs)
 
     async def work(mesh: Mesh) -> bool:
-        reply = await Manager(mesh).ask("CREATE", "queue", address, options)
+        reply = await Manager(mesh).ask("CREATE", "queue", address, body=options)
         return reply.properties["statusCode"] == CREATED
 
     is_new = reach(url, work)
@@ -101,9 +101,8 @@ def peek(url: str, address: str, count: int, as_json: bool) -> None:
     async def work(mesh: Mesh) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         while len(items) < count:
-            page = await Manager(mesh).get(
-                "PEEK", "queue", address, index=len(items), count=count - len(items)
-            )
+            wanted = {"index": len(items), "count": count - len(items)}
+            page = await Manager(mesh).get("PEEK", "queue", address, wanted)
             if not page:
                 break
             items += page
@@ -115,7 +114,7 @@ def peek(url: str, address: str, count: int, as_json: bool) -> None:
 
 def _item_as_json(item: dict[str, Any]) -> str:
     message = json.loads(message_as_json(decode_sections(item.pop("message"))))
-    return json.dumps({**jsonable(item), **message}, ensure_ascii=False)
+    return json.dumps({**item, **message}, ensure_ascii=False, default=jsonable)
 
 
 def _item_as_text(item: dict[str, Any]) -> str:
@@ -148,7 +147,7 @@ def move(url: str, source: str, target: str, count: int | None) -> int:
 
     Exits with 8 if an item was not accepted there; it is back in its queue then.
     """
-    return _transfer(url, "MOVE", source, count, target=target)
+    return _transfer(url, "MOVE", source, count, target)
 
 
 @queue.command()
@@ -164,7 +163,7 @@ def redrive(url: str, address: str, count: int | None) -> int:
 
 
 def _transfer(
-    url: str, operation: str, address: str, count: int | None, **properties: object
+    url: str, operation: str, address: str, count: int | None, target: str | None = None
 ) -> ExitCode:
     """Has items moved, so many at a time; a second round would meet what was refused again."""
 
@@ -175,7 +174,8 @@ def _transfer(
         left = min(count or row["depth"], row["depth"])
         while left > 0:
             size = min(left, SLICE)
-            found = await manager.get(operation, "queue", address, count=size, **properties)
+            asked = {"count": size, "target": target}
+            found = await manager.get(operation, "queue", address, asked)
             done = {key: done[key] + found[key] for key in done}
             left -= size
             if sum(found.values()) < size:

@@ -40,7 +40,7 @@ def in_bytes(size_bytes: float) -> str:
 def in_words(duration_s: float) -> str:
     """Writes a duration in its two greatest units: `2 h 5 min`, `40 s`."""
     left = int(duration_s)
-    parts = []
+    parts: list[str] = []
     for name, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
         if left >= length or (name == "s" and not parts):
             parts.append(f"{left // length} {name}")
@@ -80,18 +80,12 @@ def _is_number(value: object) -> bool:
 
 
 def _cell(key: str, value: object) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "yes" if value else ""
-        case int() | float() if "bytes" in key:
-            return in_bytes(value)
-        case int():
-            return f"{value:,}"
-        case list():
-            return ", ".join(map(str, value))
-        case dict():
-            return ", ".join(f"{name} {_cell(name, item)}" for name, item in value.items())
-        case _:
-            return str(value)
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, (int, float)):
+        return in_bytes(value) if "bytes" in key else f"{value:,}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_cell(name, item)}" for name, item in value.items())
+    return "" if value is None else str(value)

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
-from cogwork.client.errors import ConnectError, Disconnected, LinkRefused, Released
+from cogwork.client.errors import (
+    CallTimeout,
+    ConnectError,
+    Disconnected,
+    LinkRefused,
+    Released,
+)
 from cogwork.client.management import manage
 from cogwork.client.options import Mechanism, Options, Retry
 from cogwork.client.publisher import OnDoubt, Publisher
