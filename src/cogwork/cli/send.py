@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice, repeat
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from cogwork.client import Mesh, Outcome
 
 __all__ = ("send",)
+
+PATIENCE_S = 3.0
+"""Without credit for so long, somebody at a terminal wants to know why nothing happens."""
 
 BATCH = 1000
 """Messages whose outcomes are awaited together."""
@@ -175,7 +179,14 @@ async def _send(mesh: Mesh, outgoing: Outgoing, tally: Tally) -> None:
     messages = outgoing.messages()
     async with mesh.publisher(outgoing.address) as publisher:
         while batch := list(islice(messages, BATCH)):
-            tally.add(await publisher.send_batch(batch, settled=outgoing.presettled))
+            sending = asyncio.ensure_future(
+                publisher.send_batch(batch, settled=outgoing.presettled)
+            )
+            done, _ = await asyncio.wait((sending,), timeout=PATIENCE_S)
+            if not done and publisher.backlog:
+                where = outgoing.address
+                click.echo(f"cogwork: waiting: {where} is full, or nobody receives there", err=True)
+            tally.add(await sending)
 
 
 def _progress(console: Console) -> Progress:
