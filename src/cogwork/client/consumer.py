@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cogwork.amqp.performatives import ReceiverSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
 from cogwork.client.errors import stale
 from cogwork.client.receiver import Receiver, filters_of
+from cogwork.dataplane.core import IncomingLink
 from cogwork.dataplane.items import Claim, Item, ItemInbox
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from cogwork.amqp.outcomes import DeliveryState
     from cogwork.client.mesh import Mesh
     from cogwork.dataplane.core import Session
     from cogwork.dataplane.link import Link
@@ -108,7 +110,7 @@ class Consumer(Receiver[Item]):
 
     # -- the link
 
-    def unsettled_map(self) -> dict[bytes, Any]:
+    def unsettled_map(self) -> dict[bytes, DeliveryState | None]:
         """Returns the tags of the items that are held or claimed."""
         return self._items.unsettled_map()
 
@@ -119,10 +121,11 @@ class Consumer(Receiver[Item]):
     def attached(self, link: Link) -> None:
         """Gives credit, and the owner some time to resume what is held."""
         assert link.remote is not None
-        assert link.end is not None
+        assert isinstance(link.end, IncomingLink)
         is_second = link.remote.rcv_settle_mode is ReceiverSettleMode.SECOND
-        self._items.link.settles_second = self._confirms and is_second
-        self._items.answered(self._confirms and self._wants_marks(link))
+        link.end.settles_second = self._confirms and is_second
+        wants_marks = self._confirms and self._wants_marks(link)
+        self._items.answered(wants_marks, link.remote.unsettled)
         super().attached(link)
         if self._items.has_earlier:
             loop = asyncio.get_running_loop()

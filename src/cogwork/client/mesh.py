@@ -10,17 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
-from cogwork.client.errors import (
-    CallTimeout,
-    ConnectError,
-    Disconnected,
-    LinkRefused,
-    Released,
-)
+from cogwork.client.errors import CallTimeout, ConnectError, Disconnected, LinkRefused, Released
 from cogwork.client.management import manage
 from cogwork.client.options import Mechanism, Options, Retry
 from cogwork.client.publisher import OnDoubt, Publisher
@@ -37,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
     from types import TracebackType
 
+    from cogwork.client.fields import MessageFields
     from cogwork.client.link_end import LinkEnd
     from cogwork.client.uplink import Uplink
 
@@ -204,7 +199,7 @@ class Mesh:
     # -- sending
 
     async def publish(
-        self, address: str, body: object = None, *, settled: bool = False, **fields: Any
+        self, address: str, body: object = None, *, settled: bool = False, **fields: Unpack[MessageFields]
     ) -> None:
         """Sends one message and waits until it is accepted.
 
@@ -288,9 +283,7 @@ class Mesh:
             no_local: Whether to leave out what this connection itself sends.
             settled: Whether publishers do not wait for this subscriber.
         """
-        return Subscription(
-            self, address, credit, selector, no_local=no_local, settled=settled
-        )
+        return Subscription(self, address, credit, selector, no_local=no_local, settled=settled)
 
     def consume(
         self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
@@ -312,7 +305,7 @@ class Mesh:
         body: object = None,
         *,
         timeout_s: float = CALL_TIMEOUT_S,
-        **fields: Any,
+        **fields: Unpack[MessageFields],
     ) -> Message:
         """Sends a request and waits for its reply.
 

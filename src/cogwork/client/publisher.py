@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
 
+    from cogwork.client.fields import MessageFields
     from cogwork.client.mesh import Mesh
     from cogwork.client.outcome import Outcome
     from cogwork.dataplane.link import Link
@@ -47,7 +48,10 @@ class Publisher(LinkEnd):
         super().__init__(mesh, address or "")
         self._target = address
         self._outbox = Outbox(
-            mesh.flusher, mesh.create_future, partial(outcome_of, self.address), on_doubt == "resend"
+            mesh.flusher,
+            mesh.create_future,
+            partial(outcome_of, self.address),
+            on_doubt == "resend",
         )
 
     async def __aenter__(self) -> Self:
@@ -68,7 +72,7 @@ class Publisher(LinkEnd):
 
     # -- sending
 
-    def post(self, body: object, *, settled: bool = False, **fields: object) -> Post:
+    def post(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> Post:
         """Sends a message and goes on; awaiting what is returned waits for its outcome.
 
         Args:
@@ -82,7 +86,7 @@ class Publisher(LinkEnd):
         """
         return self._outbox.post(Message(body, **fields) if fields else body, settled)
 
-    async def send(self, body: object, *, settled: bool = False, **fields: object) -> None:
+    async def send(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> None:
         """Sends a message and waits until it is accepted; a settled one until it is written.
 
         Args:
@@ -101,9 +105,7 @@ class Publisher(LinkEnd):
         elif (error := post.error()) is not None:
             raise error
 
-    async def send_batch(
-        self, bodies: Iterable[object], *, settled: bool = False
-    ) -> list[Outcome]:
+    async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
         """Sends messages and waits for all of their outcomes.
 
         Args:
@@ -115,7 +117,7 @@ class Publisher(LinkEnd):
         """
         return await self._outbox.post_all(bodies, settled)
 
-    def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch:
+    def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
         """Sends messages and goes on; awaiting what is returned waits for their outcomes."""
         return self._outbox.post_all(bodies, settled)
 

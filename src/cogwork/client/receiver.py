@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
     from types import TracebackType
 
+    from cogwork.amqp.outcomes import DeliveryState
     from cogwork.client.mesh import Mesh
     from cogwork.dataplane.link import Link
 
@@ -110,7 +111,7 @@ class Receiver(LinkEnd, Generic[M]):
         link.carry(end)
         self._inbox.attach(end)
 
-    def unsettled_map(self) -> dict[bytes, object]:
+    def unsettled_map(self) -> dict[bytes, DeliveryState | None]:
         """Returns what is held from an earlier link."""
         return {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.terminus import Source
@@ -84,7 +85,7 @@ class Replies(Receiver[Message]):
         self._waiting[number] = waiting
         try:
             post = publisher.post(request)
-            post.on_error = lambda error: waiting.done() or waiting.set_exception(error)
+            post.on_error = partial(_fail, waiting)
             async with asyncio.timeout(timeout_s):
                 reply = await waiting
         except TimeoutError:
@@ -105,9 +106,7 @@ class Replies(Receiver[Message]):
     def detached(self) -> None:
         """The address is gone, and with it every reply that was on its way."""
         super().detached()
-        self._fail_calls(
-            Disconnected("the connection was lost; the request may have been handled")
-        )
+        self._fail_calls(Disconnected("the connection was lost; the request may have been handled"))
 
     def close_with(self, error: Exception) -> None:
         """Fails the calls that wait."""
@@ -119,8 +118,12 @@ class Replies(Receiver[Message]):
     def _fail_calls(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
-            if not future.done():
-                future.set_exception(error)
+            _fail(future, error)
+
+
+def _fail(waiting: asyncio.Future[Message], error: Exception) -> None:
+    if not waiting.done():
+        waiting.set_exception(error)
 
 
 def _checked(address: str, reply: Message) -> Message:

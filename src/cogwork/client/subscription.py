@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
+from cogwork.amqp.types import Symbol
 from cogwork.client.receiver import Receiver, filters_of
 from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.messages import Message
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
 
 __all__ = ("Subscription",)
+
+LINK_ID = Symbol("cogwork:link-id")
+"""The property of the container's attach that names the link to `$management`."""
 
 
 class Subscription(Receiver[Message]):
@@ -45,13 +49,14 @@ class Subscription(Receiver[Message]):
         if settled:
             self.snd_settle_mode = SenderSettleMode.SETTLED
         self._patterns: list[str] = []
+        self._link_id = self.name
 
     async def bind(self, pattern: str) -> None:
         """Receives what matches one more pattern, from now on.
 
         Args:
-            pattern: Words split by `.`; `*` is one word, `#` any number. Without the prefix of
-                the address: `flights.JFK.#`.
+            pattern: Words split by `.`; `*` is one word, `#` any number. With the address's
+                prefix or without: `flights.JFK.#` is `topic/flights.JFK.#`.
 
         Raises:
             LinkRefused: The pattern is none, or not allowed.
@@ -74,10 +79,19 @@ class Subscription(Receiver[Message]):
             self._patterns.remove(pattern)
 
     async def _change(self, operation: str, pattern: str) -> None:
-        await self.mesh.manage(operation, {"pattern": pattern, "link": self.name})
+        address = pattern if "/" in pattern else f"{self._prefix}{pattern}"
+        asked_for = {"type": "link", "name": self._link_id, "pattern": address}
+        await self.mesh.manage(operation, asked_for)
+
+    @property
+    def _prefix(self) -> str:
+        """What stands before the pattern in the address: `topic/`."""
+        return self.address[: self.address.find("/", 1) + 1]
 
     def attached(self, link: Link) -> None:
         """Gives credit, and binds again what was bound."""
         super().attached(link)
+        assert link.remote is not None
+        self._link_id = str((link.remote.properties or {}).get(LINK_ID, self.name))
         for pattern in self._patterns:
             self.mesh.spawn(self._change("SUBSCRIBE", pattern))

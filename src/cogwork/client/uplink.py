@@ -145,9 +145,7 @@ class Uplink:
             response = b"cogwork"
         elif mechanism == EXTERNAL:
             response = b""
-        return SaslInit(
-            mechanism=mechanism, initial_response=response, hostname=self.endpoint.host
-        )
+        return SaslInit(mechanism=mechanism, initial_response=response, hostname=self.endpoint.host)
 
     def _choose(self, offered: tuple[Symbol, ...]) -> Symbol:
         if self._options.sasl is not None:

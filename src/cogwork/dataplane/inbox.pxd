@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport IncomingLink, Port, Shipment, Verdict
+from cogwork.dataplane.core cimport IncomingLink, Port, Shipment, Terminus
 from cogwork.dataplane.flusher cimport Flusher
 
 cdef extern from *:
@@ -11,7 +11,7 @@ cdef extern from *:
     """
     const char* COGWORK_SOURCE_HASH
 
-cdef class Inbox(Port):
+cdef class Inbox(Terminus):
     cdef readonly IncomingLink link
     cdef readonly uint32_t window
     cdef readonly uint32_t held
@@ -20,6 +20,8 @@ cdef class Inbox(Port):
     cdef bint is_over
     cdef object create_future
     cdef Flusher flusher
+    cdef Port bell
+    cdef list arrivals
     cdef list ready
     cdef Py_ssize_t at
     cdef list waiters

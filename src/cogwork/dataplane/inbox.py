@@ -15,6 +15,7 @@ import cython
 from cython.cimports.cogwork.dataplane.core import (
     ACCEPTED,
     REJECTED,
+    Port,
     Shipment,
     Verdict,
     octets,
@@ -72,7 +73,10 @@ class Inbox:
             create_future: The event loop's method.
             window: Messages that may be on their way, waiting or held; at least 1.
         """
-        Port.__init__(self, flusher.core, self)
+        self.core = flusher.core
+        self.core.register(self)
+        self.bell = Port(self.core, self)
+        self.arrivals = []
         self.flusher = flusher
         self.create_future = create_future
         self.window = window
@@ -98,7 +102,7 @@ class Inbox:
             return 0
         self.arrivals.append(message)
         if self.waiters:
-            self.mark_dirty()
+            self.bell.mark_dirty()
         return 0
 
     def admit(self, s):
@@ -266,8 +270,9 @@ class Inbox:
         if failure is not None:
             self.drop_waiting()
         self.wake()
-        if self.open:
-            Port.close(self)
+        if self.bell.open:
+            self.bell.close()
+            self.core.unregister(self)
 
     def drop_waiting(self):
         """Forgets what was not handed over."""

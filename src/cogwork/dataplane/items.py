@@ -257,7 +257,7 @@ class ItemInbox(Inbox):
         self.marks.code = RECEIVED
         self.marks.settled = False
         self.marks.open = True
-        self.mark_dirty()
+        self.bell.mark_dirty()
         return self.flusher.later()
 
     def unmark(self, item):
@@ -374,9 +374,7 @@ class ItemInbox(Inbox):
             if item is None:
                 missed = True
             else:
-                self.answer(
-                    item, code != ACCEPTED and (code != 0 or item.phase != CLAIMED)
-                )
+                self.answer(item, code != ACCEPTED and (code != 0 or item.phase != CLAIMED))
             at += 1
         if missed and self.waiting:
             self.revoke_waiting(first, last)
@@ -389,8 +387,7 @@ class ItemInbox(Inbox):
             kept = [
                 item
                 for item in waiting
-                if item is not None
-                and cython.cast(Item, item).delivery_id - first > last - first
+                if item is not None and cython.cast(Item, item).delivery_id - first > last - first
             ]
             waiting[:] = kept
         self.at = 0
@@ -453,9 +450,24 @@ class ItemInbox(Inbox):
             for tag, item in self.earlier.items()
         }
 
-    def answered(self, marks_received: bool) -> None:
-        """Learns whether the owner wants marks."""
+    def answered(self, marks_received: bool, known: dict | None) -> None:
+        """Learns what the owner says in its attach.
+
+        Args:
+            marks_received: Whether it wants marks.
+            known: What it knows of the tags that were presented: an outcome, or None for what it
+                is going to resume; None where it says nothing.
+        """
+        item: Item
         self.marks_received = marks_received
+        if known is None:
+            return
+        for tag in list(self.earlier):
+            state = known.get(tag, STALE)
+            if state is None or type(state) is Received:
+                continue
+            item = self.earlier.pop(tag)
+            self.answer(item, type(state) is not Accepted or item.code != ACCEPTED)
 
     def detach(self) -> None:
         """The link has ended: what was not handed over is the owner's again."""

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport Core, OutgoingLink, Port, Verdict
+from cogwork.dataplane.core cimport OutgoingLink, Terminus
 from cogwork.dataplane.flusher cimport Flusher
 
 cdef extern from *:
@@ -52,7 +52,7 @@ cdef class Batch(Dispatch):
     cdef Py_ssize_t waiting
 
 
-cdef class Outbox(Port):
+cdef class Outbox(Terminus):
     cdef readonly OutgoingLink link
     cdef readonly object failure
     cdef public bint resends

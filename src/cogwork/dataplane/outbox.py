@@ -34,7 +34,15 @@ from cython.cimports.libc.string import memcpy
 
 from cogwork.dataplane.messages import Message
 
-__all__ = ("ACCEPTED_CODE", "IN_DOUBT_CODE", "SOURCE_HASH", "BacklogFull", "Batch", "Outbox", "Post")
+__all__ = (
+    "ACCEPTED_CODE",
+    "IN_DOUBT_CODE",
+    "SOURCE_HASH",
+    "BacklogFull",
+    "Batch",
+    "Outbox",
+    "Post",
+)
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -260,7 +268,8 @@ class Outbox:
             explain: Makes an outcome for the application, of its code and its encoded state.
             resends: Whether messages in doubt are sent again.
         """
-        Port.__init__(self, flusher.core, self)
+        self.core = flusher.core
+        self.core.register(self)
         self.flusher = flusher
         self.create_future = create_future
         self.explain = explain
@@ -408,7 +417,7 @@ class Outbox:
         for dispatch in unresolved:
             dispatch.fail(failure)
         self.release_waiters()
-        Port.close(self)
+        self.core.unregister(self)
 
     # -- what the data plane does
 
@@ -488,9 +497,6 @@ class Outbox:
                 if not waiter.done():
                     waiter.set_result(None)
         return 0
-
-    def on_batch(self, port: object) -> None:
-        """Does nothing: an outbox answers at once."""
 
 
 def token_of(pair: tuple) -> int:
