@@ -1,0 +1,1 @@
+"""Lets tests of every kind import the helpers that lie beside this file."""
