@@ -329,7 +329,9 @@ def login(container: Served, name: str, secret: str) -> BlockingConnection:
     return BlockingConnection(url, timeout=10)
 
 
-@pytest.mark.parametrize(("name", "secret"), [("ann", "wrong"), ("nobody", SECRET), ("ann", "x" * 999)])
+@pytest.mark.parametrize(
+    ("name", "secret"), [("ann", "wrong"), ("nobody", SECRET), ("ann", "x" * 999)]
+)
 def test_a_wrong_password_is_refused(container: Served, name: str, secret: str) -> None:
     with pytest.raises(ConnectionException, match=r"(?i)auth"):
         login(container, name, secret)
@@ -366,9 +368,12 @@ def test_a_relayed_message_needs_the_permission_too(container: Served) -> None:
     ],
 )
 def test_an_address_that_is_none_is_refused(tmp_path: Path, address: str, says: str) -> None:
-    with limited(tmp_path, "") as container, Manager(container.url) as manager:
-        with pytest.raises(LinkDetached, match=re.escape(says)):
-            manager.connection.create_sender(address)
+    with (
+        limited(tmp_path, "") as container,
+        Manager(container.url) as manager,
+        pytest.raises(LinkDetached, match=re.escape(says)),
+    ):
+        manager.connection.create_sender(address)
 
 
 def test_an_unknown_virtual_host_is_refused(container: Served) -> None:

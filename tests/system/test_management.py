@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from proton import ConnectionException, Message
-from proton.utils import BlockingConnection, LinkDetached
+from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
 
 from cogwork.container.users import hash_password
 
@@ -132,7 +132,7 @@ def publish(connection: BlockingConnection, *topics: str) -> None:
         sender.close()
 
 
-def received(receiver: Any, count: int) -> list[str]:
+def received(receiver: BlockingReceiver, count: int) -> list[str]:
     bodies = []
     for _ in range(count):
         bodies.append(receiver.receive(timeout=5).body)
@@ -250,9 +250,7 @@ def test_a_queue_is_declared_once(manager: Manager) -> None:
     ] == (201)
     again = manager.ask("CREATE", "queue", options, name="queue/declared")
     assert again.properties["statusCode"] == 200
-    status, text = manager.refusal(
-        "CREATE", "queue", {"maximum_length": 4}, name="queue/declared"
-    )
+    status, text = manager.refusal("CREATE", "queue", {"maximum_length": 4}, name="queue/declared")
     assert status == 409
     assert "maximum_length = 3, not 4" in text
     row = manager.get("READ", "queue", name="queue/declared")

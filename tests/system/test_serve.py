@@ -10,12 +10,12 @@ import ssl
 import subprocess
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 from proton import ConnectionException, Message
-from proton.utils import BlockingConnection
+from proton.utils import BlockingConnection, LinkDetached
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.container.users import hash_password
@@ -125,9 +125,12 @@ def test_a_broken_configuration_is_one_line(tmp_path: Path, text: str, says: str
     file = tmp_path / "cogwork.toml"
     file.write_text(text if "listen" in text else f'listen = ["127.0.0.1:0"]\n{text}')
     if says is None:
-        with serving(tmp_path, "--config", str(file)) as running, Manager(running.url) as manager:
-            with pytest.raises(Exception, match="cannot be loaded"):
-                manager.connection.create_sender("a")
+        with (
+            serving(tmp_path, "--config", str(file)) as running,
+            Manager(running.url) as manager,
+            pytest.raises(LinkDetached, match="cannot be loaded"),
+        ):
+            manager.connection.create_sender("a")
         return
     code, line = failing("--config", str(file))
     assert code == ExitCode.CONFIGURATION
@@ -355,7 +358,3 @@ def test_certificates_are_read_again(tmp_path: Path, port: int) -> None:
         said = running.signal(signal.SIGHUP, "the certificate before stays in use")
         assert "server.pem" in said
         assert presented(port, authority) == after
-
-
-def any_of(values: Any) -> bool:
-    return any(values)
