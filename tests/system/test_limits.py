@@ -89,7 +89,7 @@ class RawPeer:
 def test_connections(tmp_path: Path) -> None:
     with limited(tmp_path, "connections = 3") as container:
         held = [BlockingConnection(container.url, timeout=5) for _ in range(3)]
-        with pytest.raises(ConnectionException):
+        with pytest.raises(ConnectionException, match="3 connections are open, which is the limit"):
             BlockingConnection(container.url, timeout=5)
         held.pop().close()
         with Manager(container.url) as manager:

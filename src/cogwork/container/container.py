@@ -50,6 +50,9 @@ __all__ = ("Container",)
 TICK_S = 0.1
 """How exactly time-outs of nodes and slow subscribers are kept."""
 
+TOLD_MAX = 16
+"""Connections beyond the limit that are kept until they are told of it; others are closed."""
+
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
 
@@ -270,10 +273,12 @@ class Container:
     def accept(
         self, listen: Listen, sock: socket.socket
     ) -> tuple[Connection, ClientContext] | None:
-        """Makes a connection of an accepted socket; refuses one too many."""
-        if len(self.connections) >= self._limits.connections or self.is_draining:
+        """Makes a connection of an accepted socket; a few too many are told why they are not."""
+        excess = len(self.connections) - self._limits.connections
+        if excess >= 0 or self.is_draining:
             self.connections_refused += 1
             self._log_refused()
+        if excess >= TOLD_MAX or self.is_draining:
             sock.close()
             return None
         self.connections_accepted += 1
@@ -286,6 +291,7 @@ class Container:
             self._access.permissions(None),
             peer=_peer_of(sock),
             connected_at_s=time.time(),
+            is_excess=excess >= 0,
         )
         connection.context = client
         self.connections[connection] = client
@@ -351,6 +357,11 @@ class Container:
         client.permissions = self._access.permissions(connection.identity)
         client.is_free = connection.identity is None and self._access.anonymous_is_free
         connection.open(self._opening())
+        if client.is_excess:
+            raise ProtocolError(
+                Condition.RESOURCE_LIMIT_EXCEEDED,
+                f"{self._limits.connections} connections are open, which is the limit",
+            )
         if vhost is None:
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
 
