@@ -50,6 +50,9 @@ __all__ = ("Container",)
 TICK_S = 0.1
 """How exactly time-outs of nodes and slow subscribers are kept."""
 
+CLOSE_TIMEOUT_S = 5.0
+"""A peer answers a close at once, or never."""
+
 TOLD_MAX = 16
 """Connections beyond the limit that are kept until they are told of it; others are closed."""
 
@@ -236,6 +239,8 @@ class Container:
             if connection.remote is None and waits_s > self._limits.authentication_timeout_s:
                 log.info("connection %d: not opened within the time limit", client.number)
                 connection.lose()
+            elif connection.is_over:
+                self._await_close(connection, client, now_s)
         for vhost in self.vhosts.values():
             vhost.forget_idle(now_s)
         if self._retired:
@@ -243,6 +248,13 @@ class Container:
             for vhost in [each for each in self._retired if each not in used]:
                 vhost.close()
                 self._retired.remove(vhost)
+
+    def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
+        """Gives up a peer that does not answer a close, however lively it is."""
+        if client.closing_since_s is None:
+            client.closing_since_s = now_s
+        elif now_s - client.closing_since_s > CLOSE_TIMEOUT_S:
+            connection.lose()
 
     def _detach_overdue(self) -> None:
         """Detaches the subscribers that are too slow for their address's policy."""
