@@ -32,6 +32,8 @@ class ClientContext:
         peer: The address it came from.
         connected_at_s: When, by the wall clock.
         is_free: Whether it may do everything, so that nothing need be looked up.
+        is_excess: Whether it is beyond the limit, and only kept to be told so.
+        closing_since_s: Since when it owes us the answer to our close, by the monotonic clock.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
     """
 
@@ -43,6 +45,8 @@ class ClientContext:
     peer: str = ""
     connected_at_s: float = 0.0
     is_free: bool = False
+    is_excess: bool = False
+    closing_since_s: float | None = None
     name_of_certificate: Callable[[], str | None] | None = None
 
     @property

@@ -50,6 +50,12 @@ __all__ = ("Container",)
 TICK_S = 0.1
 """How exactly time-outs of nodes and slow subscribers are kept."""
 
+CLOSE_TIMEOUT_S = 5.0
+"""A peer answers a close at once, or never."""
+
+TOLD_MAX = 16
+"""Connections beyond the limit that are kept until they are told of it; others are closed."""
+
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
 
@@ -234,6 +240,8 @@ class Container:
             if connection.remote is None and waits_s > self._limits.authentication_timeout_s:
                 log.info("connection %d: not opened within the time limit", client.number)
                 connection.lose()
+            elif connection.is_over:
+                self._await_close(connection, client, now_s)
         for vhost in self.vhosts.values():
             vhost.forget_idle(now_s)
         if self._retired:
@@ -241,6 +249,13 @@ class Container:
             for vhost in [each for each in self._retired if each not in used]:
                 vhost.close()
                 self._retired.remove(vhost)
+
+    def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
+        """Gives up a peer that does not answer a close, however lively it is."""
+        if client.closing_since_s is None:
+            client.closing_since_s = now_s
+        elif now_s - client.closing_since_s > CLOSE_TIMEOUT_S:
+            connection.lose()
 
     def _detach_overdue(self) -> None:
         """Detaches the subscribers that are too slow for their address's policy."""
@@ -271,10 +286,12 @@ class Container:
     def accept(
         self, listen: Listen, sock: socket.socket
     ) -> tuple[Connection, ClientContext] | None:
-        """Makes a connection of an accepted socket; refuses one too many."""
-        if len(self.connections) >= self._limits.connections or self.is_draining:
+        """Makes a connection of an accepted socket; a few too many are told why they are not."""
+        excess = len(self.connections) - self._limits.connections
+        if excess >= 0 or self.is_draining:
             self.connections_refused += 1
             self._log_refused()
+        if excess >= TOLD_MAX or self.is_draining:
             sock.close()
             return None
         self.connections_accepted += 1
@@ -288,6 +305,7 @@ class Container:
             self._access.permissions(None),
             peer=_peer_of(sock),
             connected_at_s=time.time(),
+            is_excess=excess >= 0,
         )
         connection.context = client
         self.connections[connection] = client
@@ -353,6 +371,11 @@ class Container:
         client.permissions = self._access.permissions(connection.identity)
         client.is_free = client.permissions.are_all
         connection.open(self._opening)
+        if client.is_excess:
+            raise ProtocolError(
+                Condition.RESOURCE_LIMIT_EXCEEDED,
+                f"{self._limits.connections} connections are open, which is the limit",
+            )
         if vhost is None:
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
 
