@@ -97,7 +97,7 @@ class TestContainer:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001  # raised again by `start`
+        except BaseException as error:  # raised again by `start`
             self._failure = error
         finally:
             self._started.set()
