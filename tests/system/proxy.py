@@ -44,6 +44,7 @@ class FaultyProxy:
         self.cut()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
+        await asyncio.sleep(0.01)  # transports close in the next turn
 
     def cut(self) -> None:
         """Breaks every connection in the middle of whatever it is doing."""

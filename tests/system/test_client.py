@@ -18,6 +18,8 @@ from .stories import eventually, story
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cogwork.client import Publisher
+
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
@@ -99,14 +101,19 @@ async def test_posts_are_pipelined_and_flushed(url: str) -> None:
         await posts[0]
 
 
+def post_many(out: Publisher, count: int) -> None:
+    """Posts and never waits."""
+    for number in range(count):
+        out.post(number)
+
+
 @story
 async def test_posting_without_ever_waiting_is_stopped(url: str) -> None:
     async with cogwork.connect(url) as mesh:
         out = mesh.publisher("unicast/nobody-listens")
         await out.open()
         with pytest.raises(cogwork.BacklogFull, match="ready"):
-            for number in range(1_000_000):
-                out.post(number)
+            post_many(out, 1_000_000)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
                 await out.ready()

@@ -332,10 +332,9 @@ class Mesh:
             async with asyncio.timeout(timeout_s):
                 relay = self._relay_now() or await self._open_relay()
                 replies = await self._open_replies()
+                return await replies.call(relay, address, message, timeout_s)
         except TimeoutError:
             raise CallTimeout(address, timeout_s) from None
-        try:
-            return await replies.call(relay, address, message, timeout_s)
         except Released as error:
             await self._explain(address, error)
 
