@@ -17,6 +17,8 @@ from cogwork.amqp.performatives import (
 from cogwork.dataplane.core import IncomingLink, OutgoingLink, Session, Wire
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.performatives import Performative
     from cogwork.dataplane.core import AddressEntry, Core
@@ -53,6 +55,7 @@ class Peer:
 
     def __init__(self, core: Core, frame_size: int = 65536, window: int = WINDOW) -> None:
         self.core = core
+        self.window = window
         self.wire = Wire(core, self, 65536)
         self.wire.start_framing()
         self.wire.max_frame_out = frame_size
@@ -64,13 +67,15 @@ class Peer:
         self.lost: list[int] = []
         self._reader = FrameReader(65536)
         self._sent = 0
+        self._publishers = 0
         self._partial: Arrival | None = None
         self._links: dict[int, OutgoingLink] = {}
 
     # -- attach, and go
 
     def publisher(self, entry: AddressEntry, window: int = 1000) -> IncomingLink:
-        handle = len(self.session.links)
+        handle = self._publishers
+        self._publishers += 1
         link = IncomingLink(self.session, handle, entry, None, window)
         self.session.map_link(handle, link)
         entry.add_source(link)
@@ -79,10 +84,17 @@ class Peer:
         return link
 
     def consumer(
-        self, store: Store, credit: int = 0, *, presettles: bool = False, **options: bool
+        self,
+        store: Store,
+        credit: int = 0,
+        *,
+        presettles: bool = False,
+        selector: Callable[[bytes], bool] | None = None,
+        **options: bool,
     ) -> OutgoingLink:
         handle = len(self._links) + 100
         link = OutgoingLink(self.session, handle, presettles)
+        link.selector = selector
         self.session.map_link(handle, link)
         self._links[handle] = link
         store.add_consumer(link, **options)
@@ -131,7 +143,7 @@ class Peer:
         self.say(
             Flow(
                 next_incoming_id=self.session.next_outgoing_id,
-                incoming_window=WINDOW,
+                incoming_window=self.window,
                 next_outgoing_id=self._sent,
                 outgoing_window=WINDOW,
                 handle=link.handle,
@@ -150,12 +162,13 @@ class Peer:
         settled: bool = True,
     ) -> None:
         """Says an outcome; accepted where none is given."""
-        ids = [each.delivery_id if isinstance(each, Arrival) else each for each in (first, last)]
+        first_id = first.delivery_id if isinstance(first, Arrival) else first
+        last_id = last.delivery_id if isinstance(last, Arrival) else last
         self.say(
             Disposition(
                 role=Role.RECEIVER,
-                first=ids[0],
-                last=ids[1],
+                first=first_id,
+                last=last_id,
                 settled=settled,
                 state=Accepted() if state is None else state,
             )
@@ -197,6 +210,17 @@ class Peer:
         return taken
 
     # -- the wire's owner
+
+    def on_header(self, header: bytes) -> None:
+        raise AssertionError(f"a header: {header!r}")
+
+    def on_frame(self, frame_type: int, channel: int, body: bytes) -> None:
+        raise AssertionError(f"a frame that is not hot: {body!r}")
+
+    def on_sender_disposition(
+        self, session: Session, first: int, last: int, settled: bool, state: bytes
+    ) -> None:
+        raise AssertionError(f"settled by the sender: {first} to {last}")
 
     def on_violation(self, condition: str, description: str) -> None:
         raise AssertionError(f"{condition}: {description}")

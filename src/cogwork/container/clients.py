@@ -11,6 +11,7 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.amqp.types import Symbol
     from cogwork.container.permissions import Permissions
     from cogwork.container.settings import Listen, Right
     from cogwork.container.virtual_host import VirtualHost
@@ -24,6 +25,7 @@ class ClientContext:
 
     Attributes:
         listen: The listener it came by.
+        mechanisms: What the listener offers.
         number: Counts the container's connections.
         vhost: Its virtual host; the default one until it opens.
         permissions: What it may do.
@@ -34,6 +36,7 @@ class ClientContext:
     """
 
     listen: Listen
+    mechanisms: tuple[Symbol, ...]
     number: int
     vhost: VirtualHost
     permissions: Permissions

@@ -99,6 +99,7 @@ class Container:
         self._settings = _settings_of(self._limits)
         self._listeners = Listeners(self)
         self._effects = EffectRunner(self.core)
+        self._opening = self._make_opening()
         self._ticks = 0
         self._refusal_logged_s = -1.0
         self._timer: asyncio.TimerHandle | None = None
@@ -281,6 +282,7 @@ class Container:
         connection = Connection(self.core, self, self._settings, fd)
         client = ClientContext(
             listen,
+            tuple(map(Symbol, listen.mechanisms)),
             self.connections_accepted,
             self.vhosts[""],
             self._access.permissions(None),
@@ -319,7 +321,7 @@ class Container:
 
     def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
         """Lists what the connection's listener offers."""
-        return tuple(Symbol(name) for name in self.client_of(connection).listen.mechanisms)
+        return self.client_of(connection).mechanisms
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
         """Has the login checked."""
@@ -349,12 +351,12 @@ class Container:
         if vhost is not None:
             client.vhost = vhost
         client.permissions = self._access.permissions(connection.identity)
-        client.is_free = connection.identity is None and self._access.anonymous_is_free
-        connection.open(self._opening())
+        client.is_free = client.permissions.are_all
+        connection.open(self._opening)
         if vhost is None:
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
 
-    def _opening(self) -> Open:
+    def _make_opening(self) -> Open:
         limits = self._limits
         return Open(
             container_id=self.id,

@@ -7,6 +7,7 @@ costs what its rows cost, and skipping to it next to nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -52,7 +53,7 @@ class Entities(Generic[T]):
     def __len__(self) -> int:
         """Counts the entities."""
         members = self.members()
-        return len(members) if hasattr(members, "__len__") else sum(1 for _ in members)
+        return len(members) if isinstance(members, Sized) else sum(1 for _ in members)
 
     def rows(
         self, index: int, count: int, sees: Callable[[str], bool] | None = None
@@ -137,7 +138,7 @@ def _addresses(vhost: VirtualHost) -> Entities[AddressEntry]:
     return Entities(
         rows.ADDRESS,
         vhost.space.entries.values,
-        lambda it: cast("str", it.name),
+        lambda it: it.name,
         lambda it: rows.address_row(vhost, it),
         lambda name: vhost.space.entries.get(name.removeprefix("/").encode()),
     )

@@ -187,8 +187,8 @@ def link_row(link: Link) -> Row:
     attachment = link.context
     assert isinstance(attachment, Attachment)
     end = link.end
-    is_out = isinstance(end, OutgoingLink)
     assert end is not None
+    outgoing = end if isinstance(end, OutgoingLink) else None
     return {
         "name": attachment.link_id,
         "link": link.name,
@@ -199,9 +199,9 @@ def link_row(link: Link) -> Row:
         "credit": end.credit,
         "unsettled": end.unsettled,
         "deliveries": end.deliveries,
-        "backlog": end.queue_count if is_out else 0,
-        "backlog_bytes": end.backlog_bytes if is_out else 0,
-        "dropped": end.dropped if is_out else 0,
+        "backlog": outgoing.queue_count if outgoing else 0,
+        "backlog_bytes": outgoing.backlog_bytes if outgoing else 0,
+        "dropped": outgoing.dropped if outgoing else 0,
         "patterns": _patterns(attachment, end),
     }
 
@@ -214,7 +214,7 @@ def _patterns(attachment: Attachment, end: IncomingLink | OutgoingLink) -> list[
 
 def address_row(vhost: VirtualHost, entry: AddressEntry) -> Row:
     """Makes an address's row; what a storing node holds counts as its depth."""
-    name = cast("str", entry.name)
+    name = entry.name
     node = vhost.nodes.get(name)
     stored = node.status() if node is not None else {}
     return {

@@ -67,7 +67,10 @@ def _write(path: Path, parts: Iterable[bytes]) -> None:
 
 async def _parts(container: Container) -> AsyncIterator[bytes]:
     """Yields the document in pieces; a piece is a page of rows."""
-    yield b'{"container":' + msgspec.json.encode(container_row(container))
+    row = container_row(container)
+    totals = row.pop("totals")
+    yield b'{"container":' + msgspec.json.encode(row)
+    yield b',"totals":' + msgspec.json.encode(totals)
     for key, collections in _lists(container):
         yield b',"%s":[' % key.encode()
         is_first = True

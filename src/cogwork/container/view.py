@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cogwork.container.attachments import Attachment
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Terminus
     from cogwork.dataplane.link import Link
     from cogwork.spi.management import Collection, ManagedQueue, OnOutcome, Requester
@@ -56,7 +57,7 @@ class View:
         """Finds whose request came by a link; None where the link has gone."""
         if not isinstance(source, IncomingLink) or source.detached:
             return None
-        return ClientRequester(source.session.wire.owner)
+        return ClientRequester(cast("Connection", source.session.wire.owner))
 
     def soon(self, step: Callable[[], None]) -> None:
         """Calls `step` in the event loop's next turn."""

@@ -224,6 +224,7 @@ class VirtualHost:
                 options=options,
                 container_id=self._container_id,
                 emit=lambda effects: self._run(self, effects),
+                container=self.view if rule.kind == "management" else None,
             )
         )
 

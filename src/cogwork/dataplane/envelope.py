@@ -104,9 +104,7 @@ def _read_priority(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envel
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _read_annotations(
-    p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)
-) -> int64_t:
+def _read_annotations(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> int64_t:
     """Looks for `x-opt-delivery-delay` and `x-opt-delivery-time` among the annotations."""
     pairs_end: int64_t = 0
     size: uint32_t = 0
@@ -123,11 +121,10 @@ def _read_annotations(
         at = skip_value(p, at, pairs_end)
         if at < 0 or at >= pairs_end:
             return -1
-        if key != cython.NULL and size == 20 and memcmp(key, b"x-opt-delivery-delay", 20) == 0:
-            if _read_number(p, at, pairs_end, cython.address(number)):
+        if key != cython.NULL and _read_number(p, at, pairs_end, cython.address(number)):
+            if size == 20 and memcmp(key, b"x-opt-delivery-delay", 20) == 0:
                 e.delay_ms = number
-        elif key != cython.NULL and size == 19 and memcmp(key, b"x-opt-delivery-time", 19) == 0:
-            if _read_number(p, at, pairs_end, cython.address(number)):
+            elif size == 19 and memcmp(key, b"x-opt-delivery-time", 19) == 0:
                 e.delivery_time_ms = number
         at = skip_value(p, at, pairs_end)
         if at < 0:
@@ -209,9 +206,10 @@ def _read_properties(
             e.message_id = p + start
             e.message_id_size = cython.cast(uint32_t, at - start)
         elif field == 10 and wants & WANTS_GROUP_ID and p[start] != 0x40:
-            if read_string(
+            start = read_string(
                 p, start, list_end, cython.address(e.group_id), cython.address(e.group_id_size)
-            ) < 0:
+            )
+            if start < 0:
                 return -1
     return at if at == list_end else -1
 

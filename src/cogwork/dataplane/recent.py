@@ -1,7 +1,8 @@
 """The message-ids that a queue has seen lately: a window of time and count.
 
-Theory of operation. Sightings stand in a ring by age, each with 128 bits of hash; an open-addressing
-table leads from a hash to its place in the ring. The oldest go first, by age or for want of room.
+Theory of operation. Sightings stand in a ring by age, each with 128 bits of hash; an open-
+addressing table leads from a hash to its place in the ring. The oldest go first, by age or for want
+of room.
 Half of the hash is keyed with a secret of the process, so that no sender can make two ids look
 alike, nor crowd the table.
 """

@@ -107,9 +107,7 @@ class Shelf:
         grown: cython.pointer(Slot)
         if size < self.slots_size:
             raise MemoryError("no room for more messages")
-        grown = cython.cast(
-            cython.pointer(Slot), realloc(self.slots, size * cython.sizeof(Slot))
-        )
+        grown = cython.cast(cython.pointer(Slot), realloc(self.slots, size * cython.sizeof(Slot)))
         if grown == cython.NULL:
             raise MemoryError("no room for more messages")
         while at > self.slots_size:
@@ -359,15 +357,22 @@ class Shelf:
         return 0
 
     def rebind(self, item, hands):
-        """Gives an item that is out or in doubt into other hands, as the same attempt."""
+        """Gives an item that is out or in doubt into other hands, as the same attempt.
+
+        A group that has other items out goes to nobody: those may be in other hands still.
+        """
+        group: cython.pointer(Group) = item.group
         unlink(cython.address(item.node))
         link_before(cython.address(item.node), cython.address(hands.out))
         if item.state == DOUBT:
             self.doubt_count -= 1
             self.out_count += 1
         item.state = OUT
-        if item.group != cython.NULL:
-            self._hold(item.group, hands)
+        if group != cython.NULL and group.out == 1:
+            self._hold(group, hands)
+        elif group != cython.NULL and group.holder != hands:
+            group.holder = cython.NULL
+            unlink(cython.address(group.node))
         return 0
 
     def abandon(self, hands):
@@ -617,9 +622,7 @@ class Shelf:
     def add_cursor(self, cursor):
         grown: cython.pointer(cython.pointer(Cursor)) = cython.cast(
             cython.pointer(cython.pointer(Cursor)),
-            realloc(
-                self.cursors, (self.cursors_count + 1) * cython.sizeof(cython.pointer(Cursor))
-            ),
+            realloc(self.cursors, (self.cursors_count + 1) * cython.sizeof(cython.pointer(Cursor))),
         )
         if grown == cython.NULL:
             raise MemoryError("no room for more selective consumers")

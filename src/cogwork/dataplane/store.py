@@ -54,7 +54,11 @@ from cython.cimports.cogwork.dataplane.shelf import (
     number_of,
     put_u32,
 )
-from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cython.cimports.cpython.bytes import (
+    PyBytes_AS_STRING,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+)
 from cython.cimports.libc.stdlib import calloc, free, realloc
 from cython.cimports.libc.string import memcpy, memset
 
@@ -126,8 +130,9 @@ class Store(Terminus):
         maximum_bytes: Bytes held at most; 0 for no bound.
         maximum_delivery_count: Failed attempts after which an item is dead; 0 tries for ever.
         in_doubt_timeout_s: How long an item in doubt waits for its claim.
-        redelivers_doubtful: Whether it is then delivered again, marked; else it is dead.
-        keeps_dead: Whether the dead are handed to the handler; else they are only counted.
+        redelivers_doubtful: Whether it is then delivered again, marked; else it is parked.
+        keeps_dead: Whether the dead are handed to the handler, and what is parked with them; else
+            the dead are only counted, and what is parked stays in doubt.
     """
 
     def __init__(
@@ -625,12 +630,8 @@ class Store(Terminus):
         e.delivery_count += item.failures
         if e.has_ttl:
             e.ttl_ms = e.ttl_ms - cython.cast(uint32_t, age_ms) if age_ms < e.ttl_ms else 0
-        header_size = write_header(
-            self.scratch, cython.address(e), item.flags & ACQUIRED == 0
-        )
-        memcpy(
-            self.scratch + header_size, item.data + e.header_size, item.size - e.header_size
-        )
+        header_size = write_header(self.scratch, cython.address(e), item.flags & ACQUIRED == 0)
+        memcpy(self.scratch + header_size, item.data + e.header_size, item.size - e.header_size)
         s.data = self.scratch
         s.size = header_size + item.size - e.header_size
         return 0
@@ -780,7 +781,20 @@ class Store(Terminus):
         if self.redelivers_doubtful:
             return self.fail(item)
         self.parked += 1
-        return self.bury(item, IN_DOUBT, None)
+        # With nowhere to park it the item stays in doubt: it may be claimed yet, and is not lost.
+        return self.bury(item, IN_DOUBT, None) if self.keeps_dead else 0
+
+    def redeliver_doubtful(self) -> int:
+        """Delivers everything in doubt again, marked, whatever the policy; returns how many."""
+        count: uint32_t = self.shelf.doubt_count
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        while True:
+            item = self.shelf.next_item(cython.address(slot))
+            if item == cython.NULL:
+                return count
+            if item.state == DOUBT:
+                self.fail(item)
 
     def sweep_departed(self):
         """Loses what is still out at links that have gone, and was not answered for by them."""
@@ -887,12 +901,13 @@ class Store(Terminus):
             self.ring()
 
     def expire(self, now_s):
-        count: uint32_t
+        left: uint32_t = EXPIRE_MAX
         item: cython.pointer(Item)
-        for count in range(EXPIRE_MAX):
+        while left > 0:
             item = self.shelf.pop_expired(now_s)
             if item == cython.NULL:
                 return 0
+            left -= 1
             self.expired += 1
             self.bury(item, EXPIRED, None)
         return 0
@@ -933,7 +948,7 @@ class Store(Terminus):
             "depth": shelf.depth,
             "bytes": shelf.size_bytes,
             "ready": shelf.ready_count + shelf.returned_count,
-            "parked": shelf.parked_count,
+            "waiting-for-group": shelf.parked_count,
             "delayed": shelf.delayed_count,
             "unsettled": shelf.out_count,
             "in-doubt": shelf.doubt_count,

@@ -61,7 +61,10 @@ class Queue:
             self.publisher.send(self.link, message(text, **sections), settled=settled)
 
     def on_batch(self, store: Store) -> None:
-        self.dead += [(why, text_of(data), *rest) for why, data, *rest in store.take_exceptions()]
+        self.dead += [
+            (why, text_of(data), error, failures)
+            for why, data, error, failures in store.take_exceptions()
+        ]
 
     def later(self, seconds: float) -> None:
         self.store.tick(time.monotonic() + seconds)
@@ -316,6 +319,22 @@ def test_or_it_is_delivered_again_and_says_so(queue: Queue) -> None:
     assert queue.store.claim(again.parts.item, 2) == SETTLE_CODE
     assert queue.count("stale-claims") == 1
     assert queue.count("accepted") == 1
+
+
+def test_with_nowhere_to_park_it_an_item_stays_in_doubt(queue: Queue) -> None:
+    queue.store.keeps_dead = False
+    consumer, other = queue.peer(), queue.peer()
+    consumer.consumer(queue.store, 10)
+    queue.send("a", "b")
+    a, _ = consumer.take()
+    consumer.vanish(queue.store)
+    queue.later(31)
+    assert queue.count("in-doubt") == queue.count("doubts-parked") == 2
+    assert queue.store.claim(a.parts.item, 1) == SETTLE_CODE
+    other.consumer(queue.store, 10)
+    assert queue.store.redeliver_doubtful() == 1
+    queue.core.flush()
+    assert texts(other.take()) == ["b"]
 
 
 def test_no_time_to_come_back_decides_at_once(queue: Queue) -> None:
@@ -586,18 +605,10 @@ def test_a_policy_that_is_none_is_named(queue: Queue) -> None:
 # -- those who choose, and those who only look
 
 
-def wants(letter: str) -> object:
-    return lambda data: text_of(data).startswith(letter)
-
-
 def test_a_selector_takes_what_it_likes_and_holds_up_nobody(queue: Queue) -> None:
     queue.send("a1", "b1", "a2", "b2")
     choosy, other = queue.peer(), queue.peer()
-    link = peers.OutgoingLink(choosy.session, 100)
-    link.selector = wants("b")
-    choosy.session.map_link(100, link)
-    queue.store.add_consumer(link)
-    choosy.flow(link, 1)
+    link = choosy.consumer(queue.store, 1, selector=lambda data: text_of(data).startswith("b"))
     assert texts(choosy.take()) == ["b1"]
     queue.send("b3")
     choosy.flow(link, 10)

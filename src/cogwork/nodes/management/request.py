@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import Condition
 from cogwork.amqp.message import Properties, Sections, Value, encode_sections
 from cogwork.amqp.types import Described, Int, ULong
 from cogwork.dataplane.codec import encode
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
 __all__ = ("Reply", "Request")
 
 _VALUE_SECTION = ULong(0x77)
+
+CONDITIONS = {
+    400: Condition.INVALID_FIELD,
+    401: Condition.UNAUTHORIZED_ACCESS,
+    403: Condition.UNAUTHORIZED_ACCESS,
+    404: Condition.NOT_FOUND,
+    409: Condition.PRECONDITION_FAILED,
+    501: Condition.NOT_IMPLEMENTED,
+}
+"""What a status is among the conditions of AMQP, for `errorCondition`."""
 
 TEXTS = {200: "OK", 201: "Created", 204: "No Content"}
 
@@ -44,7 +55,8 @@ class Reply:
     @classmethod
     def of_error(cls, error: ManagementError) -> Reply:
         """Makes the reply to a request that was not carried out."""
-        return cls(None, error.status, error.description)
+        condition = CONDITIONS.get(error.status, Condition.INTERNAL_ERROR)
+        return cls(None, error.status, error.description, {"errorCondition": condition})
 
 
 class Request:

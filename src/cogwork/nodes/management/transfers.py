@@ -90,7 +90,7 @@ class Transfers:
             yield False
 
     def _send(self, message: bytes) -> None:
-        routed = self._route(message)
+        address, outgoing = self._route(message)
 
         def on_outcome(*, accepted: bool) -> None:
             self.waiting -= 1
@@ -100,7 +100,7 @@ class Transfers:
                 self._return(message)
 
         self.waiting += 1
-        if routed.address is None or not self._container.send(*routed, on_outcome):
+        if address is None or not self._container.send(address, outgoing, on_outcome):
             on_outcome(accepted=False)
 
     def _return(self, message: bytes) -> None:
