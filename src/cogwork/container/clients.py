@@ -27,6 +27,8 @@ class ClientContext:
         number: Counts the container's connections.
         vhost: Its virtual host; the default one until it opens.
         permissions: What it may do.
+        peer: The address it came from.
+        connected_at_s: When, by the wall clock.
         is_free: Whether it may do everything, so that nothing need be looked up.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
     """
@@ -35,6 +37,8 @@ class ClientContext:
     number: int
     vhost: VirtualHost
     permissions: Permissions
+    peer: str = ""
+    connected_at_s: float = 0.0
     is_free: bool = False
     name_of_certificate: Callable[[], str | None] | None = None
 
@@ -43,12 +47,15 @@ class ClientContext:
         """Whom its client certificate names."""
         return self.name_of_certificate() if self.name_of_certificate is not None else None
 
+    def may(self, right: Right, address: str) -> bool:
+        """Tells whether it has a right at an address."""
+        return self.is_free or self.permissions.allows(right, address, self.vhost.name or None)
+
     def demand(self, right: Right, address: str) -> None:
         """Checks a permission.
 
         Raises:
             Refused: It is missing.
         """
-        if self.is_free or self.permissions.allows(right, address, self.vhost.name or None):
-            return
-        raise Refused(f"no permission to {right} at {address!r}", Condition.UNAUTHORIZED_ACCESS)
+        if not self.may(right, address):
+            raise Refused(f"no permission to {right} at {address!r}", Condition.UNAUTHORIZED_ACCESS)

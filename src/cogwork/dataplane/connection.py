@@ -107,6 +107,9 @@ class Host(Protocol):
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
         """The peer detached a link, or its session or connection has gone."""
 
+    def on_session_begun(self, session: SessionEndpoint) -> None:
+        """The peer answered our begin."""
+
     def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
         """The peer ended a session."""
 
