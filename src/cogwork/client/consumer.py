@@ -29,6 +29,9 @@ MARKS_RECEIVED = Symbol("cogwork:marks-received")
 RESUME_TIMEOUT_S = 5.0
 """An owner resumes items at once; what it has not resumed by then it has given away."""
 
+ATTACH_BYTES = 2048
+"""What an attach takes without its unsettled map: name, addresses, filters."""
+
 CONFIRM_TIMEOUT_S = 5.0
 """How long leaving a consumer waits for the owner to confirm accepts."""
 
@@ -109,9 +112,11 @@ class Consumer(Receiver[Item]):
 
     # -- the link
 
-    def unsettled_map(self) -> dict[bytes, DeliveryState | None]:
-        """Returns the tags of the items that are held or claimed."""
-        return self._items.unsettled_map()
+    def unsettled_map(self, link: Link) -> dict[bytes, DeliveryState | None]:
+        """Returns the tags of the items that are held or claimed, as many as fit a frame."""
+        opened = link.session.connection.remote
+        room = opened.max_frame_size - ATTACH_BYTES if opened is not None else 0
+        return self._items.unsettled_map(room)
 
     def desired_capabilities(self) -> tuple[Symbol, ...]:
         """Offers to mark items that were handed over."""

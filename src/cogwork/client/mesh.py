@@ -55,6 +55,7 @@ class Mesh:
 
     Attributes:
         core: Its data plane.
+        connections: Counts the connections it has had.
         flusher: Sends at the end of the loop's turn what was written in it.
         create_future: The event loop's.
     """
@@ -73,6 +74,7 @@ class Mesh:
         Raises:
             InvalidUrlError: A URL is wrong.
         """
+        self.connections = 0
         self._endpoints = [parse_url(url) for url in urls]
         self._options = options
         self._uplink: Uplink | None = None
@@ -94,6 +96,7 @@ class Mesh:
         self.create_future = loop.create_future
         self._dialler = Dialler(self.core, self._endpoints, self._options)
         self._uplink = await self._dialler.dial()
+        self.connections = 1
         self._keeper = asyncio.create_task(self._keep_connected(self._uplink))
         self._timer = loop.call_later(TICK_S, self._tick)
         return self
@@ -137,6 +140,7 @@ class Mesh:
                 self._give_up(Disconnected(f"not connected any more: {failure}"))
                 return
             self._uplink = uplink
+            self.connections += 1
             for end in list(self._ends):
                 uplink.attach(end)
             self.core.flush()

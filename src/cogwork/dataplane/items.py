@@ -45,6 +45,9 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 RECEIVED_STATE = cython.declare(bytes, b"\x00\x53\x23\xc0\x03\x02\x43\x44")
 """`received` with section 0, offset 0: what counts is that it was handed on."""
 
+ENTRY_BYTES = cython.declare(cython.Py_ssize_t, 12)
+"""What an entry of an unsettled map takes beside the tag: the constructors and the state."""
+
 STALE_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
 """Stale items that nobody awaited, kept to be reported by `confirmed`."""
 
@@ -442,13 +445,28 @@ class ItemInbox(Inbox):
         """Whether items of an earlier link are still open."""
         return bool(self.earlier)
 
-    def unsettled_map(self) -> dict:
-        """Returns the tags that the next attach presents, with what was decided (§2.6.13)."""
+    def unsettled_map(self, size_bytes_max: int) -> dict:
+        """Returns the tags that the next attach presents, with what was decided (§2.6.13).
+
+        Args:
+            size_bytes_max: What the map may take of the attach's frame; items that do not fit
+                will not be resumed.
+        """
+        presented: dict = {}
         held = Received(section_number=0, section_offset=0)
-        return {
-            tag: Accepted() if cython.cast(Item, item).code == ACCEPTED else held
-            for tag, item in self.earlier.items()
-        }
+        for tag, item in self.earlier.items():
+            size_bytes_max -= len(tag) + ENTRY_BYTES
+            if size_bytes_max < 0:
+                break
+            presented[tag] = Accepted() if cython.cast(Item, item).code == ACCEPTED else held
+        return presented
+
+    def start(self) -> None:
+        """Gives the link its first credit; what is resumed takes credit too."""
+        used: uint32_t = self.held
+        window: uint32_t = max(self.window, used)
+        self.link.grant(window - used + len(self.earlier))
+        self.flusher.later()
 
     def answered(self, marks_received: bool, known: dict | None) -> None:
         """Learns what the owner says in its attach.
