@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.performatives import ReceiverSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
-from cogwork.client.errors import stale
+from cogwork.client.errors import InDoubt, StaleAttempt, stale
 from cogwork.client.receiver import Receiver, filters_of
 from cogwork.dataplane.core import IncomingLink
 from cogwork.dataplane.items import Claim, Item, ItemInbox
@@ -82,7 +82,11 @@ class Consumer(Receiver[Item]):
         try:
             async with asyncio.timeout(CONFIRM_TIMEOUT_S):
                 await self._items.confirmed()
-        except Exception:
+        except TimeoutError:
+            if raises:
+                count = self._items.claimed
+                raise InDoubt(self.address, None, f"{count} accepts were not confirmed") from None
+        except StaleAttempt:
             if raises:
                 raise
 

@@ -121,10 +121,7 @@ class Item(Message):
         if self.phase == STALE:
             claim.answer(self, True)
             return claim
-        self.claim = claim
-        self.inbox.settle(self, ACCEPTED, None)
-        if self.phase == SETTLED:
-            claim.waiting = 0
+        self.inbox.settle(self, ACCEPTED, None, claim)
         return claim
 
     def accept_nowait(self) -> None:
@@ -133,7 +130,7 @@ class Item(Message):
         Raises:
             LocalProtocolError: The item was settled before.
         """
-        self.inbox.settle(self, ACCEPTED, None)
+        self.inbox.settle(self, ACCEPTED, None, None)
 
     def release(self) -> Claim:
         """Gives the item back as if it had never been sent.
@@ -141,7 +138,7 @@ class Item(Message):
         Raises:
             LocalProtocolError: The item was settled before.
         """
-        self.inbox.settle(self, RELEASED, None)
+        self.inbox.settle(self, RELEASED, None, None)
         return claim_for(self.inbox, 0)
 
     def reject(self, reason: object = "", condition: str = "amqp:precondition-failed") -> Claim:
@@ -155,7 +152,7 @@ class Item(Message):
             LocalProtocolError: The item was settled before.
         """
         error = AmqpError(condition=Symbol(condition), description=str(reason) or None)
-        self.inbox.settle(self, REJECTED, encode(Rejected(error=error).to_described()))
+        self.inbox.settle(self, REJECTED, encode(Rejected(error=error).to_described()), None)
         return claim_for(self.inbox, 0)
 
     def modify(
@@ -181,7 +178,7 @@ class Item(Message):
                 None if annotations is None else {Symbol(k): v for k, v in annotations.items()}
             ),
         )
-        self.inbox.settle(self, MODIFIED, encode(state.to_described()))
+        self.inbox.settle(self, MODIFIED, encode(state.to_described()), None)
         return claim_for(self.inbox, 0)
 
 
@@ -293,19 +290,20 @@ class ItemInbox(Inbox):
 
     # -- settling
 
-    def settle(self, item, code, state):
+    def settle(self, item, code, state, claim):
         if item.phase == STALE:
             self.report(item)
             return 0
         if item.phase != HELD:
             if item.phase == SETTLED and item.code == 0:
                 item.code = code  # it came settled: there is nobody to tell
-                return 0
+                return 0 if claim is None else claim.answer(item, False)
             raise LocalProtocolError("an item can be settled only once")
         if self.is_over:
             raise LocalProtocolError("the consumer that this item came by is closed")
         item.code = code
         item.state = state
+        item.claim = claim
         item.phase = CLAIMED
         self.held -= 1
         self.claimed += 1
@@ -407,12 +405,8 @@ class ItemInbox(Inbox):
         for item in items:
             if item.phase == STALE:
                 claim.answer(item, True)
-                continue
-            item.claim = claim
-            self.settle(item, ACCEPTED, None)
-            if item.phase == SETTLED and item.claim is not None:
-                item.claim = None
-                claim.waiting -= 1
+            else:
+                self.settle(item, ACCEPTED, None, claim)
         return claim
 
     async def confirmed(self) -> None:
