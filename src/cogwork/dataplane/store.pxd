@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport (
     AddressEntry,
     OutgoingLink,
+    Piece,
     Port,
     Shipment,
     Terminus,
@@ -109,6 +110,8 @@ cdef class Store(Terminus):
     cdef bint is_full(self) noexcept
     cdef int ring(self) except -1
     cdef int reply(self, Shipment* s, int code, bytes state) except -1
+    cdef int receive(self, Shipment* s) except -1
+    cdef int answer_run(self, Shipment* s, uint64_t token, uint32_t count) except -1
     cdef int admit(self, Shipment* s, Envelope* e) except -1
     cdef int make_room(self) except -1
     cdef Consumer consumer_of(self, OutgoingLink link)
