@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from proton import Message
 from proton.utils import BlockingConnection, SyncRequestResponse
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+Json: TypeAlias = Any
 
 TIMEOUT_S = 10.0
 
@@ -20,7 +22,7 @@ class Manager:
         url: Where it listens, with user and password where they are needed.
     """
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(self, url: str, **options: Json) -> None:
         self.connection = BlockingConnection(url, timeout=TIMEOUT_S, **options)
         self._client = SyncRequestResponse(self.connection, "$management")
 
@@ -35,12 +37,12 @@ class Manager:
     ) -> None:
         self.connection.close()
 
-    def ask(self, operation: str, kind: str = "", body: Any = None, **properties: Any) -> Message:
+    def ask(self, operation: str, kind: str = "", body: Json = None, **properties: Json) -> Message:
         """Sends a request; returns the reply whole."""
         asked = {"operation": operation, **({"type": kind} if kind else {}), **properties}
         return self._client.call(Message(properties=asked, body=body))
 
-    def get(self, operation: str, kind: str = "", body: Any = None, **properties: Any) -> Any:
+    def get(self, operation: str, kind: str = "", body: Json = None, **properties: Json) -> Json:
         """Sends a request; returns the body of a reply that says it was carried out."""
         reply = self.ask(operation, kind, body, **properties)
         status = reply.properties["statusCode"]
@@ -48,15 +50,15 @@ class Manager:
         return reply.body
 
     def refusal(
-        self, operation: str, kind: str = "", body: Any = None, **properties: Any
+        self, operation: str, kind: str = "", body: Json = None, **properties: Json
     ) -> tuple[int, str]:
         """Sends a request; returns the status and the text of a reply that says it was not."""
         reply = self.ask(operation, kind, body, **properties)
         return reply.properties["statusCode"], reply.properties["statusDescription"]
 
-    def rows(self, kind: str, **properties: Any) -> list[dict[str, Any]]:
+    def rows(self, kind: str, **properties: Json) -> list[dict[str, Json]]:
         """Queries all entities of a type, page by page."""
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, Json]] = []
         while True:
             reply = self.ask("QUERY", kind, index=len(rows), **properties)
             assert reply.properties["statusCode"] == 200, reply.properties["statusDescription"]
@@ -65,7 +67,7 @@ class Manager:
             if not page or len(rows) >= reply.properties["total"]:
                 return rows
 
-    def row(self, kind: str, **wanted: Any) -> dict[str, Any]:
+    def row(self, kind: str, **wanted: Json) -> dict[str, Json]:
         """Finds the one entity that has these attributes."""
         (found,) = (
             row

@@ -50,6 +50,12 @@ __all__ = ("Container",)
 TICK_S = 0.1
 """How exactly time-outs of nodes and slow subscribers are kept."""
 
+CLOSE_TIMEOUT_S = 5.0
+"""A peer answers a close at once, or never."""
+
+TOLD_MAX = 16
+"""Connections beyond the limit that are kept until they are told of it; others are closed."""
+
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
 
@@ -99,6 +105,7 @@ class Container:
         self._settings = _settings_of(self._limits)
         self._listeners = Listeners(self)
         self._effects = EffectRunner(self.core)
+        self._opening = self._make_opening()
         self._ticks = 0
         self._refusal_logged_s = -1.0
         self._timer: asyncio.TimerHandle | None = None
@@ -233,6 +240,8 @@ class Container:
             if connection.remote is None and waits_s > self._limits.authentication_timeout_s:
                 log.info("connection %d: not opened within the time limit", client.number)
                 connection.lose()
+            elif connection.is_over:
+                self._await_close(connection, client, now_s)
         for vhost in self.vhosts.values():
             vhost.forget_idle(now_s)
         if self._retired:
@@ -240,6 +249,13 @@ class Container:
             for vhost in [each for each in self._retired if each not in used]:
                 vhost.close()
                 self._retired.remove(vhost)
+
+    def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
+        """Gives up a peer that does not answer a close, however lively it is."""
+        if client.closing_since_s is None:
+            client.closing_since_s = now_s
+        elif now_s - client.closing_since_s > CLOSE_TIMEOUT_S:
+            connection.lose()
 
     def _detach_overdue(self) -> None:
         """Detaches the subscribers that are too slow for their address's policy."""
@@ -270,10 +286,12 @@ class Container:
     def accept(
         self, listen: Listen, sock: socket.socket
     ) -> tuple[Connection, ClientContext] | None:
-        """Makes a connection of an accepted socket; refuses one too many."""
-        if len(self.connections) >= self._limits.connections or self.is_draining:
+        """Makes a connection of an accepted socket; a few too many are told why they are not."""
+        excess = len(self.connections) - self._limits.connections
+        if excess >= 0 or self.is_draining:
             self.connections_refused += 1
             self._log_refused()
+        if excess >= TOLD_MAX or self.is_draining:
             sock.close()
             return None
         self.connections_accepted += 1
@@ -281,11 +299,13 @@ class Container:
         connection = Connection(self.core, self, self._settings, fd)
         client = ClientContext(
             listen,
+            tuple(map(Symbol, listen.mechanisms)),
             self.connections_accepted,
             self.vhosts[""],
             self._access.permissions(None),
             peer=_peer_of(sock),
             connected_at_s=time.time(),
+            is_excess=excess >= 0,
         )
         connection.context = client
         self.connections[connection] = client
@@ -319,7 +339,7 @@ class Container:
 
     def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
         """Lists what the connection's listener offers."""
-        return tuple(Symbol(name) for name in self.client_of(connection).listen.mechanisms)
+        return self.client_of(connection).mechanisms
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
         """Has the login checked."""
@@ -349,12 +369,17 @@ class Container:
         if vhost is not None:
             client.vhost = vhost
         client.permissions = self._access.permissions(connection.identity)
-        client.is_free = connection.identity is None and self._access.anonymous_is_free
-        connection.open(self._opening())
+        client.is_free = client.permissions.are_all
+        connection.open(self._opening)
+        if client.is_excess:
+            raise ProtocolError(
+                Condition.RESOURCE_LIMIT_EXCEEDED,
+                f"{self._limits.connections} connections are open, which is the limit",
+            )
         if vhost is None:
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
 
-    def _opening(self) -> Open:
+    def _make_opening(self) -> Open:
         limits = self._limits
         return Open(
             container_id=self.id,

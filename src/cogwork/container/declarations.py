@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from cogwork.container.managed_queue import ManagedQueue
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import describe, keys_at, type_at
+from cogwork.nodes.queue import QueueNode
 from cogwork.router.addresses import AddressRule, AddressRuleError, Distribution
 from cogwork.router.patterns import is_pattern
 from cogwork.spi.management import BAD_REQUEST, CONFLICT, ManagementError
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.spi.management import ManagedQueue
 
 __all__ = ("Declarations",)
 
@@ -45,9 +46,8 @@ class Declarations:
     def queue(self, address: str) -> ManagedQueue | None:
         """Finds a queue; None where there is none yet."""
         name = address.removeprefix("/")
-        if self._vhost.kind_of(name) != QUEUE:
-            return None
-        return cast("ManagedQueue | None", self._vhost.nodes.get(name))
+        node = self._vhost.nodes.get(name)
+        return ManagedQueue(node) if isinstance(node, QueueNode) else None
 
     def declare(self, address: str, options: Mapping[str, object]) -> bool:
         """Makes a queue; returns False where it was there with these options.

@@ -77,7 +77,8 @@ ADDRESS = (
 QUEUE = (
     *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed", "parked"),
     *("consumers", "bytes", "in", "out", "accepted", "released", "modified", "rejected"),
-    *("redelivered", "expired", "dropped", "refused", "duplicates", "removed", "options"),
+    *("redelivered", "expired", "delivery-count-exceeded", "doubts-parked", "dropped", "refused"),
+    *("duplicates", "stale-claims", "removed", "options"),
 )
 NODE = ("name", "address", "vhost", "kind", "status")
 
@@ -246,15 +247,7 @@ def _unsettled(entry: AddressEntry) -> int:
 
 def queue_row(vhost: VirtualHost, address: str, node: Node) -> Row:
     """Makes a queue's row: what its node says, and the options it was made with."""
-    rule = vhost.rules_in_use[address]
-    options = {**rule.options, "ttl_s": rule.ttl_s, "dead_letter": rule.dead_letter}
-    return {
-        "name": address,
-        "address": address,
-        "vhost": vhost.name,
-        **node.status(),
-        "options": {key: value for key, value in options.items() if value is not None},
-    }
+    return {"name": address, "address": address, "vhost": vhost.name, **node.status()}
 
 
 def node_row(vhost: VirtualHost, address: str, node: Node) -> Row:

@@ -75,7 +75,9 @@ class View:
     def close_connection(self, name: str, reason: str) -> bool:
         """Closes a connection, once the reply is on its way; returns whether it was there."""
         connection = self._container.connection_named(name)
-        if connection is None or not self._sees(self._container.client_of(connection).vhost):
+        if connection is None or connection.is_over:
+            return False
+        if not self._sees(self._container.client_of(connection).vhost):
             return False
         error = AmqpError(condition=Condition.CONNECTION_FORCED, description=reason)
         self.soon(lambda: connection.close(error))

@@ -23,7 +23,6 @@ from cogwork.amqp.performatives import (
     Open,
     Performative,
     decode_performative,
-    encode_performative,
 )
 from cogwork.amqp.sasl import (
     SaslCode,
@@ -33,11 +32,10 @@ from cogwork.amqp.sasl import (
     SaslOutcome,
     SaslResponse,
     decode_sasl,
-    encode_sasl,
 )
 from cogwork.amqp.states import ConnectionState, Event, connection_step
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.codec import decode, encode
+from cogwork.dataplane.composites import decode, encode
 from cogwork.dataplane.core import Core, Wire
 from cogwork.dataplane.session import SessionEndpoint
 
@@ -73,8 +71,8 @@ class ConnectionSettings:
 class Transport(Protocol):
     """What carries a connection's bytes."""
 
-    def finish(self) -> None:
-        """Sends what is left and closes."""
+    def finish(self, *, linger: bool) -> None:
+        """Sends what is left and closes; lingers where the peer may still be sending."""
 
 
 class Host(Protocol):
@@ -144,6 +142,8 @@ class Connection:
     """
 
     __slots__ = (
+        "_is_ended",
+        "_sasl_asked",
         "_sessions",
         "_to_send_on_open",
         "authenticated",
@@ -175,13 +175,15 @@ class Connection:
         self.started_s = core.now
         self._sessions: dict[int, SessionEndpoint] = {}
         self._to_send_on_open: Open | None = None
+        self._sasl_asked = False
+        self._is_ended = False
 
     # -- both roles
 
     def write(self, channel: int, performative: Performative) -> None:
         """Sends a performative."""
         if not self.is_over:
-            self.wire.write_frame(channel, encode_performative(performative, encode))
+            self.wire.write_frame(channel, encode(performative))
 
     def flush(self) -> None:
         """Sends what was written, where that is not done by a batch that ends anyway."""
@@ -211,7 +213,7 @@ class Connection:
     def open(self, opening: Open) -> None:
         """Sends this side's open, first or in answer."""
         self.state = connection_step(self.state, Event.SEND_START)
-        self.wire.write_frame(0, encode_performative(opening, encode))
+        self.wire.write_frame(0, encode(opening))
 
     def begin_session(self) -> SessionEndpoint:
         """Begins a session from this side."""
@@ -226,10 +228,11 @@ class Connection:
         event = Event.SEND_FAIL if error else Event.SEND_STOP
         if self.state in (ConnectionState.OPENED, ConnectionState.OPEN_SENT):
             self.state = connection_step(self.state, event)
-            self.wire.write_frame(0, encode_performative(Close(error=error), encode))
+            self._write_settlements()
+            self.wire.write_frame(0, encode(Close(error=error)))
             self._lose_sessions()
             return
-        if self.state is ConnectionState.OPEN_RCVD:
+        if self.state in (ConnectionState.HDR_EXCH, ConnectionState.OPEN_RCVD):
             # AMQP 1.0 §2.4.3: an open is owed before the close that says why.
             self.open(Open(container_id=""))
             self.close(error)
@@ -240,15 +243,20 @@ class Connection:
         """Ends at once: the transport has gone, or is to go without another word."""
         self._end(error)
 
-    def _end(self, error: AmqpError | None) -> None:
-        if self.state is ConnectionState.END:
+    def _end(self, error: AmqpError | None, *, linger: bool = True) -> None:
+        if self._is_ended:
             return
+        self._is_ended = True
         self.state = ConnectionState.END
         self._lose_sessions()
         self.wire.stop()
         self.host.on_closed(self, error)
         if self.transport is not None:
-            self.transport.finish()
+            self.transport.finish(linger=linger)
+
+    def _write_settlements(self) -> None:
+        for session in self._sessions.values():
+            session.end.write_settlements()
 
     def _lose_sessions(self) -> None:
         sessions = list(self._sessions.values())
@@ -259,7 +267,11 @@ class Connection:
     def tick(self, now_s: float) -> None:
         """Lets time pass: sends heartbeats, and gives up a peer that is silent for too long."""
         silent_s = now_s - self.wire.last_sent_s
-        if self.peer_idle_timeout_s and not self.is_over and silent_s >= self.peer_idle_timeout_s / 2:
+        if (
+            self.peer_idle_timeout_s
+            and not self.is_over
+            and silent_s >= self.peer_idle_timeout_s / 2
+        ):
             self.wire.write_frame(0, b"")
         timeout_s = self.settings.idle_timeout_s
         if timeout_s and self.remote and now_s - self.wire.last_received_s >= timeout_s:
@@ -337,8 +349,12 @@ class Connection:
         except ProtocolError as error:
             self._blame(channel, error)
         except Exception as error:  # one connection's fault must stay its own
-            self.host.on_fault(self, error)
-            self._fail(Condition.INTERNAL_ERROR, "an internal error; the container's log has it")
+            self.on_fault(error)
+
+    def on_fault(self, error: Exception) -> None:
+        """Something of ours failed while this connection's bytes were worked on."""
+        self.host.on_fault(self, error)
+        self._fail(Condition.INTERNAL_ERROR, "an internal error; the container's log has it")
 
     def on_violation(self, condition: str, description: str) -> None:
         """The wire found something that ends the connection."""
@@ -363,7 +379,9 @@ class Connection:
     def on_lost(self, errno: int) -> None:
         """The transport has ended: with an error number, or 0 for an end of file."""
         description = f"connection lost (errno {errno})" if errno else "connection lost"
-        self._end(AmqpError(condition=Condition.CONNECTION_FORCED, description=description))
+        self._end(
+            AmqpError(condition=Condition.CONNECTION_FORCED, description=description), linger=False
+        )
 
     def _blame(self, channel: int, error: ProtocolError) -> None:
         session = self._session_on(channel)
@@ -376,13 +394,15 @@ class Connection:
         """Closes with an error; what still arrives is thrown away unread."""
         error = AmqpError(condition=condition, description=description)
         self.close(error)
-        if self.state is not ConnectionState.END:
-            self._end(error)
+        self._end(error)
 
     # -- SASL
 
     def _on_sasl(self, frame: SaslFrame) -> None:
         if isinstance(frame, (SaslInit, SaslResponse)) and not self.is_client:
+            if isinstance(frame, SaslInit) and self._sasl_asked:
+                raise ProtocolError(Condition.NOT_ALLOWED, "a second sasl-init")
+            self._sasl_asked = True
             self.host.authenticate(self, frame)
         elif isinstance(frame, SaslMechanisms) and self.is_client:
             self._write_sasl(self.host.sasl_init(self, tuple(frame.sasl_server_mechanisms)))
@@ -417,7 +437,7 @@ class Connection:
             self._end(None)
 
     def _write_sasl(self, frame: SaslFrame) -> None:
-        self.wire.write_frame(0, encode_sasl(frame, encode), _SASL)
+        self.wire.write_frame(0, encode(frame), _SASL)
 
     # -- open, close, sessions
 
@@ -451,9 +471,10 @@ class Connection:
     def _on_close(self, close: Close) -> None:
         self.state = connection_step(self.state, Event.RECEIVE_STOP)
         if self.state is ConnectionState.CLOSE_RCVD:
+            self._write_settlements()
             self._lose_sessions()
-            self.wire.write_frame(0, encode_performative(Close(), encode))
-        self._end(close.error)
+            self.wire.write_frame(0, encode(Close()))
+        self._end(close.error, linger=False)
 
     def _on_begin(self, channel: int, begin: Begin) -> None:
         if channel > self.settings.channel_max:

@@ -98,7 +98,7 @@ class Collection(Protocol):
 
 
 class ManagedQueue(Protocol):
-    """What management does with a queue; a node of kind `queue` has these besides `Node`'s."""
+    """A queue, as management sees it."""
 
     def peek(self, count: int, offset: int = 0) -> Sequence[tuple[bytes, Mapping[str, object]]]:
         """Returns items, encoded and with facts about each, and leaves them where they are.
@@ -114,8 +114,16 @@ class ManagedQueue(Protocol):
     def take_ready(self, count: int) -> Sequence[bytes]:
         """Takes the first messages that are ready out of the queue; returns them encoded."""
 
-    def put(self, message: bytes) -> bool:
+    def put(self, message: bytes) -> None:
         """Stores a message that was taken from here, as the last one."""
+
+    def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
+        """Tells where a dead letter came from.
+
+        Returns:
+            Its address, None where it is no dead letter, and the message without what it says of
+            its death.
+        """
 
 
 class ContainerView(Protocol):

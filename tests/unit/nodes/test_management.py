@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 from cogwork.amqp.message import Properties, Sections, Value, decode_sections, encode_sections
-from cogwork.amqp.types import Symbol
 from cogwork.dataplane.core import Core, Port, Terminus
 from cogwork.nodes.management import ManagementNode
 from cogwork.nodes.management.node import REQUEST_SIZE_BYTES_MAX, TURN_COST_MAX, WAITING_MAX
-from cogwork.nodes.management.queues import DEAD_LETTERED
 from cogwork.spi.effects import Effect, Send
 from cogwork.spi.management import ManagementError, OnOutcome, Row
 from cogwork.spi.node import NodeContext, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+Plain: TypeAlias = Any
 
 ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
 
@@ -74,9 +76,13 @@ class Shelf:
         taken, self.messages = self.messages[:count], self.messages[count:]
         return taken
 
-    def put(self, message: bytes) -> bool:
+    def put(self, message: bytes) -> None:
         self.messages.append(message)
-        return True
+
+    def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
+        """A dead letter is written `origin<body` here."""
+        origin, mark, body = message.decode().partition("<")
+        return (origin, body.encode()) if mark else (None, message)
 
 
 class FakeContainer:
@@ -165,8 +171,7 @@ class World:
             )
         )
 
-    def _emit(self, effects: Any) -> None:
-        effect: Effect
+    def _emit(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             assert isinstance(effect, Send)
             reply = decode_sections(effect.message)
@@ -182,7 +187,7 @@ class World:
         self.node.entry("$management").send(self._port, token, message, settled)
 
     def send(
-        self, token: int, body: object = None, reply_to: str | None = "here", **asked: Any
+        self, token: int, body: object = None, reply_to: str | None = "here", **asked: Plain
     ) -> None:
         """Sends a request without letting it be worked on yet."""
         message = Sections(
@@ -192,7 +197,7 @@ class World:
         )
         self.send_raw(token, encode_sections(message))
 
-    def ask(self, body: object = None, **asked: Any) -> Sections:
+    def ask(self, body: object = None, **asked: Plain) -> Sections:
         """Sends one request and works until it is answered."""
         self.send(99, body, **asked)
         self.work()
@@ -224,7 +229,7 @@ def text(reply: Sections) -> str:
     return str(reply.application_properties["statusDescription"])
 
 
-def value(reply: Sections) -> Any:
+def value(reply: Sections) -> Plain:
     assert isinstance(reply.body, Value), text(reply)
     return reply.body.value
 
@@ -498,14 +503,6 @@ def test_items_move_to_another_queue_only(world: World, target: str, says: str) 
     assert says in text(reply)
 
 
-def dead(origin: str | None, body: str) -> bytes:
-    annotations: dict[Any, object] = {Symbol("x-opt-colour"): "red"}
-    if origin is not None:
-        annotations[Symbol(DEAD_LETTERED[0])] = origin
-        annotations[Symbol(DEAD_LETTERED[1])] = "expired"
-    return encode_sections(Sections(message_annotations=annotations, body=Value(body)))
-
-
 def test_the_dead_go_back_where_they_came_from(world: World) -> None:
     world.container.asker = Asker(
         ("manage", "$management"), ("send", "queue/a"), ("send", "queue/b")
@@ -513,17 +510,13 @@ def test_the_dead_go_back_where_they_came_from(world: World) -> None:
     world.container.queues = {
         "queue/a": Shelf(),
         "queue/b": Shelf(),
-        "queue/dead": Shelf(
-            dead("queue/a", "one"), dead("queue/b", "two"), dead(None, "who?"), dead("queue/c", "?")
-        ),
+        "queue/dead": Shelf(b"queue/a<one", b"queue/b<two", b"who?", b"queue/c<no right"),
     }
     found = value(world.ask(operation="REDRIVE", type="queue", name="queue/dead"))
     assert found == {"moved": 2, "refused": 2, "unconfirmed": 0}
-    (back,) = world.container.queues["queue/a"].messages
-    sections = decode_sections(back)
-    assert sections.body == Value("one")
-    assert sections.message_annotations == {"x-opt-colour": "red"}
-    assert len(world.container.queues["queue/dead"].messages) == 2
+    assert world.container.queues["queue/a"].messages == [b"one"]
+    assert world.container.queues["queue/b"].messages == [b"two"]
+    assert world.container.queues["queue/dead"].messages == [b"who?", b"queue/c<no right"]
 
 
 def test_only_the_address_itself_is_management() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import ProtocolError
-from cogwork.amqp.message import decode_sections, encode_sections
 from cogwork.nodes.management.permission import demand, refuse
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.transfers import Routed, Transfers
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
     Steps = Generator[bool, None, Reply]
 
-__all__ = ("DEAD_LETTERED", "Queues")
+__all__ = ("Queues",)
 
 PEEK_MAX = 1000
 PEEK_STEP = 10
@@ -27,9 +25,6 @@ PEEK_SIZE_BYTES_MAX = 4 * 1024 * 1024
 """A reply with more would stay on the wire for too long."""
 
 ALL = 2**63
-
-DEAD_LETTERED = ("x-opt-dead-letter-address", "x-opt-dead-letter-reason")
-"""What a dead item says of its life before, in its message-annotations."""
 
 
 class Queues:
@@ -108,9 +103,10 @@ class Queues:
         queue = self._find(request, requester)
 
         def route(message: bytes) -> Routed:
-            routed = _routed_back(message)
-            is_allowed = routed.address is not None and requester.may("send", routed.address)
-            return routed if is_allowed else Routed(None, message)
+            origin, revived = queue.routed_back(message)
+            if origin is None or not requester.may("send", origin):
+                return Routed(None, message)
+            return Routed(origin, revived)
 
         return self._transfer(request, queue, route)
 
@@ -131,23 +127,3 @@ def _run(transfers: Transfers, count: int) -> Steps:
             "unconfirmed": transfers.waiting,
         }
     )
-
-
-def _routed_back(message: bytes) -> Routed:
-    """Reads where a dead item came from, and takes the traces of its death off."""
-    try:
-        sections = decode_sections(message)
-    except ProtocolError:
-        return Routed(None, message)
-    annotations = {str(key): value for key, value in (sections.message_annotations or {}).items()}
-    address = annotations.get(DEAD_LETTERED[0])
-    if not isinstance(address, str):
-        return Routed(None, message)
-    sections.message_annotations = {
-        key: value
-        for key, value in (sections.message_annotations or {}).items()
-        if str(key) not in DEAD_LETTERED
-    } or None
-    if sections.header is not None:
-        sections.header.delivery_count = 0
-    return Routed(address, encode_sections(sections))
