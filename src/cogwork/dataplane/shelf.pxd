@@ -33,6 +33,7 @@ cdef enum:
     MARKS = 4
     EXCLUDED = 8
     AGES = 16
+    PRESETTLED = 32
 
 # A place in a circular list; `next` is NULL where it is in none.
 cdef struct Node:
