@@ -244,11 +244,11 @@ class Mesh:
         except Released as error:
             await self._senders.explain(address, error)
 
-    def publisher(self, address: str, *, on_doubt: OnDoubt = "raise") -> Publisher:
-        """Opens a link to send many messages to one address; use it in `async with`.
+    def publisher(self, address: str | None = None, *, on_doubt: OnDoubt = "raise") -> Publisher:
+        """Opens a link to send many messages; use it in `async with`.
 
         Args:
-            address: Where to.
+            address: Where to; None where each message names its own in `to`.
             on_doubt: What to do with messages whose outcome a lost connection hides: `raise`
                 `InDoubt`, or `resend` them, which may make two of one.
         """
