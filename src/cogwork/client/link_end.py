@@ -63,8 +63,8 @@ class LinkEnd(ABC):
             LinkRefused: It does not.
             Disconnected: The mesh was closed.
         """
-        self.mesh.register(self)
         try:
+            self.mesh.register(self)
             await self._attached
         except BaseException:
             self._leave()

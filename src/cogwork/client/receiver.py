@@ -100,6 +100,7 @@ class Receiver(LinkEnd, Generic[M]):
         """Attaches to the source."""
         end = IncomingLink(link.session.end, link.handle, self._entry)
         end.settles_second = self.rcv_settle_mode is ReceiverSettleMode.SECOND
+        end.wants_tags = end.settles_second
         link.attach(
             source=self._source,
             target=Target(),

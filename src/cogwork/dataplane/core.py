@@ -2183,7 +2183,7 @@ class IncomingLink(Terminus):
         limit: uint64_t = RUN_MAX
         share: uint64_t
         entry: AddressEntry = self.entry
-        if self.detached or self.in_delivery or entry is None:
+        if self.detached or self.in_delivery or entry is None or self.wants_tags:
             return 0
         limit = min(limit, cython.cast(uint64_t, self.credit))
         limit = min(limit, cython.cast(uint64_t, self.session.incoming_window))

@@ -149,6 +149,7 @@ class IncomingLink(Terminus):
     owner: Any
     permit: Any
     settles_second: bool
+    wants_tags: bool
     def __init__(
         self,
         session: Session,
