@@ -50,7 +50,7 @@ def compiled_sources() -> list[Path]:
 setup(
     ext_modules=cythonize(
         [extension(source) for source in compiled_sources()],
-        build_dir="build/cython",
+        build_dir="build/cython-sanitized" if SANITIZE else "build/cython",
         include_path=[str(SOURCE_ROOT)],
         compiler_directives={
             "language_level": 3,

@@ -109,6 +109,10 @@ class Broker:
         peer.greet()
         return peer
 
+    def connect(self, **settings: object) -> Connection:
+        """Makes this side of a connection."""
+        return Connection(self.core, self, ConnectionSettings(**settings))
+
     def settle_down(self) -> None:
         """Lets every peer hear what there is to hear."""
         self.core.flush()
@@ -252,7 +256,7 @@ class Peer:
         self.broker = broker
         self.max_frame_size = max_frame_size
         self.incoming_window = incoming_window
-        self.connection = Connection(broker.core, broker, ConnectionSettings(**settings))
+        self.connection = broker.connect(**settings)
         self.wire = self.connection.wire
         self.connection.transport = self
         self.finished = False

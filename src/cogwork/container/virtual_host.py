@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.container.plugins import PREFIX_KINDS, factory_of
+from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
 from cogwork.dataplane.core import (
     BALANCED_CODE,
     CLOSEST_CODE,
@@ -176,7 +176,10 @@ class VirtualHost:
         return node
 
     def _make_node(self, rule: AddressRule, key: str, *, is_prefix: bool) -> Node:
-        factory = factory_of(rule.kind)
+        try:
+            factory = factory_of(rule.kind)
+        except PluginError as error:
+            raise Refused(str(error), Condition.INTERNAL_ERROR) from error
         if factory is None:
             raise Refused(
                 f"{key!r} needs a node of kind {rule.kind!r}, which this container does not have",
