@@ -49,6 +49,7 @@ from cogwork.dataplane.core import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.amqp.frames import Frame
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.performatives import Performative
     from cogwork.amqp.sasl import SaslInit, SaslResponse
@@ -110,15 +111,14 @@ class Broker:
         return peer
 
     def connect(self, **settings: object) -> Connection:
-        """Makes this side of a connection."""
-        return Connection(self.core, self, ConnectionSettings(**settings))
+        """Makes this side of a connection; `fd` is a socket's, all else is a setting."""
+        fd = settings.pop("fd", -1)
+        return Connection(self.core, self, ConnectionSettings(**settings), fd)
 
     def settle_down(self) -> None:
         """Lets every peer hear what there is to hear."""
         self.core.flush()
-        while any(peer.wire.unsent_bytes and not peer.is_deaf for peer in self.peers):
-            for peer in list(self.peers):
-                peer.hear()
+        while any(peer.hear() for peer in self.peers):
             self.core.flush()
         assert not self.faults, self.faults
 
@@ -313,23 +313,31 @@ class Peer:
     def close(self) -> None:
         self.say(Close())
 
-    def hear(self) -> None:
+    def hear(self) -> bool:
+        """Reads what there is; returns whether there was anything."""
         if self.is_deaf:
-            return
-        data = self.wire.take_output()
+            return False
+        data = self.take()
+        self.read(data)
+        return bool(data)
+
+    def take(self) -> bytes:
+        return self.wire.take_output()
+
+    def read(self, data: bytes) -> None:
         if len(self.header) < PROTOCOL_HEADER_BYTES:
             cut = PROTOCOL_HEADER_BYTES - len(self.header)
             self.header += data[:cut]
             data = data[cut:]
         for each in self.reader.feed(data):
             if each.body:
-                performative, at = decode_performative(each.body)
-                self.heard.append((each.channel, performative))
-                self._note(each.channel, performative, each.body[at:])
+                self.note(each)
 
-    def _note(self, channel: int, performative: Performative, payload: bytes) -> None:
-        if channel in self.channels and not isinstance(performative, (Open, Close, Begin)):
-            self.channels[channel].note(performative, payload)
+    def note(self, heard: Frame) -> None:
+        performative, at = decode_performative(heard.body)
+        self.heard.append((heard.channel, performative))
+        if heard.channel in self.channels and not isinstance(performative, (Open, Close, Begin)):
+            self.channels[heard.channel].note(performative, heard.body[at:])
 
     def of(self, kind: type[object]) -> list[object]:
         """Lists what was heard of one kind of performative."""
@@ -518,6 +526,16 @@ class Publisher:
             piece = body[number * size : (number + 1) * size]
             self.more(piece, more=number < pieces - 1)
         return delivery_id
+
+    def send_at_once(self, bodies: list[bytes], *, settled: bool = False) -> None:
+        """Sends messages in a single batch of bytes."""
+        said: list[bytes] = []
+        peer = self.channel.peer
+        peer.split = lambda data: said.append(data) or []
+        for body in bodies:
+            self.send(body, settled=settled)
+        peer.split = lambda data: [data]
+        peer.feed(b"".join(said))
 
     def start(
         self, piece: bytes, *, settled: bool = False, more: bool = True, **fields: object
