@@ -45,6 +45,12 @@ fuzz-short: sanitized
 	$(SANITIZE) $(BIN)/python -m fuzz --count 20000
 	$(SANITIZE) $(BIN)/python -m pytest -o pythonpath=$(SANITIZED)/lib tests/unit/dataplane tests/property/test_data_plane_properties.py
 
+bench/build/relay: bench/relay.c
+	mkdir -p bench/build && $${CC:-cc} -O2 -Wall -o $@ $<
+
+bench: setup bench/build/relay
+	$(BIN)/python bench/run.py
+
 clean:
 	rm -rf build dist $(VENV) src/*.egg-info
 	find src -name '*.so' -delete

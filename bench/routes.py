@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from cogwork.cli.loadgen.url import PeerError
 from cogwork.cli.loadgen.usage import ProcessUsage
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class RawRelay:
 
     def sender_url(self, port: int) -> str:
         """Starts the relay in front of `port`; returns where it listens."""
+        if not Path(self._command[0]).exists():
+            raise PeerError(f"{self._command[0]} is not there: `make bench` builds it")
         self._process = subprocess.Popen(
             [*self._command, str(port)], stdout=subprocess.PIPE, text=True
         )

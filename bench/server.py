@@ -76,7 +76,6 @@ class Server:
                 shlex.split(self._command.format(**words)),
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=self._root,
             )
         self._wait_until_it_listens()
         return self

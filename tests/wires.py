@@ -268,7 +268,7 @@ class Peer:
         self.is_deaf = False
         broker.peers.append(self)
 
-    def finish(self) -> None:
+    def finish(self, *, linger: bool = True) -> None:
         self.finished = True
 
     def greet(self) -> Peer:

@@ -1,7 +1,63 @@
-"""Cogwork: a distributed message broker that speaks AMQP 1.0."""
+"""Cogwork: a distributed message broker that speaks AMQP 1.0.
+
+    async with cogwork.connect("amqp://localhost") as mesh:
+        await mesh.publish("topic/hello", b"world")
+
+The names below are loaded when they are first used: whoever needs the codec alone gets no more.
+`__init__.pyi` says where each one comes from.
+"""
+
+from __future__ import annotations
+
+import importlib
 
 __version__ = "0.1.0.dev0"
 
-from cogwork.dataplane.messages import Message
+_MODULES = frozenset({"client", "sync", "testing"})
+_NAMES = {
+    "CogworkError": "cogwork.amqp.errors",
+    "Condition": "cogwork.amqp.errors",
+    **dict.fromkeys(
+        (
+            "AuthenticationError",
+            "BacklogFull",
+            "CallFailed",
+            "CallTimeout",
+            "ConnectError",
+            "Disconnected",
+            "InDoubt",
+            "InvalidUrlError",
+            "Item",
+            "LinkDetached",
+            "LinkRefused",
+            "Mesh",
+            "Message",
+            "NotFound",
+            "Outcome",
+            "OutcomeState",
+            "PermissionDenied",
+            "Rejected",
+            "Released",
+            "Retry",
+            "StaleAttempt",
+            "connect",
+        ),
+        "cogwork.client",
+    ),
+}
 
-__all__ = ("Message", "__version__")
+__all__ = ("__version__", *sorted(_MODULES), *sorted(_NAMES))  # noqa: PLE0604  # all are str
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return importlib.import_module(f"cogwork.{name}")
+    if name not in _NAMES:
+        raise AttributeError(f"module 'cogwork' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_NAMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

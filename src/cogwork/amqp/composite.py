@@ -104,13 +104,14 @@ class Composite:
         length = 0
         for row in self.TABLE:
             value = getattr(self, row.attribute)
-            if value is None or (value == row.default and not row.is_mandatory):
-                if row.is_mandatory:
-                    raise EncodeError(f"{self.NAME}.{row.name} is mandatory")
-                values.append(None)
-                continue
-            values.append(self._to_wire(row, value))
-            length = len(values)
+            if value is not None and (row.is_mandatory or value != row.default):
+                value = self._to_wire(row, value)
+                length = len(values) + 1
+            else:
+                value = None
+            if value is None and row.is_mandatory:
+                raise EncodeError(f"{self.NAME}.{row.name} is mandatory")
+            values.append(value)
         del values[length:]
         return Described(self.DESCRIPTOR, values)
 

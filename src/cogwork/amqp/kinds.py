@@ -62,9 +62,10 @@ class Kind:
         wire_types: The decoded types that the field takes, exactly; empty for any.
         to_wire: Turns the attribute into what is encoded; None where it is encoded as it is.
         from_wire: Turns the decoded value into the attribute; None where it is taken as it is.
+        members: The wire names of the composites that it takes; empty where it takes none.
     """
 
-    __slots__ = ("from_wire", "name", "to_wire", "wire_types")
+    __slots__ = ("from_wire", "members", "name", "to_wire", "wire_types")
 
     def __init__(
         self,
@@ -72,11 +73,13 @@ class Kind:
         wire_types: tuple[type, ...],
         to_wire: Callable[[object], object] | None = None,
         from_wire: Callable[[object], object] | None = None,
+        members: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.wire_types = frozenset(wire_types)
         self.to_wire = to_wire
         self.from_wire = from_wire
+        self.members = frozenset(members)
 
 
 class Nested(Protocol):
@@ -254,7 +257,7 @@ def nested(name: str, *class_names: str) -> Kind:
             raise ValueError(f"{name} is expected, not {found!r:.80}")
         return found
 
-    return Kind(name, (Described,), encode, decode)
+    return Kind(name, (Described,), encode, decode, class_names)
 
 
 ANY = Kind("*", ())

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.loadgen.measure import Broker, Result
+from cogwork.cli.loadgen.peer import dial
 from cogwork.cli.loadgen.scenarios import SCENARIOS, Load, run_scenario
-from cogwork.cli.loadgen.url import PeerError, Url
+from cogwork.cli.loadgen.url import Url
 from cogwork.cli.loadgen.usage import ProcessUsage
 
 if TYPE_CHECKING:
@@ -39,14 +42,15 @@ _COLUMNS: Final = (
     "delivered",
     "a second",
     "MB/s",
-    "CPU-s a million",
+    "CPU-s/M",
     "p50 µs",
     "p99 µs",
-    "MiB more",
+    "memory",
 )
 
+_KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
-_EXIT_LOST: Final = 3
+_WHOLE: Final = 100
 
 
 def _list_scenarios(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -123,24 +127,24 @@ def bench(
 
     Rates depend on what else the machine does: compare the server's CPU seconds for a million
     deliveries (--pid). Every message is numbered and checked; where one is lost or comes twice,
-    the exit code is 3.
+    the exit code is 1.
     """
-    chosen = _chosen(scenarios)
+    dial(Url.parse(url), "bench", _text(options["ca_file"])).close()
+    route = Broker(url, ProcessUsage(pid) if pid else None)
     results: list[Result] = []
-    try:
-        Url.parse(url)
-        route = Broker(url, ProcessUsage(pid) if pid else None)
-        for name in chosen:
-            result = _run(name, route, options, quiet=as_json)
-            results.append(result)
-            if as_json:
-                click.echo(msgspec.json.encode(result).decode())
-    except PeerError as error:
-        raise click.ClickException(str(error)) from None
+    for name in _chosen(scenarios):
+        result = _run(name, route, options, quiet=as_json)
+        results.append(result)
+        if as_json:
+            click.echo(msgspec.json.encode(result).decode())
     if not as_json:
         Console().print(_table(results))
     if any(result.problems for result in results):
-        sys.exit(_EXIT_LOST)
+        sys.exit(ExitCode.ERROR)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _chosen(scenarios: tuple[str, ...]) -> tuple[str, ...]:
@@ -172,8 +176,8 @@ def _run(name: str, route: Broker, options: Mapping[str, object], *, quiet: bool
 
 
 def _table(results: list[Result]) -> Table:
-    table = Table(title="cogwork bench")
-    table.add_column("scenario")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("scenario", no_wrap=True)
     for heading in _COLUMNS:
         table.add_column(heading, justify="right")
     table.add_column("check")
@@ -183,18 +187,23 @@ def _table(results: list[Result]) -> Table:
 
 
 def _row(result: Result) -> tuple[str, ...]:
-    cost = result.cpu_s_per_million
+    is_idle = result.scenario == "idle"
     return (
         result.scenario,
         f"{result.delivered:,}",
-        f"{result.rate:,.0f}",
-        f"{result.mb_per_s:,.1f}" if result.mb_per_s else "",
-        f"{cost:.3f}" if cost is not None else "",
+        "" if is_idle else f"{result.rate:,.0f}",
+        f"{result.mb_per_s:,.0f}" if result.mb_per_s else "",
+        _cost(result),
         _latency(result, "p50"),
         _latency(result, "p99"),
         _growth(result),
         "[red]" + "; ".join(result.problems) if result.problems else "[green]✓",
     )
+
+
+def _cost(result: Result) -> str:
+    cost = result.cpu_s_per_million
+    return "" if cost is None else f"{cost:,.3g}" if cost < _WHOLE else f"{cost:,.0f}"
 
 
 def _latency(result: Result, percentile: str) -> str:
@@ -203,6 +212,10 @@ def _latency(result: Result, percentile: str) -> str:
 
 
 def _growth(result: Result) -> str:
+    """Words how much more memory the server had at its peak than before."""
     if result.peak_rss_bytes is None or result.idle_rss_bytes is None:
         return ""
-    return f"{(result.peak_rss_bytes - result.idle_rss_bytes) / _MIB:,.1f}"
+    grown = result.peak_rss_bytes - result.idle_rss_bytes
+    if result.scenario == "idle":
+        return f"{grown / result.sent / _KIB:,.1f} KiB each"
+    return f"{grown / _MIB:,.1f} MiB"

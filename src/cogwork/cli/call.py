@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from cogwork.cli.unfinished import unfinished
+from cogwork.cli.reach import reach
+from cogwork.cli.rendering import as_text
 
 __all__ = ("call",)
 
@@ -30,4 +31,5 @@ def call(url: str, address: str, body: str, timeout_s: float) -> None:
 
     Exits with 7 if no reply came in time.
     """
-    unfinished("call", url=url, address=address, body=body, timeout_s=timeout_s)
+    reply = reach(url, lambda mesh: mesh.call(address, body, timeout_s=timeout_s))
+    click.echo(as_text(reply))

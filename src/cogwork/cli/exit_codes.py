@@ -36,6 +36,10 @@ OF_CONDITION = {
 """Errors that a peer sent carry their condition (AMQP 1.0 §2.8.15, §2.8.16)."""
 
 OF_TYPE = {
+    "cogwork.client.errors.InvalidUrlError": ExitCode.USAGE,
+    "cogwork.client.errors.InDoubt": ExitCode.NOT_ACCEPTED,
+    "cogwork.client.errors.Rejected": ExitCode.NOT_ACCEPTED,
+    "cogwork.client.errors.Released": ExitCode.NOT_ACCEPTED,
     "cogwork.container.addressing.AddressingError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.ConfigurationError": ExitCode.CONFIGURATION,
     "cogwork.container.users.PasswordHashError": ExitCode.CONFIGURATION,

@@ -151,3 +151,7 @@ def _complain(message: str) -> None:
 def _abandon_stdout() -> None:
     """Keeps the interpreter from failing once more when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from cogwork.cli.unfinished import unfinished
+from cogwork.amqp.message import decode_sections
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.manager import Manager
+from cogwork.cli.reach import reach
+from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
+from cogwork.cli.tables import console, in_words, table
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import describe, keys_at, type_at
+
+if TYPE_CHECKING:
+    from cogwork.client import Mesh
 
 __all__ = ("queue",)
 
 COUNT = click.IntRange(min=1)
+CREATED = 201
+
+SLICE = 10_000
+"""Items moved by one request: some tenths of a second, so that Ctrl-C and replies are prompt."""
+
+COLUMNS = {
+    "address": "address",
+    "depth": "depth",
+    "ready": "ready",
+    "unsettled": "unsettled",
+    "in-doubt": "in doubt",
+    "delayed": "delayed",
+    "parked": "parked",
+    "consumers": "consumers",
+    "in": "in",
+    "out": "out",
+    "accepted": "accepted",
+    "redelivered": "redelivered",
+    "expired": "expired",
+}
 
 
 @click.group(no_args_is_help=False)
@@ -26,7 +55,17 @@ def queue() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the queues, with depth, consumers and counts."""
-    unfinished("queue list", url=url, as_json=as_json)
+
+    async def work(mesh: Mesh) -> tuple[list[dict[str, Any]], int]:
+        return await Manager(mesh).rows("queue", () if as_json else tuple(COLUMNS))
+
+    rows, total = reach(url, work)
+    if as_json:
+        click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
+        return
+    screen = console()
+    for part in table("queues", COLUMNS, rows, total):
+        screen.print(part)
 
 
 @queue.command()
@@ -41,7 +80,14 @@ def list_(url: str, as_json: bool) -> None:
 )
 def declare(url: str, address: str, pairs: tuple[str, ...]) -> None:
     """Make a queue; one that is there with the same options is left as it is."""
-    unfinished("queue declare", url=url, address=address, options=parse_options(pairs))
+    options = parse_options(pairs)
+
+    async def work(mesh: Mesh) -> bool:
+        reply = await Manager(mesh).ask("CREATE", "queue", address, body=options)
+        return reply.properties["statusCode"] == CREATED
+
+    is_new = reach(url, work)
+    click.echo(f"{address} declared" if is_new else f"{address} was there with these options")
 
 
 @queue.command()
@@ -51,7 +97,32 @@ def declare(url: str, address: str, pairs: tuple[str, ...]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Whole items, one JSON object a line.")
 def peek(url: str, address: str, count: int, as_json: bool) -> None:
     """Show the first items of a queue and leave them there."""
-    unfinished("queue peek", url=url, address=address, count=count, as_json=as_json)
+
+    async def work(mesh: Mesh) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        while len(items) < count:
+            wanted = {"index": len(items), "count": count - len(items)}
+            page = await Manager(mesh).get("PEEK", "queue", address, wanted)
+            if not page:
+                break
+            items += page
+        return items
+
+    for item in reach(url, work):
+        click.echo(_item_as_json(item) if as_json else _item_as_text(item))
+
+
+def _item_as_json(item: dict[str, Any]) -> str:
+    message = json.loads(message_as_json(decode_sections(item.pop("message"))))
+    return json.dumps({**item, **message}, ensure_ascii=False, default=jsonable)
+
+
+def _item_as_text(item: dict[str, Any]) -> str:
+    body = message_as_text(decode_sections(item["message"]))
+    facts = [str(item.get("state", "")), f"{in_words(item.get('age_s', 0))} old"]
+    if item.get("attempts"):
+        facts.append(f"{item['attempts']} attempts")
+    return f"{item.get('item', '')}\t{', '.join(facts)}\t{body}"
 
 
 @queue.command()
@@ -59,7 +130,11 @@ def peek(url: str, address: str, count: int, as_json: bool) -> None:
 @click.argument("address")
 def purge(url: str, address: str) -> None:
     """Drop all items of a queue that no consumer holds."""
-    unfinished("queue purge", url=url, address=address)
+
+    async def work(mesh: Mesh) -> int:
+        return int((await Manager(mesh).get("PURGE", "queue", address))["purged"])
+
+    click.echo(f"{reach(url, work)} items purged from {address}")
 
 
 @queue.command()
@@ -67,18 +142,55 @@ def purge(url: str, address: str) -> None:
 @click.argument("source")
 @click.argument("target")
 @click.option("--count", type=COUNT, help="How many items at most; all without it.")
-def move(url: str, source: str, target: str, count: int | None) -> None:
-    """Move items from one queue to another address."""
-    unfinished("queue move", url=url, address=source, target=target, count=count)
+def move(url: str, source: str, target: str, count: int | None) -> int:
+    """Move items from one queue to another queue.
+
+    Exits with 8 if an item was not accepted there; it is back in its queue then.
+    """
+    return _transfer(url, "MOVE", source, count, target)
 
 
 @queue.command()
 @click.argument("url")
 @click.argument("address")
 @click.option("--count", type=COUNT, help="How many items at most; all without it.")
-def redrive(url: str, address: str, count: int | None) -> None:
-    """Send the items of a dead-letter address back where they came from."""
-    unfinished("queue redrive", url=url, address=address, count=count)
+def redrive(url: str, address: str, count: int | None) -> int:
+    """Send the items of a dead-letter address back where they came from.
+
+    Exits with 8 if an item was not accepted there; it is back in its queue then.
+    """
+    return _transfer(url, "REDRIVE", address, count)
+
+
+def _transfer(
+    url: str, operation: str, address: str, count: int | None, target: str | None = None
+) -> ExitCode:
+    """Has items moved, so many at a time; a second round would meet what was refused again."""
+
+    async def work(mesh: Mesh) -> dict[str, int]:
+        manager = Manager(mesh)
+        done = dict.fromkeys(("moved", "refused", "unconfirmed"), 0)
+        row = await manager.get("READ", "queue", address)
+        left = min(count or row["depth"], row["depth"])
+        while left > 0:
+            size = min(left, SLICE)
+            asked = {"count": size, "target": target}
+            found = await manager.get(operation, "queue", address, asked)
+            done = {key: done[key] + found[key] for key in done}
+            left -= size
+            if sum(found.values()) < size:
+                break
+        return done
+
+    done = reach(url, work)
+    click.echo(f"{done['moved']} items moved from {address}")
+    if not done["refused"] and not done["unconfirmed"]:
+        return ExitCode.OK
+    text = f"{done['refused']} items were not accepted, and are back in {address}"
+    if done["unconfirmed"]:
+        text += f"; {done['unconfirmed']} are sent and not settled yet"
+    click.echo(f"cogwork: {text}", err=True)
+    return ExitCode.NOT_ACCEPTED
 
 
 def parse_options(pairs: tuple[str, ...]) -> dict[str, Any]:

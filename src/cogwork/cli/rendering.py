@@ -13,13 +13,14 @@ import math
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.message import Body, Data, Sections, Sequence, Value
+from cogwork.amqp.message import Body, Data, Sections, Sequence, Value, decode_sections
 from cogwork.amqp.types import Array, Described, Timestamp, datetime_from_ms
 
 if TYPE_CHECKING:
     from cogwork.amqp.composite import Composite
+    from cogwork.dataplane.messages import Message
 
-__all__ = ("jsonable", "message_as_json", "message_as_text")
+__all__ = ("as_json", "as_text", "jsonable", "message_as_json", "message_as_text")
 
 _SECTIONS = (
     "header",
@@ -28,6 +29,18 @@ _SECTIONS = (
     "properties",
     "application_properties",
 )
+
+
+def as_text(message: Message) -> str:
+    """Writes the body of a message that was received, for a person."""
+    if type(message.body) is str:
+        return message.body
+    return message_as_text(decode_sections(message.encode()))
+
+
+def as_json(message: Message) -> str:
+    """Writes a message that was received as one line."""
+    return message_as_json(decode_sections(message.encode()))
 
 
 def message_as_text(message: Sections) -> str:

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from dataclasses import dataclass
-from typing import IO
+from itertools import islice, repeat
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cogwork.cli.unfinished import unfinished
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.reach import reach
+from cogwork.client import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cogwork.client import Mesh, Outcome
 
 __all__ = ("send",)
+
+PATIENCE_S = 3.0
+"""Without credit for so long, somebody at a terminal wants to know why nothing happens."""
+
+BATCH = 1000
+"""Messages whose outcomes are awaited together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +57,30 @@ class Outgoing:
     ttl_s: float | None
     durable: bool
     presettled: bool
+
+    def bodies(self) -> Iterator[str]:
+        """Yields each message's body."""
+        if self.lines is None:
+            return repeat(self.body or "", self.count or 1)
+        return islice((line.removesuffix("\n") for line in self.lines), self.count)
+
+    @property
+    def total(self) -> int | None:
+        """How many messages there will be; None where only the file's end will tell."""
+        return (self.count or 1) if self.lines is None else None
+
+    def messages(self) -> Iterator[object]:
+        """Yields what is sent: bodies, or messages where there is more to say."""
+        fields: dict[str, Any] = {
+            "subject": self.subject,
+            "properties": self.properties or None,
+            "ttl_s": self.ttl_s,
+            "durable": self.durable or None,
+        }
+        given = {key: value for key, value in fields.items() if value is not None}
+        if not given:
+            return self.bodies()
+        return (Message(body, **given) for body in self.bodies())
 
 
 def parse_properties(
@@ -82,7 +124,7 @@ def parse_properties(
 )
 @click.option("--durable", is_flag=True, help="Ask that messages outlive a restart.")
 @click.option("--presettled", is_flag=True, help="Do not wait for outcomes.")
-def send(**options: object) -> None:
+def send(**options: object) -> int:
     """Send messages to an address.
 
     Sends BODY, or each line of a file. Exits with 8 if a message was not accepted.
@@ -90,4 +132,70 @@ def send(**options: object) -> None:
     outgoing = Outgoing(**options)  # type: ignore[arg-type] # click gives each its type
     if (outgoing.body is None) == (outgoing.lines is None):
         raise click.UsageError("one of BODY and --file is needed")
-    unfinished("send", outgoing=outgoing)
+    console = Console(stderr=True)
+    with _progress(console) as progress:
+        tally = Tally(progress, outgoing.total)
+        try:
+            reach(outgoing.url, lambda mesh: _send(mesh, outgoing, tally))
+        except KeyboardInterrupt:
+            click.echo(f"cogwork: interrupted; {tally}", err=True)
+            raise
+    if tally.failure is None:
+        return ExitCode.OK
+    click.echo(f"cogwork: {tally.failure}; {tally}", err=True)
+    return ExitCode.NOT_ACCEPTED
+
+
+class Tally:
+    """Counts outcomes, and shows progress.
+
+    Attributes:
+        failure: Of the first message that was not accepted; None where all were.
+    """
+
+    def __init__(self, progress: Progress, total: int | None) -> None:
+        self._progress = progress
+        self._task = progress.add_task("sent", total=total)
+        self._states: Counter[str] = Counter()
+        self.failure: Exception | None = None
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        """Takes in the outcomes of a batch."""
+        count = 0
+        for outcome in outcomes:
+            count += 1
+            self._states[outcome.state] += 1
+            if self.failure is None:
+                self.failure = outcome.error()
+        self._progress.advance(self._task, count)
+
+    def __str__(self) -> str:
+        """Says how many messages had which outcome."""
+        parts = (f"{count} {state}" for state, count in self._states.items())
+        return ", ".join(parts) or "no message has an outcome"
+
+
+async def _send(mesh: Mesh, outgoing: Outgoing, tally: Tally) -> None:
+    messages = outgoing.messages()
+    async with mesh.publisher(outgoing.address) as publisher:
+        while batch := list(islice(messages, BATCH)):
+            sending = asyncio.ensure_future(
+                publisher.send_batch(batch, settled=outgoing.presettled)
+            )
+            done, _ = await asyncio.wait((sending,), timeout=PATIENCE_S)
+            if not done and publisher.backlog:
+                where = outgoing.address
+                click.echo(f"cogwork: waiting: {where} is full, or nobody receives there", err=True)
+            tally.add(await sending)
+
+
+def _progress(console: Console) -> Progress:
+    """Makes a bar for a terminal, and nothing for a file."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )

@@ -1,1 +1,59 @@
 """The asyncio client and its synchronous facade."""
+
+from cogwork.client.consumer import Consumer
+from cogwork.client.errors import (
+    AuthenticationError,
+    CallFailed,
+    CallTimeout,
+    ClientError,
+    ConnectError,
+    Disconnected,
+    InDoubt,
+    InvalidUrlError,
+    LinkDetached,
+    LinkRefused,
+    NotFound,
+    PermissionDenied,
+    Rejected,
+    Released,
+    StaleAttempt,
+)
+from cogwork.client.mesh import Mesh, connect
+from cogwork.client.options import Retry
+from cogwork.client.outcome import Outcome, OutcomeState
+from cogwork.client.publisher import Publisher
+from cogwork.client.service import Service
+from cogwork.client.subscription import Subscription
+from cogwork.dataplane.items import Item
+from cogwork.dataplane.messages import Message
+from cogwork.dataplane.outbox import BacklogFull
+
+__all__ = (
+    "AuthenticationError",
+    "BacklogFull",
+    "CallFailed",
+    "CallTimeout",
+    "ClientError",
+    "ConnectError",
+    "Consumer",
+    "Disconnected",
+    "InDoubt",
+    "InvalidUrlError",
+    "Item",
+    "LinkDetached",
+    "LinkRefused",
+    "Mesh",
+    "Message",
+    "NotFound",
+    "Outcome",
+    "OutcomeState",
+    "PermissionDenied",
+    "Publisher",
+    "Rejected",
+    "Released",
+    "Retry",
+    "Service",
+    "StaleAttempt",
+    "Subscription",
+    "connect",
+)

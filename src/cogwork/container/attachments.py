@@ -33,6 +33,9 @@ _OUTCOMES = (
 )
 _POLICIES = {SlowSubscriber.BLOCK: 0, SlowSubscriber.DROP_OLDEST: 1, SlowSubscriber.DETACH: 2}
 
+LINK_ID = Symbol("cogwork:link-id")
+"""The attach property that tells a peer by which name `$management` knows its link."""
+
 MARKS_RECEIVED = Symbol("cogwork:marks-received")
 """A capability that a client desires on attach: it says `received` for what its application has."""
 
@@ -43,6 +46,7 @@ class Attachment:
 
     Attributes:
         address: As shown to people.
+        link_id: Unique in the container; the peer finds it in the attach's properties.
         entry: Where a consumer of plain routing takes from.
         node: Where any other consumer takes from, with its subscription.
         dynamic: The address to drop with the link.
@@ -50,6 +54,7 @@ class Attachment:
     """
 
     address: str
+    link_id: str = ""
     entry: AddressEntry | None = None
     node: Node | None = None
     subscription: Subscription | None = None
@@ -58,7 +63,12 @@ class Attachment:
 
 
 class Attachments:
-    """Takes links, and lets them go. Owned by the container."""
+    """Takes links, and lets them go. Owned by the container.
+
+    Attributes:
+        limits: Window, message size.
+        links: Those that stand, by link id.
+    """
 
     def __init__(self, limits: Limits, reply_prefix: str) -> None:
         """Starts with none.
@@ -67,8 +77,9 @@ class Attachments:
             limits: Window, message size.
             reply_prefix: What dynamic addresses start with.
         """
-        self._limits = limits
+        self.limits = limits
         self._reply_prefix = reply_prefix
+        self.links: dict[str, Link] = {}
         self._dynamic_count = 0
         self._link_count = 0
 
@@ -81,6 +92,12 @@ class Attachments:
                 self._take_consumer(link, attach, client)
         except Refused as refusal:
             link.refuse(refusal.condition, refusal.description)
+
+    def _enter(self, link: Link, attachment: Attachment) -> None:
+        self._link_count += 1
+        attachment.link_id = str(self._link_count)
+        link.context = attachment
+        self.links[attachment.link_id] = link
 
     # -- links on which the peer sends
 
@@ -101,13 +118,14 @@ class Attachments:
             link.handle,
             entry,
             client.vhost.space,
-            self._limits.link_credit,
-            self._limits.max_message_size_bytes,
+            self.limits.link_credit,
+            self.limits.max_message_size_bytes,
         )
         end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
         if entry is None and not client.is_free:
             end.permit = Permits(client.permissions, client.vhost.name or None)
-        link.context = Attachment(target.address or "(anonymous)")
+        attachment = Attachment(target.address or "(anonymous)")
+        self._enter(link, attachment)
         link.attach(
             source=attach.source or Source(),
             target=Target(
@@ -117,7 +135,8 @@ class Attachments:
             ),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
-            max_message_size=self._limits.max_message_size_bytes,
+            max_message_size=self.limits.max_message_size_bytes,
+            properties={LINK_ID: attachment.link_id},
         )
         link.carry(end)
         if entry is not None:
@@ -139,7 +158,7 @@ class Attachments:
         )
         end.selector = filters.selector
         end.no_local = filters.no_local
-        link.context = attachment
+        self._enter(link, attachment)
         if attachment.rule is not None:
             end.policy = _POLICIES[attachment.rule.slow_subscriber]
             end.backlog_bytes_max = attachment.rule.block_bytes
@@ -159,6 +178,7 @@ class Attachments:
             target=attach.target if isinstance(attach.target, Target) else Target(),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
+            properties={LINK_ID: attachment.link_id},
         )
         link.carry(end)
         if attachment.entry is not None:
@@ -189,20 +209,20 @@ class Attachments:
     ) -> None:
         assert attach.source is not None
         assert attachment.node is not None
-        self._link_count += 1
         subscription = Subscription(
             link=end,
             address=attachment.address.removeprefix("/"),
             source=attach.source,
             marks_received=MARKS_RECEIVED in attach.desired_capabilities,
             unsettled=tuple(attach.unsettled or ()),
-            link_id=f"{self._link_count}",
+            link_id=attachment.link_id,
         )
         attachment.subscription = subscription
         try:
             attachment.node.subscribe(subscription)
         except Refused:
             link.context = None
+            del self.links[attachment.link_id]
             end.owner = link
             end.detach()
             raise
@@ -215,6 +235,7 @@ class Attachments:
         if not isinstance(attachment, Attachment):
             return
         link.context = None
+        self.links.pop(attachment.link_id, None)
         if attachment.entry is not None and link.end is not None:
             attachment.entry.remove_outlet(link.end)
         if attachment.subscription is not None and attachment.node is not None:

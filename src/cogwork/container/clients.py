@@ -11,6 +11,7 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.amqp.types import Symbol
     from cogwork.container.permissions import Permissions
     from cogwork.container.settings import Listen, Right
     from cogwork.container.virtual_host import VirtualHost
@@ -24,18 +25,28 @@ class ClientContext:
 
     Attributes:
         listen: The listener it came by.
+        mechanisms: What the listener offers.
         number: Counts the container's connections.
         vhost: Its virtual host; the default one until it opens.
         permissions: What it may do.
+        peer: The address it came from.
+        connected_at_s: When, by the wall clock.
         is_free: Whether it may do everything, so that nothing need be looked up.
+        is_excess: Whether it is beyond the limit, and only kept to be told so.
+        closing_since_s: Since when it owes us the answer to our close, by the monotonic clock.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
     """
 
     listen: Listen
+    mechanisms: tuple[Symbol, ...]
     number: int
     vhost: VirtualHost
     permissions: Permissions
+    peer: str = ""
+    connected_at_s: float = 0.0
     is_free: bool = False
+    is_excess: bool = False
+    closing_since_s: float | None = None
     name_of_certificate: Callable[[], str | None] | None = None
 
     @property
@@ -43,12 +54,15 @@ class ClientContext:
         """Whom its client certificate names."""
         return self.name_of_certificate() if self.name_of_certificate is not None else None
 
+    def may(self, right: Right, address: str) -> bool:
+        """Tells whether it has a right at an address."""
+        return self.is_free or self.permissions.allows(right, address, self.vhost.name or None)
+
     def demand(self, right: Right, address: str) -> None:
         """Checks a permission.
 
         Raises:
             Refused: It is missing.
         """
-        if self.is_free or self.permissions.allows(right, address, self.vhost.name or None):
-            return
-        raise Refused(f"no permission to {right} at {address!r}", Condition.UNAUTHORIZED_ACCESS)
+        if not self.may(right, address):
+            raise Refused(f"no permission to {right} at {address!r}", Condition.UNAUTHORIZED_ACCESS)

@@ -15,6 +15,8 @@ import socket
 import time
 from typing import TYPE_CHECKING, cast
 
+from msgspec import structs
+
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.performatives import Open
@@ -26,21 +28,33 @@ from cogwork.container.attachments import Attachments
 from cogwork.container.clients import ClientContext
 from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
+from cogwork.container.outgoing import Outgoing
+from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
 from cogwork.dataplane.connection import Connection, ConnectionSettings
 from cogwork.dataplane.core import Core, OutgoingLink
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cogwork.amqp.performatives import Attach
-    from cogwork.container.settings import Configuration, Listen, Vhost
+    from cogwork.container.limits import Limits
+    from cogwork.container.settings import Configuration, Listen, Queue, Vhost
     from cogwork.dataplane.core import Session
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.router.addresses import AddressTable
 
 __all__ = ("Container",)
 
 TICK_S = 0.1
 """How exactly time-outs of nodes and slow subscribers are kept."""
+
+CLOSE_TIMEOUT_S = 5.0
+"""A peer answers a close at once, or never."""
+
+TOLD_MAX = 16
+"""Connections beyond the limit that are kept until they are told of it; others are closed."""
 
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
@@ -59,6 +73,7 @@ class Container:
         id: Its name.
         incarnation: Tells its lives apart: the start's time in milliseconds.
         core: Its data plane.
+        outgoing: Sends messages of its own.
         vhosts: By name; the default one's is empty.
         connections: Those that stand, each with its `ClientContext`.
     """
@@ -76,36 +91,37 @@ class Container:
         self.id = configuration.id or socket.gethostname()
         self.incarnation = int(time.time() * 1000)
         self.started_at = time.time()
-        self.core = Core(self._on_node_fault)
+        self.core = Core(self.on_node_fault)
+        self.outgoing = Outgoing(self.core)
         self.vhosts: dict[str, VirtualHost] = {}
         self.connections: dict[Connection, ClientContext] = {}
         self.connections_accepted = 0
+        self.connections_refused = 0
         self.is_draining = False
         self._limits = configuration.limits
         self._access = Access(configuration)
+        self._retired: list[VirtualHost] = []
         self._attachments = Attachments(self._limits, f"_reply/{self.id}.{self.incarnation:x}")
-        self._settings = ConnectionSettings(
-            max_frame_size_bytes=self._limits.max_frame_size_bytes,
-            channel_max=self._limits.sessions_per_connection - 1,
-            handle_max=self._limits.links_per_session - 1,
-            session_window_frames=self._limits.session_window_frames,
-            idle_timeout_s=self._limits.idle_timeout_s,
-        )
+        self._settings = _settings_of(self._limits)
         self._listeners = Listeners(self)
         self._effects = EffectRunner(self.core)
+        self._opening = self._make_opening()
         self._ticks = 0
+        self._refusal_logged_s = -1.0
         self._timer: asyncio.TimerHandle | None = None
-        self._make_vhosts(configuration)
+        self._limit_core()
+        for name, tables in _vhosts_of(configuration).items():
+            self._add_vhost(name, table_of(tables), tables.queues)
 
-    def _make_vhosts(self, configuration: Configuration) -> None:
-        self._add_vhost("", configuration)
-        for vhost in configuration.vhosts:
-            self._add_vhost(vhost.name, vhost)
+    def _limit_core(self) -> None:
+        self.core.held_bytes_max = self._limits.held_bytes
+        self.core.congested_at_bytes = self._limits.unsent_bytes
 
-    def _add_vhost(self, name: str, tables: Configuration | Vhost) -> None:
-        vhost = VirtualHost(self.core, name, table_of(tables), self.id, self._effects.run)
+    def _add_vhost(self, name: str, table: AddressTable, queues: Iterable[Queue]) -> None:
+        vhost = VirtualHost(self.core, name, table, self.id, self._effects.run)
+        vhost.view = View(self, vhost)
         self.vhosts[name] = vhost
-        for queue in tables.queues:
+        for queue in queues:
             vhost.entry_of(queue.address)
 
     # -- life cycle
@@ -119,6 +135,45 @@ class Container:
         """
         self._listeners.open(self.configuration.listeners)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def reconfigure(self, configuration: Configuration) -> list[str]:
+        """Takes over what a running container can; the rest stays as it was.
+
+        Args:
+            configuration: Checked.
+
+        Returns:
+            What is wrong with certificates; those in use before stay.
+
+        Raises:
+            CogworkError: Users or address rules are wrong; then nothing has changed.
+        """
+        old = self.configuration
+        configuration = structs.replace(
+            configuration, id=old.id, data_dir=old.data_dir, nodes=old.nodes
+        )
+        wanted = _vhosts_of(configuration)
+        tables = {name: table_of(each) for name, each in wanted.items()}
+        self._access.replace(configuration)
+        listeners, problems = self._listeners.replaced(configuration.listeners)
+        self.configuration = structs.replace(configuration, listeners=listeners)
+        self._limits = self._attachments.limits = configuration.limits
+        self._settings = _settings_of(self._limits)
+        self._limit_core()
+        for name, table in tables.items():
+            self._take_vhost(name, table, wanted[name].queues)
+        for name in self.vhosts.keys() - tables.keys():
+            self._retired.append(self.vhosts.pop(name))
+        return problems
+
+    def _take_vhost(self, name: str, table: AddressTable, queues: Iterable[Queue]) -> None:
+        vhost = self.vhosts.get(name)
+        if vhost is None:
+            self._add_vhost(name, table, queues)
+            return
+        vhost.table = table
+        for queue in queues:
+            vhost.entry_of(queue.address)
 
     @property
     def endpoints(self) -> list[str]:
@@ -169,7 +224,7 @@ class Container:
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.core.tick()
         now_s = self.core.now
-        for vhost in self.vhosts.values():
+        for vhost in (*self.vhosts.values(), *self._retired):
             self._effects.run(vhost, vhost.tick(now_s))
         self._detach_overdue()
         self._ticks += 1
@@ -185,8 +240,22 @@ class Container:
             if connection.remote is None and waits_s > self._limits.authentication_timeout_s:
                 log.info("connection %d: not opened within the time limit", client.number)
                 connection.lose()
+            elif connection.is_over:
+                self._await_close(connection, client, now_s)
         for vhost in self.vhosts.values():
             vhost.forget_idle(now_s)
+        if self._retired:
+            used = {client.vhost for client in self.connections.values()}
+            for vhost in [each for each in self._retired if each not in used]:
+                vhost.close()
+                self._retired.remove(vhost)
+
+    def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
+        """Gives up a peer that does not answer a close, however lively it is."""
+        if client.closing_since_s is None:
+            client.closing_since_s = now_s
+        elif now_s - client.closing_since_s > CLOSE_TIMEOUT_S:
+            connection.lose()
 
     def _detach_overdue(self) -> None:
         """Detaches the subscribers that are too slow for their address's policy."""
@@ -217,27 +286,60 @@ class Container:
     def accept(
         self, listen: Listen, sock: socket.socket
     ) -> tuple[Connection, ClientContext] | None:
-        """Makes a connection of an accepted socket; refuses one too many."""
-        if len(self.connections) >= self._limits.connections or self.is_draining:
-            log.warning("connection refused: %d are open", len(self.connections))
+        """Makes a connection of an accepted socket; a few too many are told why they are not."""
+        excess = len(self.connections) - self._limits.connections
+        if excess >= 0 or self.is_draining:
+            self.connections_refused += 1
+            self._log_refused()
+        if excess >= TOLD_MAX or self.is_draining:
             sock.close()
             return None
         self.connections_accepted += 1
         fd = sock.fileno() if listen.transport == "amqp" else -1
         connection = Connection(self.core, self, self._settings, fd)
         client = ClientContext(
-            listen, self.connections_accepted, self.vhosts[""], self._access.permissions(None)
+            listen,
+            tuple(map(Symbol, listen.mechanisms)),
+            self.connections_accepted,
+            self.vhosts[""],
+            self._access.permissions(None),
+            peer=_peer_of(sock),
+            connected_at_s=time.time(),
+            is_excess=excess >= 0,
         )
         connection.context = client
         self.connections[connection] = client
         return connection, client
 
-    def _client(self, connection: Connection) -> ClientContext:
+    def _log_refused(self) -> None:
+        """Says once a second that connections are refused, however many there are."""
+        if self.core.now - self._refusal_logged_s >= 1.0:
+            self._refusal_logged_s = self.core.now
+            reason = "the container is stopping" if self.is_draining else "the limit is reached"
+            log.warning("connection refused: %d are open, %s", len(self.connections), reason)
+
+    def client_of(self, connection: Connection) -> ClientContext:
+        """Returns what is kept with a connection."""
         return cast("ClientContext", connection.context)
+
+    def connection_named(self, name: str) -> Connection | None:
+        """Finds a connection by its number, as `$management` shows it."""
+        found = (each for each, client in self.connections.items() if str(client.number) == name)
+        return next(found, None)
+
+    @property
+    def limits(self) -> Limits:
+        """How much it takes on."""
+        return self._limits
+
+    @property
+    def links(self) -> dict[str, Link]:
+        """The links that stand, by link id."""
+        return self._attachments.links
 
     def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
         """Lists what the connection's listener offers."""
-        return tuple(Symbol(name) for name in self._client(connection).listen.mechanisms)
+        return self.client_of(connection).mechanisms
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
         """Has the login checked."""
@@ -247,7 +349,7 @@ class Container:
             connection,
             frame,
             self.sasl_mechanisms(connection),
-            self._client(connection).certificate_name,
+            self.client_of(connection).certificate_name,
         )
 
     def may_skip_sasl(self, connection: Connection) -> bool:
@@ -260,19 +362,24 @@ class Container:
 
     def on_open(self, connection: Connection, opened: Open) -> None:
         """Finds the virtual host and answers the open."""
-        client = self._client(connection)
+        client = self.client_of(connection)
         hostname = opened.hostname or ""
         name = hostname.removeprefix(VHOST_PREFIX) if hostname.startswith(VHOST_PREFIX) else ""
         vhost = self.vhosts.get(name)
         if vhost is not None:
             client.vhost = vhost
         client.permissions = self._access.permissions(connection.identity)
-        client.is_free = connection.identity is None and self._access.anonymous_is_free
-        connection.open(self._opening())
+        client.is_free = client.permissions.are_all
+        connection.open(self._opening)
+        if client.is_excess:
+            raise ProtocolError(
+                Condition.RESOURCE_LIMIT_EXCEEDED,
+                f"{self._limits.connections} connections are open, which is the limit",
+            )
         if vhost is None:
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
 
-    def _opening(self) -> Open:
+    def _make_opening(self) -> Open:
         limits = self._limits
         return Open(
             container_id=self.id,
@@ -289,17 +396,20 @@ class Container:
 
     def on_attach(self, link: Link, attach: Attach) -> None:
         """Has the attach decided."""
-        self._attachments.take(link, attach, self._client(link.session.connection))
+        self._attachments.take(link, attach, self.client_of(link.session.connection))
 
     def on_attached(self, link: Link) -> None:
         """Never happens: a container attaches no links of its own to clients."""
 
     def on_stopping(self, link: Link) -> None:
         """Gives back what the link held."""
-        self._attachments.release(link, self._client(link.session.connection))
+        self._attachments.release(link, self.client_of(link.session.connection))
 
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
         """Nothing is left to do."""
+
+    def on_session_begun(self, session: SessionEndpoint) -> None:
+        """Never happens: a container begins no sessions of its own with clients."""
 
     def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
         """Nothing is left to do."""
@@ -308,11 +418,13 @@ class Container:
         """Forgets the connection."""
         self.connections.pop(connection, None)
         if error is not None:
-            log.info("connection %d closed: %s", self._client(connection).number, error.description)
+            log.info(
+                "connection %d closed: %s", self.client_of(connection).number, error.description
+            )
 
     def on_fault(self, connection: Connection, error: BaseException) -> None:
         """Logs what went wrong with one connection."""
-        log.error("connection %d: %s", self._client(connection).number, error, exc_info=error)
+        log.error("connection %d: %s", self.client_of(connection).number, error, exc_info=error)
 
     def on_settled_by_sender(
         self, session: Session, first: int, last: int, state: bytes, *, settled: bool
@@ -322,7 +434,8 @@ class Container:
     def on_drained(self, link: Link) -> None:
         """Never asked for: a container does not drain publishers."""
 
-    def _on_node_fault(self, _port: object, error: Exception) -> None:
+    def on_node_fault(self, _port: object, error: Exception) -> None:
+        """Logs a fault of a node; all others go on."""
         log.error("a node failed: %s", error, exc_info=error)
 
     # -- for people
@@ -331,3 +444,27 @@ class Container:
     def process_id(self) -> int:
         """The process it runs in."""
         return os.getpid()
+
+
+def _settings_of(limits: Limits) -> ConnectionSettings:
+    return ConnectionSettings(
+        max_frame_size_bytes=limits.max_frame_size_bytes,
+        channel_max=limits.sessions_per_connection - 1,
+        handle_max=limits.links_per_session - 1,
+        session_window_frames=limits.session_window_frames,
+        idle_timeout_s=limits.idle_timeout_s,
+    )
+
+
+def _vhosts_of(configuration: Configuration) -> dict[str, Configuration | Vhost]:
+    """Lists the tables of each virtual host, the default one's first."""
+    return {"": configuration, **{vhost.name: vhost for vhost in configuration.vhosts}}
+
+
+def _peer_of(sock: socket.socket) -> str:
+    """Tells where a socket is connected to, as host and port."""
+    try:
+        name = sock.getpeername()
+    except OSError:
+        return ""
+    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)

@@ -32,6 +32,9 @@ LINK_CREDIT = 2000
 UNSENT_BYTES = 1024 * 1024
 """Beyond it a connection counts as congested and is given nothing more; see `unsent_bytes`."""
 
+HELD_BYTES = 256 * 1024 * 1024
+"""Beyond it no sender's window is widened, whoever it is: the process must stay alive."""
+
 AUTHENTICATION_TIMEOUT_S = 10.0
 """From accept to open; a password check takes a tenth of a second, a slow network a few."""
 
@@ -60,6 +63,7 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         session_window_frames: Frames a peer may send before we widen its window.
         link_credit: Messages a peer may send on a link before we grant more.
         unsent_bytes: For each connection, bytes that its peer has not yet taken.
+        held_bytes: For all connections together, messages that wait for receivers outside queues.
         authentication_timeout_s: From accept to open.
         idle_timeout_s: Silence after which a peer is gone; announced to it.
         drain_timeout_s: For unsettled deliveries when the container stops.
@@ -75,6 +79,7 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session_window_frames: Count = SESSION_WINDOW_FRAMES
     link_credit: Count = LINK_CREDIT
     unsent_bytes: Count = UNSENT_BYTES
+    held_bytes: Annotated[int, Meta(ge=1, le=2**63 - 1)] = HELD_BYTES
     authentication_timeout_s: Positive = AUTHENTICATION_TIMEOUT_S
     idle_timeout_s: Positive = IDLE_TIMEOUT_S
     drain_timeout_s: Annotated[float, Meta(ge=0)] = DRAIN_TIMEOUT_S

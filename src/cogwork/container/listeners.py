@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
+from cogwork.amqp.errors import CogworkError
 from cogwork.io.listener import Listener
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
@@ -25,6 +29,15 @@ if TYPE_CHECKING:
 __all__ = ("Listeners",)
 
 
+@dataclass(slots=True)
+class _Open:
+    """A listening socket, and what its connections are to be."""
+
+    listen: Listen
+    listener: Listener | None
+    tls: ServerTls | None
+
+
 class Listeners:
     """Opens, reloads and closes listeners. Owned by the container."""
 
@@ -35,7 +48,7 @@ class Listeners:
             container: Gets the connections.
         """
         self._container = container
-        self._open: list[tuple[Listen, Listener, ServerTls | None]] = []
+        self._open: list[_Open] = []
         self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
 
     def open(self, listens: Iterable[Listen]) -> None:
@@ -48,8 +61,9 @@ class Listeners:
         try:
             for listen in listens:
                 tls = ServerTls(_files_of(listen.tls)) if listen.tls is not None else None
-                listener = Listener(listen.host, listen.port, partial(self._accept, listen, tls))
-                self._open.append((listen, listener, tls))
+                place = _Open(listen, None, tls)
+                place.listener = Listener(listen.host, listen.port, partial(self._accept, place))
+                self._open.append(place)
         except Exception:
             self.close()
             raise
@@ -58,29 +72,50 @@ class Listeners:
     def urls(self) -> list[str]:
         """Where it listens, with the ports that were given."""
         return [
-            f"{listen.transport}://{_bracketed(listen.host)}:{listener.port}"
-            for listen, listener, _ in self._open
+            f"{each.listen.transport}://{_bracketed(each.listen.host)}:{each.listener.port}"
+            for each in self._open
+            if each.listener is not None
         ]
 
-    def reload_certificates(self) -> list[str]:
-        """Reads every certificate again; returns what went wrong, where the old one stays."""
+    def replaced(self, listens: Iterable[Listen]) -> tuple[list[Listen], list[str]]:
+        """Has connections from now on made as `listens` says, and certificates read again.
+
+        Sockets stay as they are: one that is not among `listens` goes on, a new one is not opened.
+
+        Args:
+            listens: As configured now.
+
+        Returns:
+            What holds for the sockets from now on, and what is wrong with certificates, where the
+            ones before stay in use.
+        """
+        wanted = {(listen.endpoint, listen.transport): listen for listen in listens}
         problems = []
-        for listen, _, tls in self._open:
-            if tls is None:
-                continue
+        for place in self._open:
+            listen = wanted.get((place.listen.endpoint, place.listen.transport), place.listen)
             try:
-                tls.reload()
-            except Exception as error:  # reported; the old certificate stays
-                problems.append(f"{listen.endpoint}: {error}")
-        return problems
+                self._renew(place, listen)
+            except (CogworkError, OSError) as error:
+                problems.append(f"{place.listen.endpoint}: {error}")
+        return [place.listen for place in self._open], problems
+
+    def _renew(self, place: _Open, listen: Listen) -> None:
+        """Takes over certificates, which may fail, then mechanisms and origins."""
+        if place.tls is not None and listen.tls is not None:
+            place.tls.reload(_files_of(listen.tls))
+        place.listen = structs.replace(
+            place.listen, tls=listen.tls, sasl=listen.sasl, origins=listen.origins
+        )
 
     def close(self) -> None:
         """Accepts no more."""
-        for _, listener, _ in self._open:
-            listener.close()
+        for place in self._open:
+            if place.listener is not None:
+                place.listener.close()
         self._open.clear()
 
-    def _accept(self, listen: Listen, tls: ServerTls | None, sock: socket.socket) -> None:
+    def _accept(self, place: _Open, sock: socket.socket) -> None:
+        listen = place.listen
         accepted = self._container.accept(listen, sock)
         if accepted is None:
             return
@@ -88,7 +123,7 @@ class Listeners:
         if listen.transport == "amqp":
             SocketPump(connection, sock)
             return
-        stream = self._stream_of(listen, tls, client)
+        stream = self._stream_of(listen, place.tls, client)
         StreamPump(connection, sock, stream, self._scratch)
 
     def _stream_of(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cogwork.spi.effects import Effect
+    from cogwork.spi.management import ContainerView
 
 __all__ = ("VirtualHost",)
 
@@ -59,6 +60,8 @@ class VirtualHost:
         table: Which rule holds for which address.
         space: The entries, as the data plane finds them.
         nodes: By address, or by prefix for those that serve one.
+        rules_in_use: The rule that each node was made by.
+        view: The container, for the management node; None has no such node.
     """
 
     def __init__(
@@ -83,7 +86,10 @@ class VirtualHost:
         self.table = table
         self.space = AddressSpace(core, self._resolve)
         self.nodes: dict[str, Node] = {}
+        self.rules_in_use: dict[str, AddressRule] = {}
+        self.view: ContainerView | None = None
         self._container_id = container_id
+        self._declared: dict[str, AddressRule] = {}
         self._idle_since_s: dict[bytes, float] = {}
         self._run = run
         self._start_topics()
@@ -110,7 +116,7 @@ class VirtualHost:
             name = normalize(address)
         except InvalidAddressError as error:
             raise Refused(str(error), Condition.INVALID_FIELD) from error
-        return name, self.table.resolve(name)
+        return name, self._declared.get(name) or self.table.resolve(name)
 
     def entry_of(self, address: str) -> AddressEntry:
         """Returns the entry of an address; makes it where it is new.
@@ -173,7 +179,26 @@ class VirtualHost:
         if node is None:
             node = self._make_node(rule, key, is_prefix=is_prefix)
             self.nodes[key] = node
+            self.rules_in_use[key] = rule
         return node
+
+    def kind_of(self, address: str) -> str:
+        """Tells the kind of the node at an address; `direct` where there is none."""
+        rule = self.rules_in_use.get(address)
+        return rule.kind if rule is not None else "direct"
+
+    def declare(self, address: str, rule: AddressRule) -> None:
+        """Gives one address a rule of its own, and makes its node.
+
+        Raises:
+            Refused: There can be no such node.
+        """
+        self._declared[address] = rule
+        try:
+            self.entry_of(address)
+        except Refused:
+            del self._declared[address]
+            raise
 
     def _make_node(self, rule: AddressRule, key: str, *, is_prefix: bool) -> Node:
         try:
@@ -199,15 +224,25 @@ class VirtualHost:
                 options=options,
                 container_id=self._container_id,
                 emit=lambda effects: self._run(self, effects),
+                container=self.view if rule.kind == "management" else None,
             )
         )
 
     def remove_node(self, key: str) -> None:
-        """Gives up a node and its entry."""
+        """Gives up a node and its entry, and what was declared of it."""
         node = self.nodes.pop(key, None)
+        self.rules_in_use.pop(key, None)
+        self._declared.pop(key, None)
         self.space.entries.pop(key.encode(), None)
         if node is not None:
             node.close()
+
+    def close(self) -> None:
+        """Gives up every node and address."""
+        for key in list(self.nodes):
+            self.remove_node(key)
+        for address in list(self.space.entries):
+            self.drop(address.decode())
 
     # -- time
 

@@ -2,5 +2,5 @@
 
 from cogwork import freshness
 
-for _name in ("codec", "sections", "messages"):
+for _name in ("codec", "composites", "sections", "messages"):
     freshness.load(f"cogwork.dataplane.{_name}")

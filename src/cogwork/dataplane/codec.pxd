@@ -46,6 +46,7 @@ cdef int put_text(Writer* out, object text) except -1
 cdef int put_symbol(Writer* out, object text) except -1
 cdef int put_value(Writer* out, object value, int depth) except -1
 cdef int put_list(Writer* out, list items, int depth) except -1
+cdef int put_names(Writer* out, tuple names) except -1
 cdef int put_map(Writer* out, dict entries, int depth) except -1
 cdef Py_ssize_t begin_compound(Writer* out) except -1
 cdef int end_compound(Writer* out, Py_ssize_t start, unsigned char small_code, Py_ssize_t count) except -1

@@ -492,17 +492,24 @@ def end_compound(
 @cython.exceptval(-1)
 def put_symbols(out: cython.pointer(Writer), value: object, kind: object) -> cython.int:
     """Writes an array of short symbols; returns whether it was one."""
-    size: cython.Py_ssize_t = 0
-    data: cython.p_const_char
     if kind is not Array or value.element_type is not Symbol or value.descriptor is not None:
         return 0
-    items: tuple = value.items
+    for item in cython.cast(tuple, value.items):
+        if type(item) is not Symbol:
+            return 0
+    return put_names(out, value.items)
+
+
+def put_names(out: cython.pointer(Writer), names: tuple) -> cython.int:
+    """Writes short ASCII names as an array of symbols; returns whether all were that."""
+    size: cython.Py_ssize_t = 0
+    data: cython.p_const_char
     start: cython.Py_ssize_t = begin_compound(out)
     put_byte(out, 0xA3)
-    for item in items:
+    for name in names:
         data = cython.NULL
-        if type(item) is Symbol and len(cython.cast(str, item)) <= 0xFF:
-            data = ascii_of(item, cython.address(size))
+        if (type(name) is Symbol or type(name) is str) and len(cython.cast(str, name)) <= 0xFF:
+            data = ascii_of(name, cython.address(size))
         if data == cython.NULL:
             out.size = start
             return 0
@@ -510,7 +517,7 @@ def put_symbols(out: cython.pointer(Writer), value: object, kind: object) -> cyt
         out.data[out.size] = size
         memcpy(out.data + out.size + 1, data, size)
         out.size += size + 1
-    end_compound(out, start, 0xE0, len(items))
+    end_compound(out, start, 0xE0, len(names))
     return 1
 
 

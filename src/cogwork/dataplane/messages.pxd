@@ -64,3 +64,4 @@ cdef class Message:
     cdef int write_body(self, Writer* out) except -1
 
 cdef Message message_from(bytes raw)
+cdef Message filled(Message message, bytes raw)

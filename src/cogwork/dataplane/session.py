@@ -102,6 +102,8 @@ class SessionEndpoint:
         self.handle_max = min(self.handle_max, begin.handle_max)
         self.end.peer_began(begin.next_outgoing_id, begin.incoming_window)
         self.connection.wire.map_session(channel, self.end)
+        if begin.remote_channel is not None:
+            self.connection.host.on_session_begun(self)
 
     def close(self, error: AmqpError | None = None) -> None:
         """Ends the session from this side; without effect on one that is over."""
@@ -165,6 +167,10 @@ class SessionEndpoint:
         if link.remote_handle is not None:
             self._by_remote_handle.pop(link.remote_handle, None)
             self.end.map_link(link.remote_handle, None)
+
+    def link_named(self, name: str, role: Role) -> Link | None:
+        """Finds a link by its name and this side's role."""
+        return self._by_name.get((name, role))
 
     def _free_handle(self) -> int:
         handle = len(self.links)

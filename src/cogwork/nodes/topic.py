@@ -104,8 +104,14 @@ class TopicNode:
         return ()
 
     def status(self) -> Mapping[str, object]:
-        """Counts subscribers and patterns."""
-        return {"subscribers": len(self._bound), "patterns": len(self._trie)}
+        """Counts subscribers, patterns, and what senders to the null target sent."""
+        return {
+            "subscribers": len(self._bound),
+            "patterns": len(self._trie),
+            "relayed": self.root.received,
+            "relayed_out": self.root.delivered,
+            "relayed_unmatched": self.root.unmatched,
+        }
 
     def close(self) -> None:
         """Gives the root entry back."""

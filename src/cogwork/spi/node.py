@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.dataplane.core import AddressEntry, Core, OutgoingLink
     from cogwork.spi.effects import Effect
+    from cogwork.spi.management import ContainerView
 
 __all__ = ("Node", "NodeContext", "NodeFactory", "Refused", "Subscription")
 
@@ -50,6 +51,7 @@ class NodeContext:
         options: From the configuration, by name.
         container_id: Whose node it is.
         emit: Has effects carried out now, where they do not come out of a call.
+        container: For the node that manages the container; None for all others.
     """
 
     core: Core
@@ -58,6 +60,7 @@ class NodeContext:
     options: Mapping[str, object]
     container_id: str
     emit: Emit
+    container: ContainerView | None = None
 
 
 class Emit(Protocol):

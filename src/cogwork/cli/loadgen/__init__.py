@@ -4,3 +4,8 @@ The compiled core (`frame`, `wire`, `producer`, `consumer`, `rpc`) moves frames 
 and a socket; everything around a connection's life (`peer`, `roles`, `worker`, `crew`, `scenario`)
 is plain Python.
 """
+
+from cogwork import freshness
+
+for _name in ("frame", "histogram", "wire", "producer", "consumer", "rpc"):
+    freshness.load(f"cogwork.cli.loadgen.{_name}")

@@ -37,8 +37,8 @@ from cogwork.amqp.terminus import Source
 from cogwork.cli.loadgen.histogram import Histogram
 from cogwork.cli.loadgen.jobs import ChurnJob, IdleJob, Report
 from cogwork.cli.loadgen.peer import TIMEOUT_S, WINDOW, Peer, dial, receiver_attach
-from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE, farewell_text
-from cogwork.cli.loadgen.url import PeerError, Url
+from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE, farewell
+from cogwork.cli.loadgen.url import PeerError, UnreachableError, Url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ class _Answers:
             frame, self._buffer = self._buffer[:size], self._buffer[size:]
             found = frame[_CODE_AT] if size > _CODE_AT else 0
             if found in _ENDINGS and _has_error(frame, found, code):
-                raise PeerError(_ending(frame))
+                raise _ending(frame)
             if found == code:
                 count -= 1
 
@@ -109,11 +109,11 @@ def _has_error(frame: bytes, found: int, wanted: int) -> bool:
     return found != wanted or b"amqp:" in frame
 
 
-def _ending(frame: bytes) -> str:
+def _ending(frame: bytes) -> PeerError:
     try:
-        return farewell_text(decode_performative(frame, FRAME_HEADER_BYTES)[0])
+        return farewell(decode_performative(frame, FRAME_HEADER_BYTES)[0])
     except ProtocolError as error:
-        return f"the peer broke the protocol: {error}"
+        return PeerError(f"the peer broke the protocol: {error}")
 
 
 class _ConnectionRounds:
@@ -153,7 +153,7 @@ class _ConnectionRounds:
             connected = socket.create_connection((self._url.host, self._url.port), TIMEOUT_S)
         except OSError as error:
             where = f"{self._url.host}:{self._url.port}"
-            raise PeerError(f"cannot connect to {where}: {error.strerror or error}") from None
+            raise UnreachableError(f"cannot connect to {where}: {error.strerror}") from None
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return _Answers(connected)
 

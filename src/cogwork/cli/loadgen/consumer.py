@@ -127,8 +127,6 @@ class Consumer(Wire):
         stamp = find_stamp(transfer.payload, transfer.payload + transfer.payload_size)
         if transfer.delivery_id < 0:
             self._fail(b"the peer began a delivery without a delivery-id")
-        elif inlet.used >= self._credit:
-            self._fail(b"the peer sent more deliveries than it had credit for")
         elif stamp:
             inlet.delivery_id = cython.cast(uint32_t, transfer.delivery_id)
             inlet.is_settled = False

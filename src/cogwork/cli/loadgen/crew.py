@@ -98,7 +98,7 @@ class Worker:
 
     def _take(self, event: Event) -> None:
         if event.kind == "failed":
-            raise PeerError(f"the {self._role} failed: {event.message}")
+            raise PeerError(f"the {self._role} failed: {event.message}", event.condition)
         self.sent, self.delivered = event.sent, event.delivered
         if event.kind == "ready":
             self.is_ready, self.port = True, event.port

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cogwork.amqp.errors import ProtocolError
 from cogwork.amqp.frames import parse_frame_header
 from cogwork.amqp.performatives import decode_performative
-from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE, farewell_text
+from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE, farewell
 from cogwork.cli.loadgen.url import PeerError
 from cogwork.cli.loadgen.wire import BLOCKED, BUSY, FAILED, IDLE, OVER
 
@@ -78,7 +78,7 @@ class Crowd:
     def _note(self, fd: int, wire: Wire, status: int) -> bool:
         """Decides when the wire is served next; returns whether it is over."""
         if status == FAILED:
-            raise PeerError(_explain(wire))
+            raise _fault_of(wire)
         if self._is_lone:
             return status == OVER
         if status != BUSY:
@@ -135,13 +135,13 @@ def _pull(tls: socket.socket, wire: Wire) -> bool:
     return True
 
 
-def _explain(wire: Wire) -> str:
+def _fault_of(wire: Wire) -> PeerError:
     """Words what a failed wire knows."""
     octets = wire.farewell
     if not octets:
-        return wire.fault
+        return PeerError(wire.fault)
     try:
         header = parse_frame_header(octets, max_frame_size=MAX_FRAME_SIZE)
-        return farewell_text(decode_performative(octets, header.data_offset)[0])
+        return farewell(decode_performative(octets, header.data_offset)[0])
     except ProtocolError:
-        return wire.fault
+        return PeerError(wire.fault)

@@ -191,6 +191,7 @@ class Event(msgspec.Struct, omit_defaults=True):
         port: Where it listens.
         report: What it did, when done.
         message: What went wrong.
+        condition: The AMQP error condition, where the peer named one.
     """
 
     kind: Literal["ready", "progress", "done", "failed"]
@@ -199,6 +200,7 @@ class Event(msgspec.Struct, omit_defaults=True):
     port: int = 0
     report: Report | None = None
     message: str = ""
+    condition: str = ""
 
 
 Told = Literal["go", "finish", "close"]

@@ -12,6 +12,7 @@ import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from cogwork.amqp.errors import Condition
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER
 from cogwork.amqp.performatives import (
     Attach,
@@ -32,8 +33,8 @@ from cogwork.amqp.sasl import (
     build_plain,
 )
 from cogwork.amqp.terminus import Source, Target
-from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE, Stream
-from cogwork.cli.loadgen.url import PeerError, Url
+from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE, Stream, farewell
+from cogwork.cli.loadgen.url import PeerError, UnreachableError, Url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +116,7 @@ class Peer(Stream):
         self.send_sasl(SaslInit(mechanism=chosen, initial_response=response, hostname=url.host))
         outcome = self.receive_sasl()
         if not isinstance(outcome, SaslOutcome) or outcome.code is not SaslCode.OK:
-            raise PeerError(f"the server refused SASL {chosen}")
+            raise PeerError(f"the server refused SASL {chosen}", Condition.UNAUTHORIZED_ACCESS)
 
     def open_session(self, container_id: str, hostname: str) -> None:
         """Opens connection and session (AMQP 1.0 §2.4.1, §2.5.1)."""
@@ -203,12 +204,7 @@ class Peer(Stream):
 
     def _explain_refusal(self) -> NoReturn:
         """Raises what the detach behind an attach without terminus says (AMQP 1.0 §2.6.3)."""
-        detach = self.expect(Detach)
-        if detach.error is None:
-            raise PeerError("the peer refused the link without a reason")
-        raise PeerError(
-            f"the peer refused the link: {detach.error.condition}: {detach.error.description}"
-        )
+        raise farewell(self.expect(Detach))
 
 
 def receiver_attach(handle: int, source: Source, name: str) -> Attach:
@@ -240,7 +236,8 @@ def dial(url: Url, container_id: str, ca_file: str | None = None) -> Peer:
             context = ssl.create_default_context(cafile=ca_file)
             connected = context.wrap_socket(connected, server_hostname=url.host)
     except OSError as error:
-        raise PeerError(f"cannot connect to {url.host}:{url.port}: {_reason(error)}") from None
+        text = f"cannot connect to {url.host}:{url.port}: {_reason(error)}"
+        raise UnreachableError(text) from None
     peer = Peer(connected)
     try:
         peer.authenticate(url)
@@ -249,7 +246,7 @@ def dial(url: Url, container_id: str, ca_file: str | None = None) -> Peer:
         )
     except PeerError as error:
         connected.close()
-        raise PeerError(f"{url.host}:{url.port}: {error}") from None
+        raise PeerError(f"{url.host}:{url.port}: {error}", error.condition) from None
     return peer
 
 

@@ -31,6 +31,9 @@ _OWN_CONNECTIONS: Final = 256
 
 _SHARED_CONNECTIONS: Final = 100
 
+_TOPIC_CONNECTIONS: Final = 10
+"""A subject matches three patterns of ten thousand: few connections keep their writes large."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -189,7 +192,7 @@ def _topic(route: Route, load: Load) -> Result:
     ]
     receiver = ConsumerJob(
         addresses=patterns,
-        connections=_SHARED_CONNECTIONS,
+        connections=_TOPIC_CONNECTIONS,
         credit=load.credit,
         ca_file=load.ca_file,
         name="subscriber",

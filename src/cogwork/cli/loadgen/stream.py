@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterable
 
-__all__ = ("MAX_FRAME_SIZE", "Stream", "farewell_text")
+__all__ = ("MAX_FRAME_SIZE", "Stream", "farewell")
 
 MAX_FRAME_SIZE: Final = 65536
 """What we announce, in bytes."""
@@ -38,13 +38,14 @@ MAX_FRAME_SIZE: Final = 65536
 T = TypeVar("T")
 
 
-def farewell_text(performative: object) -> str:
-    """Words what a Close, End or Detach says."""
+def farewell(performative: object) -> PeerError:
+    """Returns the error that a Close, End or Detach is."""
     error = getattr(performative, "error", None)
     name = type(performative).__name__.lower()
     if error is None:
-        return f"the peer sent {name} without an error"
-    return f"the peer sent {name}: {error.condition}: {error.description or 'no description'}"
+        return PeerError(f"the peer sent {name} without an error")
+    text = f"the peer sent {name}: {error.condition}: {error.description or 'no description'}"
+    return PeerError(text, str(error.condition))
 
 
 class Stream:
@@ -107,13 +108,13 @@ class Stream:
             if isinstance(performative, kind):
                 return performative
             if not isinstance(performative, Flow | Transfer):
-                raise PeerError(self._surprise(performative, kind))
+                raise self._surprise(performative, kind)
             self.early += header + body
 
-    def _surprise(self, performative: Performative, kind: type) -> str:
+    def _surprise(self, performative: Performative, kind: type) -> PeerError:
         if isinstance(performative, Detach | End | Close):
-            return farewell_text(performative)
-        return f"the peer sent {type(performative).__name__}, not {kind.__name__}"
+            return farewell(performative)
+        return PeerError(f"the peer sent {type(performative).__name__}, not {kind.__name__}")
 
     def _decode(self, body: bytes) -> Performative:
         try:

@@ -6,13 +6,31 @@ from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
-__all__ = ("PeerError", "Url")
+from cogwork.amqp.errors import CogworkError
+
+__all__ = ("PeerError", "UnreachableError", "Url")
 
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}
 
 
-class PeerError(Exception):
-    """The other end cannot be reached, or refused what was asked for; the text is one line."""
+class PeerError(CogworkError):
+    """The other end refused what was asked for, or broke off; the text is one line.
+
+    Attributes:
+        condition: The AMQP error condition, where the peer named one.
+    """
+
+    def __init__(self, text: str, condition: str = "") -> None:
+        super().__init__(text)
+        self.condition = condition
+
+
+class UnreachableError(ConnectionError, PeerError):
+    """The other end cannot be connected to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.condition = ""
 
 
 @dataclass(frozen=True, slots=True)

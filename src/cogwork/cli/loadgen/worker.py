@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import time
 from typing import Final
@@ -27,11 +28,13 @@ _SLICE_S: Final = 0.05
 
 def main() -> None:
     """Does the job that the first line of the input describes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends us in order
     try:
         job: Job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
         _work(job)
     except (PeerError, msgspec.MsgspecError, ValueError, OSError) as error:
-        _tell(Event("failed", message=str(error) or type(error).__name__))
+        text = str(error) or type(error).__name__
+        _tell(Event("failed", message=text, condition=getattr(error, "condition", "")))
         sys.exit(1)
 
 

@@ -1,0 +1,29 @@
+from cogwork import client as client
+from cogwork import sync as sync
+from cogwork import testing as testing
+from cogwork.amqp.errors import CogworkError as CogworkError
+from cogwork.amqp.errors import Condition as Condition
+from cogwork.client import AuthenticationError as AuthenticationError
+from cogwork.client import BacklogFull as BacklogFull
+from cogwork.client import CallFailed as CallFailed
+from cogwork.client import CallTimeout as CallTimeout
+from cogwork.client import ConnectError as ConnectError
+from cogwork.client import Disconnected as Disconnected
+from cogwork.client import InDoubt as InDoubt
+from cogwork.client import InvalidUrlError as InvalidUrlError
+from cogwork.client import Item as Item
+from cogwork.client import LinkDetached as LinkDetached
+from cogwork.client import LinkRefused as LinkRefused
+from cogwork.client import Mesh as Mesh
+from cogwork.client import Message as Message
+from cogwork.client import NotFound as NotFound
+from cogwork.client import Outcome as Outcome
+from cogwork.client import OutcomeState as OutcomeState
+from cogwork.client import PermissionDenied as PermissionDenied
+from cogwork.client import Rejected as Rejected
+from cogwork.client import Released as Released
+from cogwork.client import Retry as Retry
+from cogwork.client import StaleAttempt as StaleAttempt
+from cogwork.client import connect as connect
+
+__version__: str

@@ -1,0 +1,88 @@
+"""What the command line asks of `$management`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cogwork.client.management import manage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cogwork.client import Mesh, Message
+
+__all__ = ("Manager",)
+
+Row = dict[str, Any]
+
+
+class Manager:
+    """Sends requests and reads replies; errors of the container are raised as the client does."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        """Needs a mesh.
+
+        Args:
+            mesh: Connected.
+        """
+        self._mesh = mesh
+
+    async def ask(
+        self,
+        operation: str,
+        kind: str,
+        name: str = "",
+        properties: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | None = None,
+    ) -> Message:
+        """Has something done; returns the reply.
+
+        Args:
+            operation: What.
+            kind: The type of entity.
+            name: Which one.
+            properties: What else the operation takes; what is None is left out.
+            body: Or this.
+
+        Raises:
+            LinkRefused: It was not done.
+        """
+        asked = {"type": kind, "name": name or None, **(properties or {})}
+        present = {key: value for key, value in asked.items() if value is not None}
+        return await manage(self._mesh, operation, present, body)
+
+    async def get(
+        self,
+        operation: str,
+        kind: str,
+        name: str = "",
+        properties: Mapping[str, object] | None = None,
+    ) -> Any:  # noqa: ANN401  # whatever the operation answers
+        """Has something done; returns the reply's body."""
+        return (await self.ask(operation, kind, name, properties)).body
+
+    async def rows(
+        self, kind: str, attributes: Sequence[str] = (), count_max: int | None = None
+    ) -> tuple[list[Row], int]:
+        """Queries entities, page by page.
+
+        Args:
+            kind: Their type.
+            attributes: Which ones; all without.
+            count_max: How many at most; all without.
+
+        Returns:
+            Their attributes, and how many there are in all.
+        """
+        rows: list[Row] = []
+        wanted = {"attributeNames": list(attributes)} if attributes else None
+        while True:
+            left = None if count_max is None else count_max - len(rows)
+            page_asked = {"index": len(rows), "count": left}
+            reply = await self.ask("QUERY", kind, properties=page_asked, body=wanted)
+            page: Any = reply.body
+            names = page["attributeNames"]
+            rows += [dict(zip(names, row, strict=True)) for row in page["results"]]
+            total = int(str(reply.properties["total"]))
+            if not page["results"] or len(rows) >= min(total, count_max or total):
+                return rows, total

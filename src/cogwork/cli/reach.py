@@ -1,0 +1,42 @@
+"""How a command reaches a container: one connection, for the length of the command."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from cogwork.client import Retry, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from cogwork.client import Mesh
+
+__all__ = ("reach",)
+
+T = TypeVar("T")
+
+GIVE_UP_AFTER_S = 5.0
+"""For a connection that is lost in the middle; somebody waits at the terminal."""
+
+
+def reach(url: str, work: Callable[[Mesh], Awaitable[T]]) -> T:
+    """Connects, works, and closes the connection.
+
+    Args:
+        url: Where.
+        work: What to do.
+
+    Returns:
+        What `work` returns.
+
+    Raises:
+        InvalidUrlError: The URL is none.
+        ConnectError: The container cannot be reached, or refuses.
+    """
+
+    async def run() -> T:
+        async with connect(url, retry=Retry(give_up_after_s=GIVE_UP_AFTER_S)) as mesh:
+            return await work(mesh)
+
+    return asyncio.run(run())

@@ -1,0 +1,159 @@
+"""Consumers: receivers whose items the application settles."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.performatives import ReceiverSettleMode
+from cogwork.amqp.terminus import Source
+from cogwork.amqp.types import Symbol
+from cogwork.client.errors import stale
+from cogwork.client.receiver import Receiver, filters_of
+from cogwork.dataplane.core import IncomingLink
+from cogwork.dataplane.items import Claim, Item, ItemInbox
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from cogwork.amqp.outcomes import DeliveryState
+    from cogwork.client.mesh import Mesh
+    from cogwork.dataplane.core import Session
+    from cogwork.dataplane.link import Link
+
+__all__ = ("Consumer",)
+
+MARKS_RECEIVED = Symbol("cogwork:marks-received")
+
+RESUME_TIMEOUT_S = 5.0
+"""An owner resumes items at once; what it has not resumed by then it has given away."""
+
+CONFIRM_TIMEOUT_S = 5.0
+"""How long leaving a consumer waits for the owner to confirm accepts."""
+
+
+class Consumer(Receiver[Item]):
+    """Takes items from a queue; made by `Mesh.consume`."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        address: str,
+        credit: int,
+        selector: str | None = None,
+        *,
+        confirms: bool = True,
+    ) -> None:
+        """Is not attached yet.
+
+        Args:
+            mesh: Keeps it attached.
+            address: The queue.
+            credit: Items that may be on their way, waiting or held.
+            selector: Which items it wants; None for all.
+            confirms: Whether an accept is a claim that the owner has to confirm.
+        """
+        self._items = ItemInbox(mesh.flusher, mesh.create_future, credit, partial(stale, address))
+        source = Source(address=address, filter=filters_of(selector, no_local=False))
+        super().__init__(mesh, source, self._items)
+        if confirms:
+            self.rcv_settle_mode = ReceiverSettleMode.SECOND
+        self._confirms = confirms
+        self._resuming: asyncio.TimerHandle | None = None
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._failure is None:
+                self._items.release_waiting()
+                await self._await_claims(raises=kind is None)
+        finally:
+            await self.shut()
+
+    async def _await_claims(self, *, raises: bool) -> None:
+        try:
+            async with asyncio.timeout(CONFIRM_TIMEOUT_S):
+                await self._items.confirmed()
+        except Exception:
+            if raises:
+                raise
+
+    def accept(self, items: list[Item]) -> Claim:
+        """Claims a batch of items; awaiting the result returns once all claims stand.
+
+        Args:
+            items: What `batches` or `take` handed over.
+
+        Raises:
+            StaleAttempt: When awaited: some belong to somebody else; its `items` are these.
+        """
+        return self._items.accept_all(items)
+
+    async def flush(self) -> None:
+        """Waits until every accept is confirmed.
+
+        Raises:
+            StaleAttempt: Some that nobody awaited were too late.
+        """
+        await self._items.confirmed()
+
+    @property
+    def held(self) -> int:
+        """Counts items that were handed over and are not settled."""
+        return self._items.held
+
+    # -- the link
+
+    def unsettled_map(self) -> dict[bytes, DeliveryState | None]:
+        """Returns the tags of the items that are held or claimed."""
+        return self._items.unsettled_map()
+
+    def desired_capabilities(self) -> tuple[Symbol, ...]:
+        """Offers to mark items that were handed over."""
+        return (MARKS_RECEIVED,) if self._confirms else ()
+
+    def attached(self, link: Link) -> None:
+        """Gives credit, and the owner some time to resume what is held."""
+        assert link.remote is not None
+        assert isinstance(link.end, IncomingLink)
+        is_second = link.remote.rcv_settle_mode is ReceiverSettleMode.SECOND
+        link.end.settles_second = self._confirms and is_second
+        wants_marks = self._confirms and self._wants_marks(link)
+        self._items.answered(wants_marks, link.remote.unsettled)
+        super().attached(link)
+        if self._items.has_earlier:
+            loop = asyncio.get_running_loop()
+            self._resuming = loop.call_later(RESUME_TIMEOUT_S, self._items.expire)
+
+    def _wants_marks(self, link: Link) -> bool:
+        assert link.remote is not None
+        if MARKS_RECEIVED in link.remote.offered_capabilities:
+            return True
+        opened = link.session.connection.remote
+        properties = (opened.properties or {}) if opened is not None else {}
+        return properties.get(Symbol("product")) == "cogwork"
+
+    def detached(self) -> None:
+        """Waits for the next link; what is held stays held."""
+        self._cancel_resuming()
+        super().detached()
+
+    def close_with(self, error: Exception) -> None:
+        """Ends the iteration; what is held is the owner's again."""
+        self._cancel_resuming()
+        super().close_with(error)
+
+    def _cancel_resuming(self) -> None:
+        if self._resuming is not None:
+            self._resuming.cancel()
+            self._resuming = None
+
+    def settled_by_peer(self, session: Session, first: int, last: int, state: bytes) -> None:
+        """Takes in which claims stand."""
+        if self._items.link is not None and self._items.link.session is session:
+            self._items.confirm(first, last, state)

@@ -1,0 +1,180 @@
+"""What a client raises: one type for each thing a program may want to tell apart.
+
+Conditions of AMQP become types here, once (`refusal`, `connection_error`); above this module nobody
+looks at a condition to find out what happened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import AmqpError, CogworkError, Condition
+from cogwork.amqp.types import Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = (
+    "AuthenticationError",
+    "CallFailed",
+    "CallTimeout",
+    "ClientError",
+    "CogworkError",
+    "ConnectError",
+    "Disconnected",
+    "InDoubt",
+    "InvalidUrlError",
+    "LinkDetached",
+    "LinkRefused",
+    "NotFound",
+    "PermissionDenied",
+    "Rejected",
+    "Released",
+    "StaleAttempt",
+    "connection_error",
+    "detachment",
+    "refusal",
+    "stale",
+)
+
+STALE_ATTEMPT = Symbol("cogwork:stale-attempt")
+
+
+class InvalidUrlError(CogworkError, ValueError):
+    """A URL that names no container."""
+
+
+class ConnectError(ConnectionError, CogworkError):
+    """None of the hosts could be reached, or none of them took the connection.
+
+    Attributes:
+        condition: The error condition of AMQP, where a host named one.
+    """
+
+    condition: Symbol | None = None
+
+
+class AuthenticationError(ConnectError):
+    """The container does not know the user, or no mechanism suits both sides."""
+
+    condition = Condition.UNAUTHORIZED_ACCESS
+
+
+class Disconnected(ConnectionError, CogworkError):  # it tells a state
+    """The connection is gone, and is not coming back: it was closed, or retrying was given up."""
+
+
+class ClientError(CogworkError):
+    """Something that went wrong at an address.
+
+    Attributes:
+        address: Where.
+        condition: The error condition of AMQP; None where there is none.
+        description: What the other side says of it.
+    """
+
+    def __init__(self, address: str, condition: Symbol | None, description: str) -> None:
+        super().__init__(address, condition, description)
+        self.address = address
+        self.condition = condition
+        self.description = description
+
+    def __str__(self) -> str:
+        """Names the address, what happened, and the condition."""
+        condition = f" ({self.condition})" if self.condition else ""
+        return f"{self.address}: {self.description}{condition}"
+
+
+class LinkRefused(ClientError):
+    """The container does not let this client send to, or receive from, the address."""
+
+
+class NotFound(LinkRefused):
+    """There is nothing at the address."""
+
+
+class PermissionDenied(LinkRefused):
+    """The user may not do this at the address."""
+
+
+class LinkDetached(ClientError):
+    """The container ended a link that stood: the address was removed, or we were too slow."""
+
+
+class Rejected(ClientError):
+    """The message is invalid where it was sent, and nobody will process it."""
+
+
+class Released(ClientError):
+    """Nobody took the message: it can safely be sent again."""
+
+
+class InDoubt(ClientError):
+    """Whether the message was processed cannot be known: sending it again may process it twice."""
+
+
+class StaleAttempt(ClientError):
+    """An accept came too late: the item belongs, or belonged, to somebody else.
+
+    Attributes:
+        items: Those that were not confirmed.
+    """
+
+    def __init__(self, address: str, items: Sequence[object] = ()) -> None:
+        count = f"{len(items)} items were" if len(items) > 1 else "the item was"
+        super().__init__(address, STALE_ATTEMPT, f"{count} given to another consumer meanwhile")
+        self.items = list(items)
+
+
+class CallTimeout(TimeoutError, CogworkError):
+    """No reply came in time.
+
+    Attributes:
+        address: Whom was asked.
+        timeout_s: How long it had, in seconds.
+    """
+
+    def __init__(self, address: str, timeout_s: float) -> None:
+        super().__init__(f"{address}: no reply within {timeout_s:g} s")
+        self.address = address
+        self.timeout_s = timeout_s
+
+
+class CallFailed(ClientError):
+    """The service answered with an error."""
+
+
+_REFUSALS: dict[Symbol, type[LinkRefused]] = {
+    Condition.NOT_FOUND: NotFound,
+    Condition.UNAUTHORIZED_ACCESS: PermissionDenied,
+}
+
+
+def refusal(address: str, error: AmqpError | None) -> LinkRefused:
+    """Returns the exception for a link that was refused with `error`."""
+    if error is None:
+        return LinkRefused(address, None, "the link was refused without a reason")
+    kind = _REFUSALS.get(error.condition, LinkRefused)
+    return kind(address, error.condition, error.description or "the link was refused")
+
+
+def detachment(address: str, error: AmqpError | None) -> LinkDetached:
+    """Returns the exception for a link that stood and was ended with `error`."""
+    if error is None:
+        return LinkDetached(address, None, "the link was ended by the container")
+    return LinkDetached(address, error.condition, error.description or "the link was ended")
+
+
+def connection_error(where: str, error: AmqpError | None) -> ConnectError:
+    """Returns the exception for a connection to `where` that did not come to be."""
+    description = error.description if error is not None else None
+    condition = error.condition if error is not None else None
+    kind = AuthenticationError if condition == Condition.UNAUTHORIZED_ACCESS else ConnectError
+    made = kind(f"{where}: {description or 'the connection was closed'}")
+    made.condition = condition
+    return made
+
+
+def stale(address: str, items: Sequence[object]) -> StaleAttempt:
+    """Returns the exception for accepts that were too late."""
+    return StaleAttempt(address, items)

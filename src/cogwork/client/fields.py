@@ -1,0 +1,39 @@
+"""What the calls that send take as keywords: the fields of a message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cogwork.amqp.message import MessageId
+
+__all__ = ("MessageFields",)
+
+
+class MessageFields(TypedDict, total=False):
+    """The keywords of `Message`; `ttl_s` in seconds."""
+
+    subject: str | None
+    to: str | None
+    reply_to: str | None
+    message_id: MessageId | None
+    correlation_id: MessageId | None
+    content_type: str | None
+    content_encoding: str | None
+    user_id: bytes | None
+    group_id: str | None
+    group_sequence: int | None
+    reply_to_group_id: str | None
+    absolute_expiry_time: datetime | None
+    creation_time: datetime | None
+    properties: dict[str, object] | None
+    annotations: dict[str, object] | None
+    delivery_annotations: dict[str, object] | None
+    footer: dict[str, object] | None
+    durable: bool
+    priority: int
+    ttl_s: float | None
+    first_acquirer: bool
+    delivery_count: int

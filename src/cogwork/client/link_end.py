@@ -1,0 +1,152 @@
+"""What a client's links have in common: they outlive their connection.
+
+Theory of operation. A link end belongs to the mesh. Each connection attaches it anew, under the
+same name, until it is closed, or the container refuses it or detaches it: that is final, and the
+application hears of it. Losing the connection is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from cogwork.client.errors import Disconnected, detachment, refusal
+
+if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.amqp.performatives import Role
+    from cogwork.client.mesh import Mesh
+    from cogwork.dataplane.core import Session
+    from cogwork.dataplane.link import Link
+
+__all__ = ("LinkEnd",)
+
+
+class LinkEnd(ABC):
+    """One end of a link, from connection to connection.
+
+    Attributes:
+        address: What it is attached to, as the application named it.
+        name: The link's name; stays the same.
+        link: What is attached at present; None while nothing is.
+    """
+
+    role: Role
+
+    def __init__(self, mesh: Mesh, address: str) -> None:
+        """Is not attached yet.
+
+        Args:
+            mesh: Keeps it attached.
+            address: What it is to be attached to; empty where the container gives one.
+        """
+        self.mesh = mesh
+        self.address = address
+        self.name = mesh.next_link_name(address)
+        self.link: Link | None = None
+        self._attached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._detached: asyncio.Future[None] | None = None
+        self._failure: Exception | None = None
+        self._is_refused = False
+
+    # -- what the mesh and the application ask for
+
+    async def open(self) -> None:
+        """Has the mesh attach it, and waits until the container has agreed.
+
+        Raises:
+            LinkRefused: It does not.
+            Disconnected: The mesh was closed.
+        """
+        self.mesh.register(self)
+        try:
+            await self._attached
+        except BaseException:
+            self.mesh.forget(self)
+            self.abandon()
+            raise
+
+    async def shut(self) -> None:
+        """Detaches for good, and waits until the container has answered."""
+        self.mesh.forget(self)
+        if self.link is not None and self.link.is_attached and not self.link.session.is_over:
+            self.mesh.core.flush()  # what was settled goes before the detach
+            self._detached = asyncio.get_running_loop().create_future()
+            self.link.detach()
+            self.mesh.flush()
+            await self._detached
+        self.abandon()
+
+    def fail(self, error: Exception) -> None:
+        """Ends for good because of `error`."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        if not self._attached.done():
+            self._attached.set_exception(error)
+        self._settle_detach()
+        self.close_with(error)
+
+    def abandon(self) -> None:
+        """Ends for good without a word to anyone."""
+        self.fail(Disconnected(f"{self.address or 'the link'}: closed"))
+        if self._attached.done() and not self._attached.cancelled():
+            self._attached.exception()  # whoever wanted to know has asked
+
+    # -- what a connection does with it
+
+    @abstractmethod
+    def attach(self, link: Link) -> None:
+        """Sends the attach on a fresh link, with a compiled half to carry it."""
+
+    @abstractmethod
+    def attached(self, link: Link) -> None:
+        """The container has agreed."""
+
+    def stopping(self) -> None:  # noqa: B027  # only publishers care
+        """The compiled half is about to end."""
+
+    @abstractmethod
+    def detached(self) -> None:
+        """The compiled half has ended."""
+
+    @abstractmethod
+    def close_with(self, error: Exception) -> None:
+        """Tells whoever waits that it is over."""
+
+    def settled_by_peer(  # noqa: B027  # only consumers care
+        self, session: Session, first: int, last: int, state: bytes
+    ) -> None:
+        """The sender on a session settled deliveries that it sent."""
+
+    # -- what the host of a connection reports
+
+    def on_attached(self, link: Link) -> None:
+        """The container answered the attach; one without a terminus is a refusal (§2.6.3)."""
+        assert link.remote is not None
+        mine = link.remote.target if link.role.value is False else link.remote.source
+        if mine is None:
+            self._is_refused = True
+            return
+        self._is_refused = False
+        self.attached(link)
+        if not self._attached.done():
+            self._attached.set_result(None)
+
+    def on_detached(self, error: AmqpError | None, *, is_lost: bool) -> None:
+        """The link has gone: refused, ended by either side, or lost with its connection."""
+        self.link = None
+        self.detached()
+        if is_lost or self._detached is not None:
+            self._settle_detach()
+            return
+        self.mesh.forget(self)
+        if self._is_refused or not self._attached.done():
+            self.fail(refusal(self.address, error))
+        else:
+            self.fail(detachment(self.address, error))
+
+    def _settle_detach(self) -> None:
+        if self._detached is not None and not self._detached.done():
+            self._detached.set_result(None)

@@ -1,0 +1,417 @@
+"""The mesh, as an application sees it: one object that stays connected.
+
+Theory of operation. A mesh keeps one connection to one of its containers. Everything it opens, a
+publisher, a subscription, a consumer, is a link end that the mesh attaches to the present
+connection and to each one that takes its place. One task watches the connection and dials again
+when it is lost; link ends never see more of that than a link that went and another one that came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
+
+from cogwork.client.consumer import Consumer
+from cogwork.client.dialler import Dialler
+from cogwork.client.errors import CallTimeout, ConnectError, Disconnected, LinkRefused, Released
+from cogwork.client.management import manage
+from cogwork.client.options import Mechanism, Options, Retry
+from cogwork.client.publisher import OnDoubt, Publisher
+from cogwork.client.replies import Replies
+from cogwork.client.service import Service
+from cogwork.client.subscription import Subscription
+from cogwork.client.url import parse_url
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.flusher import Flusher
+from cogwork.dataplane.messages import Message
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from types import TracebackType
+
+    from cogwork.client.fields import MessageFields
+    from cogwork.client.link_end import LinkEnd
+    from cogwork.client.uplink import Uplink
+
+__all__ = ("Mesh", "connect")
+
+SUBSCRIPTION_CREDIT = 5000
+"""The window at which the data plane is fastest; some half a megabyte of small messages."""
+
+CONSUMER_CREDIT = 100
+"""Items of a consumer that asks for none: few enough that its competitors get their share."""
+
+CALL_TIMEOUT_S = 10.0
+CLOSE_TIMEOUT_S = 5.0
+TICK_S = 1.0
+
+log = logging.getLogger("cogwork.client")
+
+
+class Mesh:
+    """A connection to the mesh that mends itself. Made by `connect`.
+
+    Attributes:
+        core: Its data plane.
+        flusher: Sends at the end of the loop's turn what was written in it.
+        create_future: The event loop's.
+    """
+
+    core: Core
+    flusher: Flusher
+    create_future: Callable[[], asyncio.Future[Any]]
+
+    def __init__(self, urls: Iterable[str], options: Options) -> None:
+        """Is not connected yet.
+
+        Args:
+            urls: The containers to try, in this order.
+            options: How to connect.
+
+        Raises:
+            InvalidUrlError: A URL is wrong.
+        """
+        self._endpoints = [parse_url(url) for url in urls]
+        self._options = options
+        self._uplink: Uplink | None = None
+        self._ends: dict[LinkEnd, None] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._keeper: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._failure: Exception | None = None
+        self._link_count = 0
+        self._relay: asyncio.Future[Publisher] | None = None
+        self._replies: asyncio.Future[Replies] | None = None
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        self.core = Core(self._on_fault)
+        self.flusher = Flusher(self.core, loop.call_soon)
+        self.create_future = loop.create_future
+        self._dialler = Dialler(self.core, self._endpoints, self._options)
+        self._uplink = await self._dialler.dial()
+        self._keeper = asyncio.create_task(self._keep_connected(self._uplink))
+        self._timer = loop.call_later(TICK_S, self._tick)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connection and ends all that was opened on it."""
+        if self._keeper is None:
+            return
+        self._keeper.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(self._keeper, *self._tasks, return_exceptions=True)
+        self._keeper = None
+        try:
+            if self._uplink is not None:
+                await self._uplink.close(CLOSE_TIMEOUT_S)
+        finally:
+            self._give_up(Disconnected("the mesh was closed"))
+
+    async def _keep_connected(self, uplink: Uplink) -> None:
+        """Dials again whenever the connection is lost, until that is hopeless."""
+        while True:
+            error = await uplink.closed
+            uplink.abandon()
+            self._uplink = None
+            reason = error.description if error is not None else "it was closed"
+            log.info("%s: connection lost: %s", uplink.endpoint, reason)
+            try:
+                uplink = await self._dialler.dial_again()
+            except ConnectError as failure:
+                self._give_up(Disconnected(f"not connected any more: {failure}"))
+                return
+            self._uplink = uplink
+            for end in list(self._ends):
+                uplink.attach(end)
+            self.core.flush()
+
+    def _give_up(self, failure: Exception) -> None:
+        self._failure = failure
+        ends, self._ends = list(self._ends), {}
+        for end in ends:
+            end.fail(failure)
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        self.core.tick()
+        if self._uplink is not None:
+            self._uplink.tick()
+        self.core.flush()
+
+    def _on_fault(self, port: object, error: Exception) -> None:
+        log.error("%r failed: %s", port, error, exc_info=error)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection stands at present."""
+        return self._uplink is not None and self._uplink.connection.is_open
+
+    # -- for link ends
+
+    def next_link_name(self, address: str) -> str:
+        """Returns a name that no other link of this client has."""
+        self._link_count += 1
+        return f"{self._options.name}/{self._link_count}/{address}"
+
+    def register(self, end: LinkEnd) -> None:
+        """Keeps a link end attached from now on.
+
+        Raises:
+            Disconnected: The mesh is closed.
+        """
+        if self._failure is not None:
+            raise self._failure
+        self._ends[end] = None
+        if self._uplink is not None and self._uplink.connection.is_open:
+            self._uplink.attach(end)
+            self.flush()
+
+    def forget(self, end: LinkEnd) -> None:
+        """Does not attach a link end again."""
+        self._ends.pop(end, None)
+
+    def flush(self) -> None:
+        """Has everything sent that was written in this turn of the loop."""
+        self.flusher.request()
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Runs something beside the application; it ends with the mesh."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- sending
+
+    async def publish(
+        self,
+        address: str,
+        body: object = None,
+        *,
+        settled: bool = False,
+        **fields: Unpack[MessageFields],
+    ) -> None:
+        """Sends one message and waits until it is accepted.
+
+        Args:
+            address: Where to.
+            body: A `Message`, or the body of one.
+            settled: Whether to send without asking for the outcome.
+            **fields: The message's, as in `Message`: subject, properties, durable, ttl_s,
+                priority, message_id, ...
+
+        Raises:
+            Rejected: It is invalid there.
+            Released: Nobody took it.
+            PermissionDenied: The user may not send there.
+            InDoubt: The connection broke before the outcome was known.
+        """
+        relay = self._relay_now() or await self._open_relay()
+        if isinstance(body, Message) and not fields:
+            message = body
+            message.to = address
+        else:
+            message = Message(body, **fields)
+            message.to = address
+        post = relay.post(message, settled=settled)
+        if settled:
+            if not post.is_done:
+                await post
+            return
+        try:
+            await post
+        except Released as error:
+            await self._explain(address, error)
+
+    def publisher(self, address: str, *, on_doubt: OnDoubt = "raise") -> Publisher:
+        """Opens a link to send many messages to one address; use it in `async with`.
+
+        Args:
+            address: Where to.
+            on_doubt: What to do with messages whose outcome a lost connection hides: `raise`
+                `InDoubt`, or `resend` them, which may make two of one.
+        """
+        return Publisher(self, address, on_doubt)
+
+    def _relay_now(self) -> Publisher | None:
+        relay = self._relay
+        is_there = relay is not None and relay.done() and relay.exception() is None
+        return relay.result() if relay is not None and is_there else None
+
+    async def _open_relay(self) -> Publisher:
+        """Opens the one link for messages that name their address themselves."""
+        if self._relay is None or (self._relay.done() and self._relay.exception()):
+            self._relay = asyncio.ensure_future(_opened(Publisher(self, None)))
+        return await asyncio.shield(self._relay)
+
+    async def _explain(self, address: str, error: Released) -> NoReturn:
+        """Raises why nobody took a message: a link to its address may be refused for a reason."""
+        probe = Publisher(self, address)
+        try:
+            await probe.open()
+        except LinkRefused as refused:
+            raise refused from error
+        await probe.shut()
+        raise Released(address, None, error.description) from None
+
+    # -- receiving
+
+    def subscribe(
+        self,
+        address: str,
+        *,
+        credit: int = SUBSCRIPTION_CREDIT,
+        selector: str | None = None,
+        no_local: bool = False,
+        settled: bool = False,
+    ) -> Subscription:
+        """Receives copies of the messages of a topic; use it in `async with`, then `async for`.
+
+        Args:
+            address: A topic; may hold wildcards, `topic/flights.JFK.#`.
+            credit: Messages that may be on their way or waiting.
+            selector: A condition in SQL over properties; None for all messages.
+            no_local: Whether to leave out what this connection itself sends.
+            settled: Whether publishers do not wait for this subscriber.
+        """
+        return Subscription(self, address, credit, selector, no_local=no_local, settled=settled)
+
+    def consume(
+        self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
+    ) -> Consumer:
+        """Takes items off a queue; use it in `async with`, then `async for`.
+
+        Args:
+            address: A queue, `work/...` or `queue/...`.
+            credit: Items that may be on their way, waiting or held.
+            selector: A condition in SQL over properties; None for all items.
+        """
+        return Consumer(self, address, credit, selector)
+
+    # -- requests
+
+    async def call(
+        self,
+        address: str,
+        body: object = None,
+        *,
+        timeout_s: float = CALL_TIMEOUT_S,
+        **fields: Unpack[MessageFields],
+    ) -> Message:
+        """Sends a request and waits for its reply.
+
+        Args:
+            address: Whom to ask.
+            body: A `Message`, or the body of one.
+            timeout_s: How long the reply may take; the request expires with it.
+            **fields: The message's, as in `Message`.
+
+        Raises:
+            CallTimeout: No reply came in time.
+            CallFailed: The service answered with an error.
+            Released: Nobody serves the address.
+        """
+        message = body if isinstance(body, Message) else Message(body, **fields)
+        message.to = address
+        try:
+            async with asyncio.timeout(timeout_s):
+                relay = self._relay_now() or await self._open_relay()
+                replies = await self._open_replies()
+                return await replies.call(relay, address, message, timeout_s)
+        except TimeoutError:
+            raise CallTimeout(address, timeout_s) from None
+        except Released as error:
+            await self._explain(address, error)
+
+    async def _open_replies(self) -> Replies:
+        if self._replies is None or (self._replies.done() and self._replies.exception()):
+            self._replies = asyncio.ensure_future(_opened(Replies(self)))
+        return await asyncio.shield(self._replies)
+
+    def serve(
+        self, address: str, handler: Callable[[Message], object], *, concurrency: int = 16
+    ) -> Service:
+        """Answers requests for as long as an `async with` lasts.
+
+        Args:
+            address: Where requests come.
+            handler: Gets a request; returns a body, a `Message`, or an awaitable of either. What
+                it raises is the answer too.
+            concurrency: Requests that are handled at once.
+        """
+        return Service(self, address, handler, concurrency)
+
+    async def manage(self, operation: str, properties: Mapping[str, object]) -> Message:
+        """Asks the container's `$management` node.
+
+        Args:
+            operation: Such as `READ` or `QUERY`.
+            properties: Further application-properties of the request: type, name, ...
+
+        Raises:
+            LinkRefused: It is not done; the error says why.
+        """
+        return await manage(self, operation, properties)
+
+
+def connect(  # the keyword options are those of Options
+    urls: str | Iterable[str],
+    *,
+    name: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    sasl: Mechanism | None = None,
+    retry: Retry | None = None,
+    connect_timeout_s: float = 10.0,
+    idle_timeout_s: float = 60.0,
+    max_frame_size_bytes: int = 65536,
+) -> Mesh:
+    """Connects to the mesh; use it in `async with`.
+
+    Args:
+        urls: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`; of
+            several the first one that answers is taken, now and after each loss.
+        name: The container-id of this client; None makes one up.
+        tls: Certificates; see `cogwork.io.tls.client_context`.
+        sasl: `ANONYMOUS`, `PLAIN` or `EXTERNAL`; None chooses.
+        retry: Pauses between attempts to connect again.
+        connect_timeout_s: How long one host may take to answer.
+        idle_timeout_s: Silence after which the connection counts as lost; 0 for never.
+        max_frame_size_bytes: The largest frame the container may send.
+
+    Raises:
+        InvalidUrlError: A URL is wrong.
+    """
+    given = {
+        "name": name,
+        "tls": tls,
+        "sasl": sasl,
+        "retry": retry,
+        "connect_timeout_s": connect_timeout_s,
+        "idle_timeout_s": idle_timeout_s,
+        "max_frame_size_bytes": max_frame_size_bytes,
+    }
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    return Mesh([urls] if isinstance(urls, str) else urls, Options(**options))
+
+
+E = TypeVar("E", Publisher, Replies)
+
+
+async def _opened(end: E) -> E:
+    await end.open()
+    return end

@@ -1,0 +1,108 @@
+"""What became of a message that was sent (AMQP 1.0 §3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from cogwork.amqp.composite import Composite
+from cogwork.amqp.kinds import composite_from
+from cogwork.amqp.outcomes import Modified as ModifiedState
+from cogwork.amqp.outcomes import Rejected as RejectedState
+from cogwork.amqp.types import Described, Symbol
+from cogwork.client.errors import ClientError, InDoubt, Rejected, Released
+from cogwork.dataplane.codec import decode
+from cogwork.dataplane.outbox import ACCEPTED_CODE, IN_DOUBT_CODE
+
+__all__ = ("Outcome", "OutcomeState", "outcome_of")
+
+
+class OutcomeState(StrEnum):
+    """The outcomes of AMQP, and the one that comes from losing a connection."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    RELEASED = "released"
+    MODIFIED = "modified"
+    IN_DOUBT = "in-doubt"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One message's outcome.
+
+    Attributes:
+        address: Where it was sent.
+        state: What became of it.
+        condition: Why it was rejected, for programs.
+        description: Why it was rejected, for people.
+        delivery_failed: Whether a consumer tried, and failed (`modified`).
+        annotations: What a consumer wants remembered of it (`modified`).
+    """
+
+    address: str
+    state: OutcomeState
+    condition: Symbol | None = None
+    description: str = ""
+    delivery_failed: bool = False
+    annotations: dict[Symbol, object] = field(default_factory=dict)
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether all is well."""
+        return self.state is OutcomeState.ACCEPTED
+
+    def error(self) -> ClientError | None:
+        """Returns the exception that says so; None where all is well."""
+        if self.is_accepted:
+            return None
+        if self.state is OutcomeState.REJECTED:
+            return Rejected(self.address, self.condition, self.description or "rejected")
+        if self.state is OutcomeState.IN_DOUBT:
+            return InDoubt(
+                self.address, None, "the connection was lost before the outcome was known"
+            )
+        if self.delivery_failed:
+            return InDoubt(self.address, None, "a consumer had it and did not settle it")
+        return Released(self.address, None, "nobody took the message")
+
+
+_STATES = {
+    ACCEPTED_CODE: OutcomeState.ACCEPTED,
+    0x25: OutcomeState.REJECTED,
+    0x26: OutcomeState.RELEASED,
+    0x27: OutcomeState.MODIFIED,
+    IN_DOUBT_CODE: OutcomeState.IN_DOUBT,
+}
+
+
+def outcome_of(address: str, code: int, state: bytes | None) -> Outcome:
+    """Makes an outcome of what the data plane has.
+
+    Args:
+        address: Where the message was sent.
+        code: The outcome's descriptor code.
+        state: The outcome encoded, where it says more than its code.
+    """
+    found = _decoded(state) if state else None
+    if isinstance(found, RejectedState) and found.error is not None:
+        return Outcome(
+            address,
+            OutcomeState.REJECTED,
+            condition=found.error.condition,
+            description=found.error.description or "",
+        )
+    if isinstance(found, ModifiedState):
+        return Outcome(
+            address,
+            OutcomeState.MODIFIED,
+            delivery_failed=found.delivery_failed,
+            annotations=found.message_annotations or {},
+        )
+    return Outcome(address, _STATES[code])
+
+
+def _decoded(state: bytes) -> Composite | None:
+    value, _ = decode(state, 0)
+    found = composite_from(value) if isinstance(value, Described) else None
+    return found if isinstance(found, Composite) else None

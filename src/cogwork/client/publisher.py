@@ -1,0 +1,171 @@
+"""Publishers: links on which a client sends."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Self, Unpack
+
+from cogwork.amqp.performatives import Role
+from cogwork.amqp.terminus import Source, Target
+from cogwork.client.link_end import LinkEnd
+from cogwork.client.outcome import outcome_of
+from cogwork.dataplane.core import OutgoingLink
+from cogwork.dataplane.messages import Message
+from cogwork.dataplane.outbox import Batch, Outbox, Post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+    from cogwork.client.fields import MessageFields
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.outcome import Outcome
+    from cogwork.dataplane.link import Link
+
+__all__ = ("OnDoubt", "Publisher")
+
+OnDoubt = Literal["raise", "resend"]
+
+
+class Publisher(LinkEnd):
+    """Sends to one address; made by `Mesh.publisher`.
+
+    What is posted while the connection is down, or without credit, waits. Of what was sent when
+    the connection broke nobody knows whether it arrived: awaiting it raises `InDoubt`, or it is
+    sent again, as the publisher was opened.
+    """
+
+    role = Role.SENDER
+
+    def __init__(self, mesh: Mesh, address: str | None, on_doubt: OnDoubt = "raise") -> None:
+        """Is not attached yet.
+
+        Args:
+            mesh: Keeps it attached.
+            address: Where it sends to; None where each message says it (the anonymous relay).
+            on_doubt: What happens to messages in doubt: `raise` or `resend`.
+        """
+        super().__init__(mesh, address or "")
+        self._target = address
+        self._outbox = Outbox(
+            mesh.flusher,
+            mesh.create_future,
+            partial(outcome_of, self.address),
+            on_doubt == "resend",
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                await self.flush()
+        finally:
+            await self.shut()
+
+    # -- sending
+
+    def post(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> Post:
+        """Sends a message and goes on; awaiting what is returned waits for its outcome.
+
+        Args:
+            body: A `Message`, or the body of one.
+            settled: Whether to send without asking for an outcome.
+            **fields: The message's, as in `Message`: subject, properties, durable, ttl_s, ...
+
+        Raises:
+            BacklogFull: Too many wait for credit; `await ready()` now and then.
+            EncodeError: A value has no AMQP encoding.
+        """
+        return self._outbox.post(Message(body, **fields) if fields else body, settled)
+
+    async def send(
+        self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]
+    ) -> None:
+        """Sends a message and waits until it is accepted; a settled one until it is written.
+
+        Args:
+            body: A `Message`, or the body of one.
+            settled: Whether to send without asking for an outcome.
+            **fields: The message's, as in `Message`.
+
+        Raises:
+            Rejected: It is invalid there.
+            Released: Nobody took it.
+            InDoubt: The connection broke before the outcome was known.
+        """
+        post = self.post(body, settled=settled, **fields)
+        if not post.is_done:
+            await post
+        elif (error := post.error()) is not None:
+            raise error
+
+    async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
+        """Sends messages and waits for all of their outcomes.
+
+        Args:
+            bodies: Messages, or bodies.
+            settled: Whether to send without asking for outcomes; they count as accepted then.
+
+        Returns:
+            Their outcomes in the same order. Nothing is raised for a single message.
+        """
+        return await self._outbox.post_all(bodies, settled)
+
+    def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
+        """Sends messages and goes on; awaiting what is returned waits for their outcomes."""
+        return self._outbox.post_all(bodies, settled)
+
+    async def ready(self) -> None:
+        """Waits, where much was posted, until the container has taken most of it."""
+        if not self._outbox.has_room:
+            await self._outbox.ready()
+
+    async def flush(self) -> None:
+        """Waits until everything that was posted has its outcome.
+
+        Raises:
+            ClientError: The first failure of a post that nobody awaited.
+        """
+        await self._outbox.flushed()
+
+    @property
+    def backlog(self) -> int:
+        """Counts messages that wait for credit."""
+        return self._outbox.backlog_count
+
+    @property
+    def unsettled(self) -> int:
+        """Counts messages that were sent and have no outcome yet."""
+        return self._outbox.unsettled_count
+
+    # -- the link
+
+    def attach(self, link: Link) -> None:
+        """Attaches to the address."""
+        end = OutgoingLink(link.session.end, link.handle)
+        link.attach(source=Source(), target=Target(address=self._target))
+        link.carry(end)
+        self._outbox.attach(end)
+
+    def attached(self, link: Link) -> None:
+        """Credit will come by itself."""
+
+    def stopping(self) -> None:
+        """What was not sent goes back to the backlog."""
+        self._outbox.stop()
+
+    def detached(self) -> None:
+        """Waits for the next link."""
+        self._outbox.detach()
+
+    def close_with(self, error: Exception) -> None:
+        """Fails what has no outcome."""
+        self._outbox.close(error)

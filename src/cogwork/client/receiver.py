@@ -1,0 +1,144 @@
+"""What subscribers and consumers share: a source, an inbox, iteration, batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+from cogwork.amqp.performatives import ReceiverSettleMode, Role, SenderSettleMode
+from cogwork.amqp.terminus import Source, Target
+from cogwork.amqp.types import Described, Symbol
+from cogwork.client.link_end import LinkEnd
+from cogwork.dataplane.core import CLOSEST_CODE, AddressEntry, IncomingLink
+from cogwork.dataplane.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+    from types import TracebackType
+
+    from cogwork.amqp.outcomes import DeliveryState
+    from cogwork.client.mesh import Mesh
+    from cogwork.dataplane.inbox import Inbox
+    from cogwork.dataplane.link import Link
+
+__all__ = ("BATCH_MAX", "Receiver", "filters_of")
+
+BATCH_MAX = 1000
+"""Messages of one batch: enough to make the cost of a turn small."""
+
+SELECTOR = Symbol("apache.org:selector-filter:string")
+NO_LOCAL = Symbol("apache.org:no-local-filter:list")
+
+M = TypeVar("M", bound=Message)
+
+
+class Receiver(LinkEnd, Generic[M]):
+    """Receives from one address; `M` is what it hands over."""
+
+    role = Role.RECEIVER
+    snd_settle_mode = SenderSettleMode.MIXED
+    rcv_settle_mode = ReceiverSettleMode.FIRST
+
+    def __init__(self, mesh: Mesh, source: Source, inbox: Inbox) -> None:
+        """Is not attached yet.
+
+        Args:
+            mesh: Keeps it attached.
+            source: Where it receives from, with its filters.
+            inbox: Where messages arrive.
+        """
+        super().__init__(mesh, source.address or "")
+        self._source = source
+        self._inbox = inbox
+        self._entry = AddressEntry(mesh.core, self.address, CLOSEST_CODE)
+        self._entry.add_outlet(inbox)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.shut()
+
+    # -- iterating
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Awaitable[M]:
+        return self._inbox.__anext__()
+
+    async def batches(self, count_max: int = BATCH_MAX) -> AsyncIterator[list[M]]:
+        """Yields what has arrived, list by list, waiting only where there is nothing.
+
+        Args:
+            count_max: How many messages a list holds at most.
+        """
+        while batch := await self._inbox.take_batch(count_max):
+            yield batch
+
+    async def take(self, count_max: int = BATCH_MAX) -> list[M]:
+        """Returns what has arrived, at least one message; none once the receiver is closed.
+
+        Args:
+            count_max: How many messages at most.
+        """
+        return await self._inbox.take_batch(count_max)
+
+    @property
+    def waiting(self) -> int:
+        """Counts messages that have arrived and were not handed over yet."""
+        return self._inbox.waiting
+
+    # -- the link
+
+    def attach(self, link: Link) -> None:
+        """Attaches to the source."""
+        end = IncomingLink(link.session.end, link.handle, self._entry)
+        end.settles_second = self.rcv_settle_mode is ReceiverSettleMode.SECOND
+        link.attach(
+            source=self._source,
+            target=Target(),
+            snd_settle_mode=self.snd_settle_mode,
+            rcv_settle_mode=self.rcv_settle_mode,
+            unsettled=self.unsettled_map() or None,
+            desired_capabilities=self.desired_capabilities(),
+        )
+        link.carry(end)
+        self._inbox.attach(end)
+
+    def unsettled_map(self) -> dict[bytes, DeliveryState | None]:
+        """Returns what is held from an earlier link."""
+        return {}
+
+    def desired_capabilities(self) -> tuple[Symbol, ...]:
+        """Returns what is asked of the other end."""
+        return ()
+
+    def attached(self, link: Link) -> None:  # noqa: ARG002  # others look at it
+        """Gives the first credit."""
+        self._inbox.start()
+
+    def detached(self) -> None:
+        """Waits for the next link."""
+        self._inbox.detach()
+
+    def close_with(self, error: Exception) -> None:
+        """Ends the iteration."""
+        self._inbox.close(error)
+        self._entry.remove_outlet(self._inbox)
+        self._entry.close()
+
+
+def filters_of(selector: str | None, no_local: bool) -> dict[Symbol, object] | None:
+    """Returns a source's filter set (AMQP 1.0 §3.5.8)."""
+    filters: dict[Symbol, object] = {}
+    if selector is not None:
+        filters[Symbol("selector")] = Described(SELECTOR, selector)
+    if no_local:
+        filters[Symbol("no-local")] = Described(NO_LOCAL, [])
+    return filters or None

@@ -1,0 +1,134 @@
+"""Requests and their replies, matched by correlation-id."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.terminus import Source
+from cogwork.amqp.types import Symbol
+from cogwork.client.errors import CallFailed, Disconnected
+from cogwork.client.receiver import Receiver
+from cogwork.dataplane.inbox import Inbox
+from cogwork.dataplane.messages import Message
+
+if TYPE_CHECKING:
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.publisher import Publisher
+    from cogwork.dataplane.link import Link
+
+__all__ = ("CONDITION", "DESCRIPTION", "Replies")
+
+CREDIT = 1000
+
+CONDITION, DESCRIPTION = "cogwork:condition", "cogwork:description"
+"""Application-properties of a reply that reports an error."""
+
+
+class Replies(Receiver[Message]):
+    """A dynamic source, and the calls that wait for what comes there."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        """Is not attached yet.
+
+        Args:
+            mesh: Keeps it attached.
+        """
+        super().__init__(
+            mesh, Source(dynamic=True), Inbox(mesh.flusher, mesh.create_future, CREDIT)
+        )
+        self._reply_to = ""
+        self._has_address = asyncio.Event()
+        self._waiting: dict[int, asyncio.Future[Message]] = {}
+        self._count = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Attaches, and begins to match replies."""
+        await super().open()
+        self._task = asyncio.create_task(self._match())
+
+    async def _match(self) -> None:
+        async for reply in self:
+            waiting = self._waiting.pop(self._number_of(reply), None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(reply)
+
+    def _number_of(self, reply: Message) -> int:
+        number = reply.correlation_id
+        return number if isinstance(number, int) else -1
+
+    async def call(
+        self, publisher: Publisher, address: str, request: Message, ttl_s: float
+    ) -> Message:
+        """Sends a request and waits for its reply.
+
+        Args:
+            publisher: Sends it.
+            address: Whom is asked, for errors.
+            request: Gets its correlation-id, reply-to and time to live here.
+            ttl_s: When nobody will wait for the reply any more, in seconds from now.
+
+        Raises:
+            CallFailed: The reply reports an error.
+            Released: Nobody is there to answer.
+            Disconnected: The connection broke; the request may have been handled.
+        """
+        await self._has_address.wait()
+        self._count += 1
+        number = self._count
+        waiting: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        request.correlation_id = number
+        request.reply_to = self._reply_to
+        if request.ttl_s is None:
+            request.ttl_s = ttl_s
+        self._waiting[number] = waiting
+        try:
+            post = publisher.post(request)
+            post.on_error = partial(_fail, waiting)
+            reply = await waiting
+        finally:
+            self._waiting.pop(number, None)
+        return _checked(address, reply)
+
+    # -- the link
+
+    def attached(self, link: Link) -> None:
+        """Learns where replies go."""
+        assert link.remote is not None
+        assert link.remote.source is not None
+        self._reply_to = link.remote.source.address or ""
+        self._has_address.set()
+        super().attached(link)
+
+    def detached(self) -> None:
+        """The address is gone, and with it every reply that was on its way."""
+        super().detached()
+        self._has_address.clear()
+        self._fail_calls(Disconnected("the connection was lost; the request may have been handled"))
+
+    def close_with(self, error: Exception) -> None:
+        """Fails the calls that wait."""
+        super().close_with(error)
+        self._has_address.set()
+        self._fail_calls(error)
+        if self._task is not None:
+            self._task.cancel()
+
+    def _fail_calls(self, error: Exception) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            _fail(future, error)
+
+
+def _fail(waiting: asyncio.Future[Message], error: Exception) -> None:
+    if not waiting.done():
+        waiting.set_exception(error)
+
+
+def _checked(address: str, reply: Message) -> Message:
+    condition = reply.properties.get(CONDITION)
+    if condition is None:
+        return reply
+    raise CallFailed(address, Symbol(str(condition)), str(reply.properties.get(DESCRIPTION, "")))

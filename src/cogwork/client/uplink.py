@@ -1,0 +1,238 @@
+"""One connection to a container, as its client's side sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from typing import TYPE_CHECKING
+
+from cogwork import __version__
+from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
+from cogwork.amqp.performatives import Open, Role
+from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse, build_plain
+from cogwork.amqp.types import Symbol
+from cogwork.client.errors import AuthenticationError, ConnectError, connection_error
+from cogwork.client.link_end import LinkEnd
+
+if TYPE_CHECKING:
+    from cogwork.amqp.performatives import Attach
+    from cogwork.client.options import Options
+    from cogwork.client.url import Endpoint
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.core import Session
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.io.pump import SocketPump, StreamPump
+
+__all__ = ("Uplink",)
+
+ANONYMOUS_RELAY = Symbol("ANONYMOUS-RELAY")
+
+
+class Uplink:
+    """A connection, and the host that the data plane asks.
+
+    Attributes:
+        endpoint: Where it leads.
+        connection: Set by `start`.
+        opened: Done once the container has opened, or has not.
+        closed: Done once the connection is over; its result is the error, if there was one.
+    """
+
+    connection: Connection
+
+    def __init__(self, endpoint: Endpoint, options: Options) -> None:
+        """Has no connection yet.
+
+        Args:
+            endpoint: Where it will lead.
+            options: Name, SASL, time-outs.
+        """
+        loop = asyncio.get_running_loop()
+        self.endpoint = endpoint
+        self.opened: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[AmqpError | None] = loop.create_future()
+        self._options = options
+        self._pump: SocketPump | StreamPump | None = None
+        self._sessions: list[SessionEndpoint] = []
+        self._fault: BaseException | None = None
+        self._session_error: AmqpError | None = None
+
+    # -- life
+
+    def start(self, connection: Connection, pump: SocketPump | StreamPump) -> None:
+        """Says the first header on a connection whose socket stands."""
+        self.connection = connection
+        self._pump = pump
+        vhost = self.endpoint.vhost
+        connection.start(
+            Open(
+                container_id=self._options.name,
+                hostname=f"vhost:{vhost}" if vhost else self.endpoint.host,
+                max_frame_size=self._options.max_frame_size_bytes,
+                channel_max=connection.settings.channel_max,
+                idle_time_out=int(self._options.idle_timeout_s * 500) or None,
+                desired_capabilities=(ANONYMOUS_RELAY,),
+                properties={
+                    Symbol("product"): "cogwork-client",
+                    Symbol("version"): __version__,
+                    Symbol("platform"): f"Python {platform.python_version()}",
+                },
+            )
+        )
+
+    async def close(self, timeout_s: float) -> None:
+        """Closes in order, or after the time-out without it."""
+        self.connection.close()
+        self.connection.flush()
+        await asyncio.wait([self.closed], timeout=timeout_s)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Gives everything up at once."""
+        self.connection.lose()
+        if self._pump is not None:
+            self._pump.close()
+
+    def tick(self) -> None:
+        """Lets time pass: heartbeats, and the silence of the container."""
+        self.connection.tick(self.connection.wire.core.now)
+
+    @property
+    def has_relay(self) -> bool:
+        """Whether messages can be sent without a link to their address."""
+        opened = self.connection.remote
+        return opened is not None and ANONYMOUS_RELAY in opened.offered_capabilities
+
+    # -- links
+
+    def attach(self, end: LinkEnd) -> None:
+        """Attaches a link end on a session that has room."""
+        link = self._open_link(end)
+        link.context = end
+        end.link = link
+        end.attach(link)
+
+    def _open_link(self, end: LinkEnd) -> Link:
+        for session in self._sessions:
+            try:
+                return session.open_link(end.name, end.role)
+            except ProtocolError:  # full, which is rare
+                continue
+        self._sessions.append(self.connection.begin_session())
+        return self._sessions[-1].open_link(end.name, end.role)
+
+    # -- what the data plane asks: SASL and open
+
+    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:  # noqa: ARG002  # the contract's
+        """Never asked of a client."""
+        return ()
+
+    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
+        """Never asked of a client."""
+
+    def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
+        """Never asked of a client."""
+        return False
+
+    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
+        """Chooses the mechanism: the one that was asked for, else what the URL has."""
+        mechanism = self._choose(offered)
+        response = None
+        if mechanism == PLAIN:
+            response = build_plain(self.endpoint.user or "", self.endpoint.password)
+        elif mechanism == ANONYMOUS:
+            response = b"cogwork"
+        elif mechanism == EXTERNAL:
+            response = b""
+        return SaslInit(mechanism=mechanism, initial_response=response, hostname=self.endpoint.host)
+
+    def _choose(self, offered: tuple[Symbol, ...]) -> Symbol:
+        if self._options.sasl is not None:
+            wanted = [Symbol(self._options.sasl)]
+        elif self.endpoint.user is not None:
+            wanted = [PLAIN]
+        else:
+            wanted = [EXTERNAL, ANONYMOUS] if self._options.tls is not None else [ANONYMOUS]
+        for mechanism in wanted:
+            if mechanism in offered:
+                return mechanism
+        names = ", ".join(offered) or "none"
+        self._fault = AuthenticationError(
+            f"{self.endpoint}: the container offers {names}, this client can use "
+            f"{' or '.join(wanted)}"
+            + ("" if self.endpoint.user is not None else "; a URL can hold user:password@")
+        )
+        raise self._fault
+
+    def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
+        """The container has opened; if it does not serve the virtual host it will close now."""
+        self._sessions.append(connection.begin_session())
+        connection.flush()
+
+    def on_session_begun(self, session: SessionEndpoint) -> None:  # noqa: ARG002  # the contract's
+        """The container goes along: the connection can be used."""
+        if not self.opened.done():
+            self.opened.set_result(None)
+
+    # -- what the data plane asks: links
+
+    def on_attach(self, link: Link, attach: Attach) -> None:  # noqa: ARG002  # the contract's
+        """Containers attach no links of their own to clients."""
+        link.refuse(Condition.NOT_ALLOWED, "this client takes no links")
+
+    def on_attached(self, link: Link) -> None:
+        """The container answered."""
+        if isinstance(link.context, LinkEnd):
+            link.context.on_attached(link)
+
+    def on_stopping(self, link: Link) -> None:
+        """A link's compiled half is about to end."""
+        if isinstance(link.context, LinkEnd):
+            link.context.stopping()
+
+    def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
+        """A link has gone."""
+        is_lost = not closed and error is None
+        if isinstance(link.context, LinkEnd):
+            link.context.on_detached(error, is_lost=is_lost)
+
+    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+        """A session ended: begins all over, as the links on it cannot go on."""
+        self._session_error = error
+        self.connection.close()
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """The owner of items confirms what it was told of them."""
+        if not settled:
+            return
+        for link in session.owner.links.values():
+            if isinstance(link.context, LinkEnd) and link.role is Role.RECEIVER:
+                link.context.settled_by_peer(session, first, last, state)
+
+    def on_drained(self, link: Link) -> None:
+        """Never asked for."""
+
+    # -- the end
+
+    def on_fault(self, connection: Connection, error: BaseException) -> None:  # noqa: ARG002  # the contract's
+        """Keeps what went wrong here or in TLS: it is the cause of what follows."""
+        self._fault = error
+
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+        """The connection is over."""
+        if not self.opened.done():
+            self.opened.set_exception(self._why(error))
+        if not self.closed.done():
+            self.closed.set_result(error or self._session_error)
+
+    def _why(self, error: AmqpError | None) -> ConnectError:
+        if isinstance(self._fault, ConnectError):
+            return self._fault
+        if self._fault is not None:
+            made = ConnectError(f"{self.endpoint}: {self._fault}")
+            made.__cause__ = self._fault
+            return made
+        return connection_error(str(self.endpoint), error)

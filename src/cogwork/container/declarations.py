@@ -1,0 +1,178 @@
+"""Queues that are declared while the container runs.
+
+Theory of operation. A declared queue has a rule of its own, which is before the address table's:
+what its declaration leaves open is as the table says for its address. To declare it again with the
+same options changes nothing; with others, it is refused, as a queue that holds items keeps the
+options it was made with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from cogwork.container.managed_queue import ManagedQueue
+from cogwork.container.settings import QueueOptions
+from cogwork.container.shape import describe, keys_at, type_at
+from cogwork.nodes.queue import QueueNode
+from cogwork.router.addresses import AddressRule, AddressRuleError, Distribution
+from cogwork.router.patterns import is_pattern
+from cogwork.spi.management import BAD_REQUEST, CONFLICT, ManagementError
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.container.virtual_host import VirtualHost
+
+__all__ = ("Declarations",)
+
+QUEUE = "queue"
+
+
+class Declarations:
+    """Makes and deletes the queues of one virtual host."""
+
+    def __init__(self, vhost: VirtualHost) -> None:
+        """Starts with none.
+
+        Args:
+            vhost: Where the queues are.
+        """
+        self._vhost = vhost
+
+    def queue(self, address: str) -> ManagedQueue | None:
+        """Finds a queue; None where there is none yet."""
+        name = address.removeprefix("/")
+        node = self._vhost.nodes.get(name)
+        return ManagedQueue(node) if isinstance(node, QueueNode) else None
+
+    def declare(self, address: str, options: Mapping[str, object]) -> bool:
+        """Makes a queue; returns False where it was there with these options.
+
+        Args:
+            address: Its address.
+            options: As in `[[queue]]`; what is left out is as the address's rule says.
+
+        Raises:
+            ManagementError: An option is wrong, the address is none of a queue, or the queue is
+                there with other options.
+        """
+        given = _checked(options)
+        try:
+            name, inherited = self._vhost.rule_of(address)
+            rule = _rule(name, inherited, given)
+            if name in self._vhost.nodes:
+                self._compare(name, rule)
+                return False
+            self._make_way(name)
+            self._vhost.declare(name, rule)
+        except AddressRuleError as error:
+            raise ManagementError(BAD_REQUEST, str(error)) from error
+        except Refused as refusal:
+            raise ManagementError(BAD_REQUEST, refusal.description) from refusal
+        return True
+
+    def _make_way(self, name: str) -> None:
+        """Drops a plain address of that name, unless it is in use.
+
+        Raises:
+            ManagementError: It is.
+        """
+        entry = self._vhost.space.entries.get(name.encode())
+        if entry is not None and not entry.is_idle:
+            raise ManagementError(
+                CONFLICT, f"{name!r:.200} is in use as an address that stores nothing"
+            )
+        self._vhost.drop(name)
+
+    def _compare(self, name: str, rule: AddressRule) -> None:
+        """Refuses where the queue that is there has other options.
+
+        Raises:
+            ManagementError: It has, or is no queue.
+        """
+        if self._vhost.kind_of(name) != QUEUE:
+            raise ManagementError(
+                CONFLICT, f"{name!r:.200} is a {self._vhost.kind_of(name)}, and in use as that"
+            )
+        there, wanted = _effective(self._vhost.rules_in_use[name]), _effective(rule)
+        for key, value in wanted.items():
+            if there[key] != value:
+                raise ManagementError(
+                    CONFLICT,
+                    f"{name!r:.200} is there with {key} = {there[key]}, not {value}: delete it "
+                    "first, or declare it with the options it has",
+                )
+
+    def delete(self, address: str) -> bool:
+        """Gives up a queue with what it holds; returns whether it was there.
+
+        Raises:
+            ManagementError: The queue is in use.
+        """
+        name = address.removeprefix("/")
+        node = self._vhost.nodes.get(name)
+        if node is None or self._vhost.kind_of(name) != QUEUE:
+            return False
+        entry = self._vhost.space.entries.get(name.encode())
+        senders = len(entry.sources) if entry is not None else 0
+        receivers = cast("int", node.status().get("consumers", 0))
+        if senders or receivers:
+            raise ManagementError(
+                CONFLICT, f"{name!r:.200} is in use by {senders} senders, {receivers} receivers"
+            )
+        self._vhost.remove_node(name)
+        return True
+
+
+def _checked(options: Mapping[str, object]) -> dict[str, Any]:
+    """Checks options as the configuration does.
+
+    Raises:
+        ManagementError: One is unknown, or its value is none of its own.
+    """
+    known = keys_at(QueueOptions, ())
+    for key, value in options.items():
+        if key not in known:
+            raise ManagementError(
+                BAD_REQUEST, f"a queue has no option {key!r:.80}: there are {', '.join(known)}"
+            )
+        try:
+            msgspec.convert({key: value}, QueueOptions)
+        except msgspec.ValidationError as error:
+            expected = describe(type_at(QueueOptions, (key,)))
+            raise ManagementError(
+                BAD_REQUEST, f"{key} takes {expected}, not {value!r:.80}"
+            ) from error
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _rule(name: str, inherited: AddressRule, given: dict[str, Any]) -> AddressRule:
+    if is_pattern(name):
+        raise ManagementError(BAD_REQUEST, f"{name!r:.200} holds wildcards: one queue's address")
+    if inherited.kind not in (QUEUE, "direct"):
+        raise ManagementError(
+            BAD_REQUEST, f"{name!r:.200} is for a {inherited.kind}, which is no queue"
+        )
+    options = dict(inherited.options) if inherited.kind == QUEUE else {}
+    own = {key: given.pop(key, getattr(inherited, key)) for key in ("ttl_s", "dead_letter")}
+    return replace(
+        inherited,
+        prefix=None,
+        pattern=name,
+        kind=QUEUE,
+        distribution=Distribution.BALANCED,
+        options=options | given,
+        **own,
+    )
+
+
+def _effective(rule: AddressRule) -> dict[str, Any]:
+    """Lists the options that hold for a queue of a rule, with the defaults filled in."""
+    known = keys_at(QueueOptions, ())
+    given = {key: value for key, value in rule.options.items() if key in known}
+    options = QueueOptions(**cast("dict[str, Any]", given))
+    return msgspec.structs.asdict(options) | {"ttl_s": rule.ttl_s, "dead_letter": rule.dead_letter}

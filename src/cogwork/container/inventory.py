@@ -1,0 +1,173 @@
+"""What a container holds, by type: connections, sessions, links, addresses, queues, nodes.
+
+Theory of operation. Each type of entity is an `Entities`: where its members are, and how a row is
+made of one. A row is made when it is asked for, of counters that are kept anyway; a page of rows
+costs what its rows cost, and skipping to it next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from cogwork.container import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from cogwork.container.attachments import Attachment
+    from cogwork.container.container import Container
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.core import AddressEntry
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.spi.management import Collection, Row
+    from cogwork.spi.node import Node
+
+__all__ = ("Entities", "collections_of")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entities(Generic[T]):
+    """The entities of one type.
+
+    Attributes:
+        attributes: What a row holds.
+        members: Lists what there is, in a stable order.
+        name_of: Tells what a member is asked for by.
+        row: Makes a row of a member.
+        get: Finds a member by its name.
+    """
+
+    attributes: tuple[str, ...]
+    members: Callable[[], Iterable[T]]
+    name_of: Callable[[T], str]
+    row: Callable[[T], Row]
+    get: Callable[[str], T | None]
+
+    def __len__(self) -> int:
+        """Counts the entities."""
+        members = self.members()
+        return len(members) if isinstance(members, Sized) else sum(1 for _ in members)
+
+    def rows(
+        self, index: int, count: int, sees: Callable[[str], bool] | None = None
+    ) -> Iterator[Row]:
+        """Yields rows; see `cogwork.spi.management.Collection`."""
+        members = iter(self.members())
+        if sees is not None:
+            members = (member for member in members if sees(self.name_of(member)))
+        return map(self.row, islice(members, index, index + count))
+
+    def find(self, name: str) -> Row | None:
+        """Returns one entity's row; None where it is not there."""
+        member = self.get(name)
+        return None if member is None else self.row(member)
+
+
+def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Collection]:
+    """Lists the collections that a virtual host's `$management` shows, by type."""
+    return {
+        "container": _containers(container),
+        "connection": _connections(container, vhost),
+        "session": _sessions(container, vhost),
+        "link": _links(container, vhost),
+        "address": _addresses(vhost),
+        "queue": _queues(vhost),
+        "node": _nodes(vhost),
+    }
+
+
+def _containers(container: Container) -> Entities[Container]:
+    return Entities(
+        rows.CONTAINER,
+        lambda: (container,),
+        lambda it: it.id,
+        rows.container_row,
+        lambda name: container if name == container.id else None,
+    )
+
+
+def _connections(container: Container, vhost: VirtualHost) -> Entities[Connection]:
+    def members() -> Iterable[Connection]:
+        if not vhost.name:
+            return container.connections.keys()
+        return [each for each, client in container.connections.items() if client.vhost is vhost]
+
+    def get(name: str) -> Connection | None:
+        return next((each for each in members() if rows.connection_name(each) == name), None)
+
+    return Entities(rows.CONNECTION, members, rows.connection_name, rows.connection_row, get)
+
+
+def _sessions(container: Container, vhost: VirtualHost) -> Entities[SessionEndpoint]:
+    connections = _connections(container, vhost)
+
+    def members() -> Iterator[SessionEndpoint]:
+        return (session for each in connections.members() for session in each.sessions)
+
+    def get(name: str) -> SessionEndpoint | None:
+        return next((each for each in members() if rows.session_name(each) == name), None)
+
+    return Entities(rows.SESSION, members, rows.session_name, rows.session_row, get)
+
+
+def _links(container: Container, vhost: VirtualHost) -> Entities[Link]:
+    def sees(link: Link) -> bool:
+        return not vhost.name or container.client_of(link.session.connection).vhost is vhost
+
+    def members() -> Iterable[Link]:
+        links = container.links.values()
+        return links if not vhost.name else [link for link in links if sees(link)]
+
+    def get(name: str) -> Link | None:
+        link = container.links.get(name)
+        return link if link is not None and sees(link) else None
+
+    return Entities(
+        rows.LINK, members, lambda it: cast("Attachment", it.context).link_id, rows.link_row, get
+    )
+
+
+def _addresses(vhost: VirtualHost) -> Entities[AddressEntry]:
+    return Entities(
+        rows.ADDRESS,
+        vhost.space.entries.values,
+        lambda it: it.name,
+        lambda it: rows.address_row(vhost, it),
+        lambda name: vhost.space.entries.get(name.removeprefix("/").encode()),
+    )
+
+
+def _queues(vhost: VirtualHost) -> Entities[tuple[str, Node]]:
+    def members() -> Iterator[tuple[str, Node]]:
+        return (item for item in vhost.nodes.items() if vhost.kind_of(item[0]) == "queue")
+
+    def get(name: str) -> tuple[str, Node] | None:
+        found = _node_at(vhost, name)
+        return found if found is not None and vhost.kind_of(found[0]) == "queue" else None
+
+    return Entities(
+        rows.QUEUE, members, lambda it: it[0], lambda it: rows.queue_row(vhost, *it), get
+    )
+
+
+def _nodes(vhost: VirtualHost) -> Entities[tuple[str, Node]]:
+    return Entities(
+        rows.NODE,
+        vhost.nodes.items,
+        lambda it: it[0],
+        lambda it: rows.node_row(vhost, *it),
+        lambda name: _node_at(vhost, name),
+    )
+
+
+def _node_at(vhost: VirtualHost, name: str) -> tuple[str, Node] | None:
+    name = name.removeprefix("/")
+    node = vhost.nodes.get(name)
+    return None if node is None else (name, node)

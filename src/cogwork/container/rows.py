@@ -1,0 +1,261 @@
+"""How a connection, a session, a link, an address and a node look as rows of plain values."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from msgspec import structs
+
+from cogwork import __version__
+from cogwork.amqp.performatives import Role
+from cogwork.container.attachments import Attachment
+from cogwork.dataplane.core import (
+    BALANCED_CODE,
+    CLOSEST_CODE,
+    MULTICAST_CODE,
+    IncomingLink,
+    OutgoingLink,
+)
+from cogwork.nodes.topic import TopicNode
+
+if TYPE_CHECKING:
+    from cogwork.container.clients import ClientContext
+    from cogwork.container.container import Container
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.core import AddressEntry
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.spi.management import Row
+    from cogwork.spi.node import Node
+
+__all__ = (
+    "ADDRESS",
+    "CONNECTION",
+    "CONTAINER",
+    "LINK",
+    "NODE",
+    "QUEUE",
+    "SESSION",
+    "address_row",
+    "connection_name",
+    "connection_row",
+    "container_row",
+    "iso_time",
+    "link_row",
+    "node_row",
+    "queue_row",
+    "session_name",
+    "session_row",
+)
+
+CONTAINER = (
+    *("name", "version", "process_id", "incarnation", "since", "uptime_s", "cpu_s"),
+    *("resident_bytes", "is_draining", "endpoints", "vhosts", "connections_accepted"),
+    *("connections_refused", "frames_in", "unroutable", "totals", "limits"),
+)
+CONNECTION = (
+    *("name", "container", "user", "peer", "listener", "vhost", "product", "since", "is_open"),
+    *("sessions", "links", "bytes_in", "bytes_out", "frames_in", "frames_out"),
+    *("unsent_bytes", "is_congested"),
+)
+SESSION = (
+    *("name", "connection", "channel", "links", "unsettled"),
+    *("incoming_window", "outgoing_window", "held_bytes"),
+)
+LINK = (
+    *("name", "link", "connection", "channel", "direction", "address", "credit", "unsettled"),
+    *("deliveries", "backlog", "backlog_bytes", "dropped", "patterns"),
+)
+ADDRESS = (
+    *("name", "address", "vhost", "kind", "distribution", "senders", "receivers", "in", "out"),
+    *("released", "dropped", "unmatched", "unsettled", "depth"),
+)
+QUEUE = (
+    *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed", "parked"),
+    *("consumers", "bytes", "in", "out", "accepted", "released", "modified", "rejected"),
+    *("redelivered", "expired", "delivery-count-exceeded", "doubts-parked", "dropped", "refused"),
+    *("duplicates", "stale-claims", "removed", "options"),
+)
+NODE = ("name", "address", "vhost", "kind", "status")
+
+_DISTRIBUTIONS = {MULTICAST_CODE: "multicast", CLOSEST_CODE: "closest", BALANCED_CODE: "balanced"}
+
+PATTERNS_MAX = 10
+"""Of a subscriber's patterns, how many a row shows."""
+
+
+def iso_time(at_s: float) -> str:
+    """Writes a time of the wall clock, in whole milliseconds."""
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
+
+
+def container_row(container: Container) -> Row:
+    """Makes the container's own row; `totals` holds what a leak would show in."""
+    totals = container.core.totals()
+    now_s = time.time()
+    return {
+        "name": container.id,
+        "version": __version__,
+        "process_id": os.getpid(),
+        "incarnation": container.incarnation,
+        "since": iso_time(container.started_at),
+        "uptime_s": round(now_s - container.started_at, 3),
+        "cpu_s": round(time.process_time(), 3),
+        "resident_bytes": _resident_bytes(),
+        "is_draining": container.is_draining,
+        "endpoints": container.endpoints,
+        "vhosts": list(container.vhosts),
+        "connections_accepted": container.connections_accepted,
+        "connections_refused": container.connections_refused,
+        "frames_in": container.core.frames_in,
+        "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),
+        "totals": {"connections": len(container.connections), **totals},
+        "limits": structs.asdict(container.limits),
+    }
+
+
+def _resident_bytes() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except OSError:
+        return 0
+
+
+def connection_name(connection: Connection) -> str:
+    """Names a connection: its number."""
+    return str(cast("ClientContext", connection.context).number)
+
+
+def connection_row(connection: Connection) -> Row:
+    """Makes a connection's row."""
+    wire, remote = connection.wire, connection.remote
+    client = cast("ClientContext", connection.context)
+    properties = (remote.properties or {}) if remote is not None else {}
+    sessions = connection.sessions
+    return {
+        "name": str(client.number),
+        "container": remote.container_id if remote is not None else "",
+        "user": connection.identity or "",
+        "peer": client.peer,
+        "listener": f"{client.listen.transport}://{client.listen.endpoint}",
+        "vhost": client.vhost.name,
+        "product": _product(cast("dict[str, object]", properties)),
+        "since": iso_time(client.connected_at_s),
+        "is_open": connection.is_open,
+        "sessions": len(sessions),
+        "links": sum(len(session.links) for session in sessions),
+        "bytes_in": wire.bytes_in,
+        "bytes_out": wire.bytes_out,
+        "frames_in": wire.frames_in,
+        "frames_out": wire.frames_out,
+        "unsent_bytes": wire.unsent_bytes,
+        "is_congested": bool(wire.congested),
+    }
+
+
+def _product(properties: dict[str, object]) -> str:
+    words = (properties.get(key) for key in ("product", "version"))
+    return " ".join(str(word) for word in words if word)[:80]
+
+
+def session_name(session: SessionEndpoint) -> str:
+    """Names a session: its connection's number and its channel."""
+    return f"{connection_name(session.connection)}.{session.channel}"
+
+
+def session_row(session: SessionEndpoint) -> Row:
+    """Makes a session's row."""
+    end = session.end
+    return {
+        "name": session_name(session),
+        "connection": connection_name(session.connection),
+        "channel": session.channel,
+        "links": len(session.links),
+        "unsettled": end.unsettled,
+        "incoming_window": end.incoming_window,
+        "outgoing_window": end.remote_window,
+        "held_bytes": end.held_bytes,
+    }
+
+
+def link_row(link: Link) -> Row:
+    """Makes a link's row; its direction is seen from the container."""
+    attachment = link.context
+    assert isinstance(attachment, Attachment)
+    end = link.end
+    assert end is not None
+    outgoing = end if isinstance(end, OutgoingLink) else None
+    return {
+        "name": attachment.link_id,
+        "link": link.name,
+        "connection": connection_name(link.session.connection),
+        "channel": link.session.channel,
+        "direction": "out" if link.role is Role.SENDER else "in",
+        "address": attachment.address,
+        "credit": end.credit,
+        "unsettled": end.unsettled,
+        "deliveries": end.deliveries,
+        "backlog": outgoing.queue_count if outgoing else 0,
+        "backlog_bytes": outgoing.backlog_bytes if outgoing else 0,
+        "dropped": outgoing.dropped if outgoing else 0,
+        "patterns": _patterns(attachment, end),
+    }
+
+
+def _patterns(attachment: Attachment, end: IncomingLink | OutgoingLink) -> list[str]:
+    if isinstance(attachment.node, TopicNode) and isinstance(end, OutgoingLink):
+        return attachment.node.patterns_of(end)[:PATTERNS_MAX]
+    return []
+
+
+def address_row(vhost: VirtualHost, entry: AddressEntry) -> Row:
+    """Makes an address's row; what a storing node holds counts as its depth."""
+    name = entry.name
+    node = vhost.nodes.get(name)
+    stored = node.status() if node is not None else {}
+    return {
+        "name": name,
+        "address": name,
+        "vhost": vhost.name,
+        "kind": vhost.rule_of(name)[1].kind,
+        "distribution": _DISTRIBUTIONS[entry.distribution],
+        "senders": len(entry.sources),
+        "receivers": stored.get("consumers", len(entry.outlets) if node is None else 0),
+        "in": entry.received,
+        "out": stored.get("out", entry.delivered),
+        "released": entry.released,
+        "dropped": entry.dropped,
+        "unmatched": entry.unmatched,
+        "unsettled": stored.get("unsettled", _unsettled(entry)),
+        "depth": cast("int", stored.get("depth", 0)) + entry.held,
+    }
+
+
+def _unsettled(entry: AddressEntry) -> int:
+    """Counts what its senders wait for, or what its receivers hold where that is more."""
+    waiting = sum(source.unsettled for source in entry.sources)
+    if entry.distribution == MULTICAST_CODE:
+        return waiting
+    held = sum(outlet.unsettled for outlet in entry.outlets if isinstance(outlet, OutgoingLink))
+    return max(waiting, held)
+
+
+def queue_row(vhost: VirtualHost, address: str, node: Node) -> Row:
+    """Makes a queue's row: what its node says, and the options it was made with."""
+    return {"name": address, "address": address, "vhost": vhost.name, **node.status()}
+
+
+def node_row(vhost: VirtualHost, address: str, node: Node) -> Row:
+    """Makes a node's row."""
+    return {
+        "name": address,
+        "address": address,
+        "vhost": vhost.name,
+        "kind": vhost.kind_of(address),
+        "status": dict(node.status()),
+    }

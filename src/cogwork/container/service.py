@@ -1,0 +1,118 @@
+"""A container in the foreground: what signals make it do, until one of them stops it.
+
+SIGTERM and SIGINT let deliveries settle and stop, a second one stops at once. SIGHUP reads the
+configuration and the certificates again. SIGUSR1 writes the whole state, SIGUSR2 one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.container.difference import difference
+from cogwork.container.state import one_line, write_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from cogwork.container.container import Container
+    from cogwork.container.settings import Configuration
+
+__all__ = ("Service",)
+
+log = logging.getLogger("cogwork")
+
+
+class Service:
+    """Runs one container until a signal stops it. Owned by its event loop."""
+
+    def __init__(self, container: Container, load: Callable[[], Configuration]) -> None:
+        """Does not run yet.
+
+        Args:
+            container: Not started.
+            load: Reads the configuration again.
+        """
+        self._container = container
+        self._load = load
+        self._stopping = asyncio.Event()
+        self._at_once = asyncio.Event()
+        self._jobs: set[asyncio.Task[None]] = set()
+
+    async def run(self, announce: Callable[[], None]) -> None:
+        """Listens, and returns once the container has stopped.
+
+        Args:
+            announce: Called when it listens.
+
+        Raises:
+            ListenError: A port is taken.
+            TlsFilesError: A certificate cannot be used.
+        """
+        await self._container.start()
+        self._handle_signals()
+        announce()
+        await self._stopping.wait()
+        log.info("stopping: %d deliveries are unsettled", self._container.unsettled)
+        await self._stop()
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        loop.add_signal_handler(signal.SIGUSR1, self._start, self._write_state)
+        loop.add_signal_handler(signal.SIGUSR2, self._say)
+
+    def _on_stop(self) -> None:
+        (self._at_once if self._stopping.is_set() else self._stopping).set()
+
+    async def _stop(self) -> None:
+        """Drains; a second signal cuts that short."""
+        drained = asyncio.create_task(self._container.stop())
+        impatient = asyncio.create_task(self._at_once.wait())
+        await asyncio.wait((drained, impatient), return_when=asyncio.FIRST_COMPLETED)
+        impatient.cancel()
+        if not drained.done():
+            drained.cancel()
+            await asyncio.wait((drained,))
+            await self._container.stop(drain_timeout_s=0.0)
+        for job in list(self._jobs):
+            job.cancel()
+
+    # -- what the other signals do
+
+    def _reload(self) -> None:
+        """Takes over what the configuration says now, and reports the difference."""
+        try:
+            configuration = self._load()
+            changes = difference(self._container.configuration, configuration)
+            problems = self._container.reconfigure(configuration)
+        except (CogworkError, OSError) as error:
+            log.error("the configuration stays as it was: %s", error)
+            return
+        for change in changes:
+            log.info("%s", change)
+        for problem in problems:
+            log.error("the certificate before stays in use: %s", problem)
+        log.info("configuration read again: %d changes", len(changes))
+
+    def _start(self, job: Callable[[], Coroutine[None, None, None]]) -> None:
+        task = asyncio.get_running_loop().create_task(job())
+        self._jobs.add(task)
+        task.add_done_callback(self._jobs.discard)
+
+    async def _write_state(self) -> None:
+        try:
+            place = await write_state(self._container)
+        except OSError as error:
+            log.error("the state cannot be written: %s", error)
+            return
+        if place is not None:
+            log.info("state written to %s", place)
+
+    def _say(self) -> None:
+        log.info("%s", one_line(self._container))

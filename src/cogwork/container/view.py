@@ -1,0 +1,181 @@
+"""What `$management` gets of its container: `spi.management.ContainerView`, for one virtual host.
+
+Theory of operation. A virtual host's management node sees its own addresses, queues and nodes, and
+its own connections, sessions and links. The default virtual host's is the operator's: it sees the
+connections of all of them, as a permission that holds there holds in each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.performatives import Role
+from cogwork.container.declarations import Declarations
+from cogwork.container.inventory import collections_of
+from cogwork.container.requester import ClientRequester
+from cogwork.dataplane.core import IncomingLink, OutgoingLink
+from cogwork.nodes.topic import TopicNode
+from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAUTHORIZED, ManagementError
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cogwork.container.attachments import Attachment
+    from cogwork.container.container import Container
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.core import Terminus
+    from cogwork.dataplane.link import Link
+    from cogwork.spi.management import Collection, ManagedQueue, OnOutcome, Requester
+
+__all__ = ("View",)
+
+
+class View:
+    """The container, as the management node of one virtual host sees it.
+
+    Attributes:
+        collections: The entities by type.
+    """
+
+    def __init__(self, container: Container, vhost: VirtualHost) -> None:
+        """Makes a view.
+
+        Args:
+            container: What is looked at.
+            vhost: Whose `$management` it is for.
+        """
+        self._container = container
+        self._vhost = vhost
+        self._declarations = Declarations(vhost)
+        self.collections: Mapping[str, Collection] = collections_of(container, vhost)
+
+    def requester(self, source: Terminus | None) -> ClientRequester | None:
+        """Finds whose request came by a link; None where the link has gone."""
+        if not isinstance(source, IncomingLink) or source.detached:
+            return None
+        return ClientRequester(cast("Connection", source.session.wire.owner))
+
+    def soon(self, step: Callable[[], None]) -> None:
+        """Calls `step` in the event loop's next turn."""
+        asyncio.get_running_loop().call_soon(self._run, step)
+
+    def _run(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception as error:  # logged; the container goes on
+            self._container.on_node_fault(None, error)
+        self._container.core.flush()
+
+    # -- connections and links
+
+    def close_connection(self, name: str, reason: str) -> bool:
+        """Closes a connection, once the reply is on its way; returns whether it was there."""
+        connection = self._container.connection_named(name)
+        if connection is None or connection.is_over:
+            return False
+        if not self._sees(self._container.client_of(connection).vhost):
+            return False
+        error = AmqpError(condition=Condition.CONNECTION_FORCED, description=reason)
+        self.soon(lambda: connection.close(error))
+        return True
+
+    def detach_link(self, name: str, reason: str) -> bool:
+        """Detaches a link, once the reply is on its way; returns whether it was there."""
+        link = self._container.links.get(name)
+        if link is None or not self._sees(self._vhost_of(link)):
+            return False
+        error = AmqpError(condition=Condition.LINK_DETACH_FORCED, description=reason)
+        self.soon(lambda: link.detach(error))
+        return True
+
+    def _sees(self, vhost: VirtualHost) -> bool:
+        return vhost is self._vhost or not self._vhost.name
+
+    def _vhost_of(self, link: Link) -> VirtualHost:
+        return self._container.client_of(link.session.connection).vhost
+
+    # -- subscriptions
+
+    def bind(self, requester: Requester, link: str, pattern: str) -> bool:
+        """Gives a topic subscriber one more pattern; returns whether it is new."""
+        node, end, subject = self._subscription(requester, link, pattern)
+        return node.bind(end, subject)
+
+    def unbind(self, requester: Requester, link: str, pattern: str) -> bool:
+        """Takes a pattern from a topic subscriber; returns whether it had it."""
+        node, end, subject = self._subscription(requester, link, pattern)
+        return node.unbind(end, subject)
+
+    def _subscription(
+        self, requester: Requester, name: str, pattern: str
+    ) -> tuple[TopicNode, OutgoingLink, bytes]:
+        """Finds a subscriber and the subject that a pattern means to its topics."""
+        assert isinstance(requester, ClientRequester)
+        link = self._link_of(requester, name)
+        node = cast("Attachment", link.context).node
+        if not isinstance(node, TopicNode) or not isinstance(link.end, OutgoingLink):
+            raise ManagementError(
+                BAD_REQUEST, f"link {name!r:.200} is no topic's subscriber: patterns are theirs"
+            )
+        subject = self._subject(node, pattern)
+        if not requester.may("receive", pattern):
+            status = UNAUTHORIZED if requester.identity is None else FORBIDDEN
+            raise ManagementError(status, f"no permission to receive at {pattern!r:.200}")
+        return node, link.end, subject
+
+    def _subject(self, node: TopicNode, pattern: str) -> bytes:
+        try:
+            address, rule = self._vhost.rule_of(pattern)
+        except Refused as refusal:
+            raise ManagementError(BAD_REQUEST, refusal.description) from refusal
+        subject = node.subject_of(address)
+        is_here = rule.kind == "topic" and self._vhost.nodes.get(rule.prefix or "") is node
+        if not is_here or not subject:
+            raise ManagementError(
+                BAD_REQUEST,
+                f"the pattern {pattern!r:.200} is none of the link's topics; as an address with "
+                f"wildcards it starts with {node.root.name!r}",
+            )
+        return subject
+
+    def _link_of(self, requester: ClientRequester, name: str) -> Link:
+        """Finds a link by its id, or by its name among the requester's own."""
+        for session in requester.connection.sessions:
+            link = session.link_named(name, Role.SENDER)
+            if link is not None:
+                return link
+        link = self._container.links.get(name)
+        if link is None or self._vhost_of(link) is not self._vhost:
+            raise ManagementError(
+                NOT_FOUND,
+                f"there is no link {name!r:.200}: the name of a receiver of this connection, or a "
+                "link id from an attach's properties, is expected",
+            )
+        if link.session.connection is not requester.connection and not requester.may(
+            "manage", "$management"
+        ):
+            status = UNAUTHORIZED if requester.identity is None else FORBIDDEN
+            raise ManagementError(status, f"link {name!r:.200} is another connection's")
+        return link
+
+    # -- queues
+
+    def queue(self, address: str) -> ManagedQueue | None:
+        """Finds a queue; None where there is none yet."""
+        return self._declarations.queue(address)
+
+    def declare_queue(self, address: str, options: Mapping[str, object]) -> bool:
+        """Makes a queue; returns False where it was there with these options."""
+        return self._declarations.declare(address, options)
+
+    def delete_queue(self, address: str) -> bool:
+        """Gives up a queue with what it holds; returns whether it was there."""
+        return self._declarations.delete(address)
+
+    def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
+        """Sends a message from within; False where the address leads nowhere."""
+        return self._container.outgoing.send(self._vhost, address, message, on_outcome)

@@ -1,0 +1,42 @@
+"""Ends batches that no read ends: what an application wrote is sent once, when its turn is over."""
+
+from __future__ import annotations
+
+import cython  # noqa: TC002  # the compiler reads annotations
+from cython.cimports.cogwork.dataplane.flusher import COGWORK_SOURCE_HASH
+
+__all__ = ("SOURCE_HASH", "Flusher")
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class Flusher:
+    """Flushes a core at the end of the event loop's turn. One a loop."""
+
+    def __init__(self, core: Core, call_soon: object) -> None:
+        """Has nothing to flush.
+
+        Args:
+            core: What it flushes.
+            call_soon: The event loop's method.
+        """
+        self.core = core
+        self.call_soon = call_soon
+
+    def later(self) -> cython.int:
+        if not self.due:
+            self.due = True
+            self.call_soon(self.run)
+        return 0
+
+    def now(self) -> cython.int:
+        return self.core.flush_all()
+
+    def request(self) -> None:
+        """Has the core flushed before the loop waits for input again."""
+        self.later()
+
+    def run(self) -> None:
+        """Flushes."""
+        self.due = False
+        self.core.flush_all()

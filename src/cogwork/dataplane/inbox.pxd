@@ -1,0 +1,37 @@
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from cogwork.dataplane.core cimport IncomingLink, Port, Shipment, Terminus
+from cogwork.dataplane.flusher cimport Flusher
+
+cdef extern from *:
+    """
+    #ifndef COGWORK_SOURCE_HASH
+    #define COGWORK_SOURCE_HASH ""
+    #endif
+    """
+    const char* COGWORK_SOURCE_HASH
+
+cdef class Inbox(Terminus):
+    cdef readonly IncomingLink link
+    cdef readonly uint32_t window
+    cdef readonly uint32_t held
+    cdef readonly uint64_t undecodable
+    cdef readonly object failure
+    cdef bint is_over
+    cdef object create_future
+    cdef Flusher flusher
+    cdef Port bell
+    cdef list arrivals
+    cdef list ready
+    cdef Py_ssize_t at
+    cdef list waiters
+    cdef uint32_t handed_in_turn
+    cdef object admit(self, Shipment* s)
+    cdef int hand(self, object message) except -1
+    cdef int drop_waiting(self) except -1
+    cdef object next_waiting(self)
+    cdef bint refill(self) noexcept
+    cdef int top_up(self) except -1
+    cdef int wake(self) except -1
+    cdef int reply(self, uint32_t delivery_id, int code, bytes state) except -1
+    cdef bytes payload(self, Shipment* s)

@@ -1,0 +1,281 @@
+"""Where a client's messages arrive: they wait here, decoded, for whoever iterates.
+
+Theory of operation. An inbox outlives its link. Arrivals are made into messages while the read
+batch is scanned, and `async for` takes them one by one without suspending while there are some.
+Credit counts what waits: it is topped up when half of the window has been handed over, and that
+flow is sent at once, so that the sender goes on while the application works.
+
+A plain inbox accepts an unsettled message when it arrives: it then is with its subscriber.
+`cogwork.dataplane.items` has the inbox of those who settle themselves.
+"""
+
+from __future__ import annotations
+
+import cython
+from cython.cimports.cogwork.dataplane.core import (
+    ACCEPTED,
+    REJECTED,
+    Port,
+    Verdict,
+    octets,
+)
+from cython.cimports.cogwork.dataplane.inbox import COGWORK_SOURCE_HASH
+from cython.cimports.cogwork.dataplane.messages import Message, message_from
+from cython.cimports.cpython.bytes import (
+    PyBytes_AS_STRING,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+)
+from cython.cimports.libc.stdint import uint32_t
+
+from cogwork.amqp.errors import ProtocolError
+
+__all__ = ("SOURCE_HASH", "Inbox")
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+TURN_MESSAGES = cython.declare(uint32_t, 256)
+"""Messages handed over before other tasks get their turn, and the socket is read again."""
+
+UNDECODABLE_STATE = cython.declare(
+    bytes, b"\x00\x53\x25\xc0\x1a\x01\x00\x53\x1d\xc0\x14\x01\xa3\x11amqp:decode-error"
+)
+"""Rejected, for bytes that are no message: whoever is to look at them is elsewhere."""
+
+
+class Turn:
+    """Awaiting it lets the event loop go round once."""
+
+    def __await__(self):
+        yield
+
+
+TURN = cython.declare(object, Turn())
+
+
+class Inbox:
+    """One receiver's messages, from link to link.
+
+    Attributes:
+        link: The compiled end of the link; None while there is none.
+        window: Messages that may be on their way, waiting or held.
+        held: Messages that were handed over and are to be settled by the application.
+        undecodable: Counts what was no message and was rejected.
+        failure: Why nothing comes any more; None where it just ended, or has not.
+    """
+
+    def __init__(self, flusher: Flusher, create_future: object, window: int) -> None:
+        """Starts without a link.
+
+        Args:
+            flusher: Of the core.
+            create_future: The event loop's method.
+            window: Messages that may be on their way, waiting or held; at least 1.
+        """
+        self.core = flusher.core
+        self.core.register(self)
+        self.bell = Port(self.core, self)
+        self.arrivals = []
+        self.flusher = flusher
+        self.create_future = create_future
+        self.window = window
+        self.ready = []
+        self.waiters = []
+
+    @property
+    def waiting(self) -> int:
+        """Counts what has arrived and was not handed over."""
+        return len(self.ready) - self.at + len(self.arrivals)
+
+    # -- what the data plane does
+
+    def take(self, s):
+        try:
+            message = self.admit(s)
+        except (ProtocolError, UnicodeDecodeError):
+            self.undecodable += 1
+            if not s.settled:
+                self.reply(cython.cast(uint32_t, s.token), REJECTED, UNDECODABLE_STATE)
+            return self.top_up()
+        if message is None:
+            return 0
+        self.arrivals.append(message)
+        if self.waiters:
+            self.bell.mark_dirty()
+        return 0
+
+    def admit(self, s):
+        """Makes a message of an arrival; None where there is nothing to hand over."""
+        message: Message = message_from(self.payload(s))
+        if not s.settled:
+            self.reply(cython.cast(uint32_t, s.token), ACCEPTED, None)
+        return message
+
+    def payload(self, s):
+        return PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size)
+
+    def reply(self, delivery_id, code, state):
+        verdict: Verdict
+        verdict.code = code
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        if state is not None:
+            verdict.state = cython.cast(octets, PyBytes_AS_STRING(state))
+            verdict.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(state))
+        self.link.resolve_outcome(delivery_id, cython.address(verdict))
+        return 0
+
+    def on_batch(self, port: object) -> None:
+        """Wakes whoever waits for what arrived."""
+        self.wake()
+
+    def wake(self):
+        waiters: list = self.waiters
+        if waiters:
+            self.waiters = []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+        return 0
+
+    def top_up(self):
+        """Gives credit again once half of the window is used up."""
+        used: uint32_t
+        if self.link is None or self.is_over:
+            return 0
+        used = cython.cast(uint32_t, self.waiting) + self.held
+        if used + self.link.credit <= self.window // 2:
+            self.link.grant(self.window - used)
+            return 1
+        return 0
+
+    # -- handing over
+
+    def refill(self):
+        """Takes up what arrived since; returns whether something waits."""
+        if self.at < len(self.ready):
+            return True
+        if not self.arrivals:
+            return False
+        self.ready = self.arrivals
+        self.arrivals = []
+        self.at = 0
+        return True
+
+    def next_waiting(self):
+        """Hands over one message; there must be one."""
+        message = self.ready[self.at]
+        self.ready[self.at] = None
+        self.at += 1
+        self.hand(message)
+        if self.top_up():
+            self.flusher.now()
+        return message
+
+    def hand(self, message):
+        """Notes that the application has a message."""
+        return 0
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        while not self.refill():
+            await self.arrival()
+        self.handed_in_turn += 1
+        if self.handed_in_turn >= TURN_MESSAGES:
+            self.handed_in_turn = 0
+            await TURN
+            while not self.refill():
+                await self.arrival()
+        return self.next_waiting()
+
+    async def arrival(self) -> None:
+        """Waits until something has arrived.
+
+        Raises:
+            StopAsyncIteration: The inbox was closed.
+            CogworkError: The link ended for good.
+        """
+        if self.failure is not None:
+            raise self.failure
+        if self.is_over:
+            raise StopAsyncIteration
+        waiter = self.create_future()
+        self.waiters.append(waiter)
+        self.handed_in_turn = 0
+        await waiter
+
+    async def take_batch(self, count_max: int) -> list:
+        """Hands over what waits, at least one message; none once the inbox is closed.
+
+        Args:
+            count_max: How many at most.
+
+        Raises:
+            CogworkError: The link ended for good.
+        """
+        count: cython.Py_ssize_t
+        limit: cython.Py_ssize_t = count_max
+        batch: list
+        if self.refill() and self.handed_in_turn >= TURN_MESSAGES:
+            self.handed_in_turn = 0
+            await TURN
+        while not self.refill():
+            try:
+                await self.arrival()
+            except StopAsyncIteration:
+                return []
+        batch = []
+        while self.refill() and len(batch) < limit:
+            count = min(limit - len(batch), len(self.ready) - self.at)
+            if self.at == 0 and count == len(self.ready) and not batch:
+                batch = self.ready
+                self.ready = []
+            else:
+                batch.extend(self.ready[self.at : self.at + count])
+                self.at += count
+        self.handed_in_turn += cython.cast(uint32_t, len(batch))
+        for message in batch:
+            self.hand(message)
+        if self.top_up():
+            self.flusher.now()
+        return batch
+
+    # -- links come and go
+
+    def attach(self, link: IncomingLink) -> None:
+        """Receives on `link` from now on; `start` gives it credit."""
+        self.link = link
+
+    def start(self) -> None:
+        """Gives the link its first credit, once the peer has answered the attach."""
+        self.top_up()
+        self.flusher.later()
+
+    def detach(self) -> None:
+        """The link has ended."""
+        self.link = None
+
+    def close(self, failure: object = None) -> None:
+        """Ends the iteration once what waits was handed over; a failure ends it at once.
+
+        Args:
+            failure: What iterating raises from now on.
+        """
+        self.failure = failure
+        self.is_over = True
+        if failure is not None:
+            self.drop_waiting()
+        self.wake()
+        if self.bell.open:
+            self.bell.close()
+            self.core.unregister(self)
+
+    def drop_waiting(self):
+        """Forgets what was not handed over."""
+        self.ready = []
+        self.arrivals = []
+        self.at = 0
+        return 0

@@ -1,0 +1,68 @@
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from cogwork.dataplane.core cimport SettleRange, Shipment
+from cogwork.dataplane.inbox cimport Inbox
+from cogwork.dataplane.messages cimport Message
+
+cdef extern from *:
+    """
+    #ifndef COGWORK_SOURCE_HASH
+    #define COGWORK_SOURCE_HASH ""
+    #endif
+    """
+    const char* COGWORK_SOURCE_HASH
+
+# What the client knows of an item: not handed over; handed over; accepted, but not yet confirmed;
+# settled for good; taken from us.
+cdef enum:
+    WAITING = 0
+    HELD = 1
+    CLAIMED = 2
+    SETTLED = 3
+    STALE = 4
+
+cdef class Item
+cdef class ItemInbox
+cdef class Claim
+
+
+cdef class Item(Message):
+    cdef ItemInbox inbox
+    cdef readonly bytes delivery_tag
+    cdef uint32_t delivery_id
+    cdef uint32_t epoch
+    cdef int phase
+    cdef int code
+    cdef bytes state
+    cdef Claim claim
+
+
+@cython.final
+cdef class Claim:
+    cdef ItemInbox inbox
+    cdef Py_ssize_t waiting
+    cdef list stale
+    cdef object failure
+    cdef object waiter
+    cdef int answer(self, Item item, bint is_stale) except -1
+
+
+cdef class ItemInbox(Inbox):
+    cdef readonly bint marks_received
+    cdef readonly Py_ssize_t claimed
+    cdef readonly uint64_t stale_count
+    cdef uint32_t epoch
+    cdef SettleRange marks
+    cdef dict open_items
+    cdef dict earlier
+    cdef object on_stale
+    cdef list stale
+    cdef list claim_waiters
+    cdef int mark(self, Item item) except -1
+    cdef int unmark(self, Item item) except -1
+    cdef int write_marks(self) except -1
+    cdef int settle(self, Item item, int code, bytes state) except -1
+    cdef int say(self, Item item) except -1
+    cdef int answer(self, Item item, bint is_stale) except -1
+    cdef int revoke_waiting(self, uint32_t first, uint32_t last) except -1

@@ -1,0 +1,144 @@
+"""The message-ids that a queue has seen lately: a window of time and count.
+
+Theory of operation. Sightings stand in a ring by age, each with 128 bits of hash; an open-
+addressing table leads from a hash to its place in the ring. The oldest go first, by age or for want
+of room.
+Half of the hash is keyed with a secret of the process, so that no sender can make two ids look
+alike, nor crowd the table.
+"""
+
+import cython
+from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.libc.string import memset
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+NOWHERE = cython.declare(uint32_t, 0xFFFFFFFF)
+CAPACITY_MIN = cython.declare(uint32_t, 64)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _mark(p: octets, size: uint32_t, sighting: cython.pointer(Sighting)) -> cython.void:
+    """Hashes an encoded message-id, so that every encoding of one id gives the same hash."""
+    number: uint8_t[8]
+    kind: uint8_t = p[0]
+    start: uint32_t = 1
+    if kind == 0x44 or (kind == 0x53 and size == 2):
+        memset(number, 0, 8)
+        number[7] = p[1] if kind == 0x53 else 0
+        p = number
+        start = 0
+        size = 8
+        kind = 0x80
+    elif kind == 0xA0 or kind == 0xA1:
+        start = 2
+    elif kind == 0xB0 or kind == 0xB1:
+        start = 5
+        kind -= 0x10
+    sighting.key = cogwork_hash(p + start, size - start)
+    sighting.check = cogwork_check(kind, p + start, size - start)
+
+
+class RecentIds:
+    """Remembers message-ids for a while.
+
+    Attributes:
+        window_s: How long.
+        count_max: How many; the oldest make room.
+        count: How many are remembered now.
+    """
+
+    def __init__(self, window_s: float, count_max: int):
+        assert 0 < count_max < 1 << 30
+        self.window_s = window_s
+        self.count_max = count_max
+
+    def __dealloc__(self):
+        free(self.ring)
+        free(self.index)
+
+    def saw(self, message_id, size, now_s):
+        """Says whether an encoded id was seen within the window."""
+        wanted: Sighting
+        while self.count and self.ring[self.first].seen_s + self.window_s <= now_s:
+            self._forget_oldest()
+        if self.count == 0:
+            return False
+        _mark(message_id, size, cython.address(wanted))
+        return self.index[self._place_of(cython.address(wanted))] != NOWHERE
+
+    def remember(self, message_id, size, now_s):
+        """Adds an id that was not seen."""
+        sighting: Sighting
+        at: uint32_t
+        if self.count == self.count_max:
+            self._forget_oldest()
+        if self.count == self.capacity:
+            self._grow()
+        _mark(message_id, size, cython.address(sighting))
+        sighting.seen_s = now_s
+        at = (self.first + self.count) & (self.capacity - 1)
+        self.ring[at] = sighting
+        self.index[self._place_of(cython.address(sighting))] = at
+        self.count += 1
+        return 0
+
+    def _place_of(self, wanted):
+        """Finds an id's place in the index, or the free one where it belongs."""
+        mask: uint32_t = 2 * self.capacity - 1
+        place: uint32_t = cython.cast(uint32_t, wanted.key) & mask
+        while self.index[place] != NOWHERE:
+            if (
+                self.ring[self.index[place]].key == wanted.key
+                and self.ring[self.index[place]].check == wanted.check
+            ):
+                break
+            place = (place + 1) & mask
+        return place
+
+    def _forget_oldest(self):
+        self._close_gap(self._place_of(self.ring + self.first))
+        self.first = (self.first + 1) & (self.capacity - 1)
+        self.count -= 1
+
+    def _close_gap(self, gap):
+        """Empties a place of the index, and moves up those that were only pushed past it."""
+        mask: uint32_t = 2 * self.capacity - 1
+        at: uint32_t = gap
+        home: uint32_t
+        while True:
+            at = (at + 1) & mask
+            if self.index[at] == NOWHERE:
+                break
+            home = cython.cast(uint32_t, self.ring[self.index[at]].key) & mask
+            if ((at - home) & mask) >= ((at - gap) & mask):
+                self.index[gap] = self.index[at]
+                gap = at
+        self.index[gap] = NOWHERE
+
+    def _grow(self):
+        capacity: uint32_t = self.capacity * 2 if self.capacity else CAPACITY_MIN
+        at: uint32_t
+        ring: cython.pointer(Sighting) = cython.cast(
+            cython.pointer(Sighting), malloc(capacity * cython.sizeof(Sighting))
+        )
+        index: cython.pointer(uint32_t) = cython.cast(
+            cython.pointer(uint32_t), malloc(2 * capacity * cython.sizeof(uint32_t))
+        )
+        if ring == cython.NULL or index == cython.NULL:
+            free(ring)
+            free(index)
+            raise MemoryError("no room for more message-ids")
+        for at in range(self.count):
+            ring[at] = self.ring[(self.first + at) & (self.capacity - 1)]
+        free(self.ring)
+        free(self.index)
+        self.ring = ring
+        self.index = index
+        self.capacity = capacity
+        self.first = 0
+        memset(index, 0xFF, 2 * capacity * cython.sizeof(uint32_t))
+        for at in range(self.count):
+            self.index[self._place_of(ring + at)] = at
+        return 0

@@ -1,0 +1,5 @@
+SOURCE_HASH: str
+
+class TimerHeap:
+    @property
+    def count(self) -> int: ...

@@ -1,0 +1,36 @@
+"""Who may manage what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.spi.management import FORBIDDEN, UNAUTHORIZED, ManagementError
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from cogwork.spi.management import Requester
+
+__all__ = ("ADDRESS", "demand", "refuse")
+
+ADDRESS = "$management"
+
+
+def demand(requester: Requester, address: str) -> None:
+    """Checks the permission to manage an address; who may manage `$management` has all of them.
+
+    Raises:
+        ManagementError: It is missing.
+    """
+    if not requester.may("manage", address) and not requester.may("manage", ADDRESS):
+        refuse(requester, "manage", address)
+
+
+def refuse(requester: Requester, right: str, address: str) -> NoReturn:
+    """Says that a permission is missing.
+
+    Raises:
+        ManagementError: Always.
+    """
+    status = UNAUTHORIZED if requester.identity is None else FORBIDDEN
+    raise ManagementError(status, f"no permission to {right} at {address!r:.200}")

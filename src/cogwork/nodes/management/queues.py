@@ -1,0 +1,129 @@
+"""What can be done to queues: declare, delete, peek, purge, move, redrive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.nodes.management.permission import demand, refuse
+from cogwork.nodes.management.request import Reply
+from cogwork.nodes.management.transfers import Routed, Transfers
+from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from cogwork.nodes.management.request import Request
+    from cogwork.spi.management import ContainerView, ManagedQueue, Requester
+
+    Steps = Generator[bool, None, Reply]
+
+__all__ = ("Queues",)
+
+PEEK_MAX = 1000
+PEEK_STEP = 10
+PEEK_SIZE_BYTES_MAX = 4 * 1024 * 1024
+"""A reply with more would stay on the wire for too long."""
+
+ALL = 2**63
+
+
+class Queues:
+    """The operations on queues. Whoever may manage a queue's address may do them."""
+
+    def __init__(self, container: ContainerView) -> None:
+        """Needs the container.
+
+        Args:
+            container: Where the queues are.
+        """
+        self._container = container
+
+    def _find(self, request: Request, requester: Requester) -> ManagedQueue:
+        name = request.required_name()
+        demand(requester, name)
+        queue = self._container.queue(name)
+        if queue is None:
+            raise ManagementError(NOT_FOUND, f"there is no queue {name!r:.200}")
+        return queue
+
+    def create(self, request: Request, requester: Requester) -> Reply:
+        """Declares a queue with the options of the body."""
+        name = request.required_name()
+        demand(requester, name)
+        options = request.attributes()
+        is_new = self._container.declare_queue(name, options)
+        row = self._container.collections["queue"].find(name)
+        return Reply(row, 201 if is_new else 200)
+
+    def delete(self, request: Request, requester: Requester) -> Reply:
+        """Gives a queue up, with its items."""
+        name = request.required_name()
+        demand(requester, name)
+        if not self._container.delete_queue(name):
+            raise ManagementError(NOT_FOUND, f"there is no queue {name!r:.200}")
+        return Reply({}, 204)
+
+    def peek(self, request: Request, requester: Requester) -> Reply:
+        """Shows items: a list of maps, each with `message`, encoded, and facts about the item."""
+        queue = self._find(request, requester)
+        offset = request.number("index", 0)
+        count = min(request.number("count", 10, least=1), PEEK_MAX)
+        items: list[dict[str, object]] = []
+        size_bytes = 0
+        while len(items) < count and size_bytes < PEEK_SIZE_BYTES_MAX:
+            shown = queue.peek(min(PEEK_STEP, count - len(items)), offset + len(items))
+            items += [{**facts, "message": message} for message, facts in shown]
+            size_bytes += sum(len(message) for message, _ in shown)
+            if not shown:
+                break
+        return Reply(items, properties={"count": len(items)})
+
+    def purge(self, request: Request, requester: Requester) -> Reply:
+        """Drops every item that no consumer holds."""
+        return Reply({"purged": self._find(request, requester).purge()})
+
+    def move(self, request: Request, requester: Requester) -> Steps:
+        """Moves items to another queue."""
+        queue = self._find(request, requester)
+        target = request.text("target")
+        if not requester.may("send", target):
+            refuse(requester, "send", target)
+        if self._container.queue(target) is None:
+            raise ManagementError(
+                BAD_REQUEST,
+                f"the target {target!r:.200} is no queue, or not declared yet: items move to "
+                "queues, where they are kept",
+            )
+        if target.removeprefix("/") == request.name.removeprefix("/"):
+            raise ManagementError(BAD_REQUEST, f"{target!r:.200} is both the queue and the target")
+        return self._transfer(request, queue, lambda message: Routed(target, message))
+
+    def redrive(self, request: Request, requester: Requester) -> Steps:
+        """Sends the items of a dead-letter address back where they came from."""
+        queue = self._find(request, requester)
+
+        def route(message: bytes) -> Routed:
+            origin, revived = queue.routed_back(message)
+            if origin is None or not requester.may("send", origin):
+                return Routed(None, message)
+            return Routed(origin, revived)
+
+        return self._transfer(request, queue, route)
+
+    def _transfer(
+        self, request: Request, queue: ManagedQueue, route: Callable[[bytes], Routed]
+    ) -> Steps:
+        count = request.number("count", ALL, least=1)
+        transfers = Transfers(self._container, queue, route)
+        return _run(transfers, count)
+
+
+def _run(transfers: Transfers, count: int) -> Steps:
+    yield from transfers.run(count)
+    return Reply(
+        {
+            "moved": transfers.moved,
+            "refused": transfers.refused,
+            "unconfirmed": transfers.waiting,
+        }
+    )

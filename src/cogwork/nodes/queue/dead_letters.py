@@ -1,0 +1,136 @@
+"""Dead letters: what a message says of its death, and how it comes back to life.
+
+Theory of operation. Only the sections before the properties are made anew (AMQP 1.0 §3.2); the
+message's bare part stays what its sender wrote, byte for byte. A dead letter has no ttl and asks
+for no delay: it would expire again, or hide, where it is to be looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import AmqpError, DecodeError, ProtocolError
+from cogwork.amqp.message import Header
+from cogwork.amqp.outcomes import Rejected
+from cogwork.amqp.types import Described, Symbol, UInt, ULong
+from cogwork.dataplane.codec import decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("ERROR", "FAILURES", "REASON", "SOURCE", "dead_letter", "origin_of", "revived")
+
+REASON = Symbol("x-opt-dead-letter-reason")
+"""Why: expired, rejected, delivery-count-exceeded, in-doubt or maximum-length."""
+SOURCE = Symbol("x-opt-dead-letter-source")
+"""The address that the message came from."""
+ERROR = Symbol("x-opt-dead-letter-error")
+"""What a consumer said that rejected it: the condition, and the description where there is one."""
+FAILURES = Symbol("x-opt-dead-letter-failures")
+"""How many attempts had failed."""
+
+_OWN = frozenset({REASON, SOURCE, ERROR, FAILURES})
+_DELAYS = frozenset({Symbol("x-opt-delivery-delay"), Symbol("x-opt-delivery-time")})
+_HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS = 0x70, 0x71, 0x72
+
+
+@dataclass(slots=True)
+class _Front:
+    """The sections before the properties, and all that follows."""
+
+    header: Header | None = None
+    delivery_annotations: bytes = b""
+    annotations: dict[object, object] = field(default_factory=dict)
+    rest: bytes = b""
+
+
+def dead_letter(
+    message: bytes, source: str, reason: str, error: bytes | None, failures: int
+) -> bytes:
+    """Makes a dead letter of a message.
+
+    Args:
+        message: Encoded.
+        source: The address it came from.
+        reason: Why it is dead.
+        error: The encoded outcome of who rejected it; None where nobody did.
+        failures: How many attempts had failed.
+
+    Returns:
+        The message with its annotations; as it was, where it is no message of AMQP 1.0.
+    """
+    facts: dict[object, object] = {REASON: reason, SOURCE: source, FAILURES: UInt(failures)}
+    said = _error_text(error)
+    if said is not None:
+        facts[ERROR] = said
+    return _with_annotations(message, facts)
+
+
+def revived(message: bytes) -> bytes:
+    """Returns a dead letter without what it says of its death."""
+    return _with_annotations(message, {})
+
+
+def origin_of(message: bytes) -> str | None:
+    """Returns the address that a dead letter came from; None where it is none."""
+    try:
+        source = _split(message).annotations.get(SOURCE)
+    except (DecodeError, ProtocolError):
+        return None
+    return source if isinstance(source, str) else None
+
+
+def _with_annotations(message: bytes, facts: Mapping[object, object]) -> bytes:
+    try:
+        front = _split(message)
+    except (DecodeError, ProtocolError):
+        return message
+    kept = {key: value for key, value in front.annotations.items() if key not in _OWN | _DELAYS}
+    return _join(front, {**kept, **facts})
+
+
+def _split(message: bytes) -> _Front:
+    front = _Front()
+    at = 0
+    while at < len(message):
+        section, following = decode(message, at)
+        if not isinstance(section, Described):
+            raise DecodeError("a message section is expected", at)
+        if section.descriptor == _HEADER:
+            front.header = Header.from_fields(section.value)
+        elif section.descriptor == _DELIVERY_ANNOTATIONS:
+            front.delivery_annotations = message[at:following]
+        elif section.descriptor == _MESSAGE_ANNOTATIONS and isinstance(section.value, dict):
+            front.annotations = section.value
+        else:
+            break
+        at = following
+    front.rest = message[at:]
+    return front
+
+
+def _join(front: _Front, annotations: Mapping[object, object]) -> bytes:
+    parts = []
+    if front.header is not None:
+        front.header.ttl = None
+        parts.append(encode(front.header.to_described()))
+    parts.append(front.delivery_annotations)
+    if annotations:
+        parts.append(encode(Described(ULong(_MESSAGE_ANNOTATIONS), dict(annotations))))
+    return b"".join([*parts, front.rest])
+
+
+def _error_text(outcome: bytes | None) -> str | None:
+    """Reads what a consumer said when it rejected a message."""
+    if outcome is None:
+        return None
+    try:
+        value, _ = decode(outcome)
+        rejected = Rejected.from_fields(value.value) if isinstance(value, Described) else None
+    except (DecodeError, ProtocolError):
+        return None
+    error = rejected.error if rejected is not None else None
+    if not isinstance(error, AmqpError):
+        return None
+    return f"{error.condition}: {error.description}" if error.description else str(error.condition)

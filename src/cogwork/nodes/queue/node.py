@@ -1,0 +1,170 @@
+"""The queue node: a store with policies.
+
+Theory of operation. The compiled store takes messages, gives them to consumers on credit and keeps
+the account of attempts by itself. The node decides what is not hot: who is a browser, which
+attempts a consumer that came back may go on with, and where the dead go: to the dead-letter
+address, with the reason, as an effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.terminus import COPY
+from cogwork.dataplane.core import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.store import Store
+from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
+from cogwork.nodes.queue.options import QueueOptions
+from cogwork.spi.effects import Send
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cogwork.spi.effects import Effect
+    from cogwork.spi.node import NodeContext, Subscription
+
+__all__ = ("QueueNode",)
+
+MOVE_MAX = 10_000
+"""Items that one `move` or `redrive` takes: each becomes an effect, and the loop must go on."""
+
+
+class QueueNode:
+    """One queue.
+
+    Attributes:
+        address: Its address.
+        options: Its policies.
+        store: Its items.
+    """
+
+    serves_prefix = False
+
+    def __init__(self, context: NodeContext) -> None:
+        """Starts empty.
+
+        Args:
+            context: Its address, and options as in `QueueOptions`.
+
+        Raises:
+            Refused: An option is wrong.
+        """
+        self.address = context.address
+        self.options = QueueOptions.of(context.options)
+        self._emit = context.emit
+        self.store = _store(context, self.options)
+        self.store.handler = self
+        self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
+        self._entry.add_outlet(self.store)
+        self.store.inlet = self._entry
+
+    # -- the contract of nodes
+
+    def entry(self, address: str) -> AddressEntry:  # noqa: ARG002  # it has only one
+        """Returns where the queue's messages come in."""
+        return self._entry
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Feeds a consumer, or a browser; gives back the attempts that it still has."""
+        self.store.add_consumer(
+            subscription.link,
+            marks_received=subscription.marks_received,
+            is_browser=subscription.source.distribution_mode == COPY,
+        )
+        if subscription.unsettled:
+            tags = list(subscription.unsettled)
+            answers = self.store.resume(subscription.link, tags)
+            subscription.context = [
+                tag for tag, is_its_own in zip(tags, answers, strict=True) if is_its_own
+            ]
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Lets a consumer go; what is out at it stays so until its link has ended."""
+        self.store.remove_consumer(subscription.link)
+
+    def tick(self, now_s: float) -> Iterable[Effect]:
+        """Lets items expire, ripen and cease to be in doubt."""
+        self.store.tick(now_s)
+        return self._bury(self.store)
+
+    def status(self) -> Mapping[str, object]:
+        """Counts items by where they stand, and what has happened so far."""
+        return {**self.store.counts(), "held": self._entry.held, "options": asdict(self.options)}
+
+    def close(self) -> None:
+        """Gives up the queue with its items."""
+        self.store.close()
+        self._entry.close()
+
+    # -- what the data plane hands over
+
+    def on_batch(self, store: Store) -> None:
+        """Sends the dead to the dead-letter address."""
+        self._emit(self._bury(store))
+
+    def _bury(self, store: Store) -> list[Effect]:
+        target = self.options.dead_letter
+        dead = store.take_exceptions()
+        if target is None:
+            return []
+        return [
+            Send(target, dead_letter(message, self.address, reason, error, failures))
+            for reason, message, error, failures in dead
+        ]
+
+    # -- for management
+
+    def purge(self) -> int:
+        """Drops the items that no consumer holds; returns how many."""
+        return self.store.purge()
+
+    def move(self, address: str, count: int = MOVE_MAX) -> list[Send]:
+        """Takes ready items out, in order.
+
+        Args:
+            address: Where they go.
+            count: How many at most.
+
+        Returns:
+            The effects that send them there.
+        """
+        return [Send(address, each) for each in self.store.take_ready(min(count, MOVE_MAX))]
+
+    def redrive(self, count: int = MOVE_MAX) -> list[Send]:
+        """Takes dead letters out that came here from other addresses; any other item stays.
+
+        Args:
+            count: How many items to look at, at most.
+
+        Returns:
+            The effects that send them back.
+        """
+        effects: list[Send] = []
+        for message in self.store.take_ready(min(count, MOVE_MAX, self.store.depth)):
+            origin = origin_of(message)
+            if origin is None:
+                self.store.put(message)
+            else:
+                effects.append(Send(origin, revived(message)))
+        return effects
+
+
+def _store(context: NodeContext, options: QueueOptions) -> Store:
+    store = Store(
+        context.core,
+        priorities=options.priorities,
+        delays=options.delay,
+        is_ordered=options.ordering == "group-id",
+        deduplication_window_s=float(options.deduplication_window_s or 0.0),
+        deduplication_count=options.deduplication_count,
+    )
+    store.policy = options.maximum_length_policy
+    store.maximum_length = options.maximum_length or 0
+    store.maximum_bytes = options.maximum_bytes
+    store.maximum_delivery_count = options.maximum_delivery_count or 0
+    store.ttl_s = float(options.ttl_s or 0.0)
+    store.in_doubt_timeout_s = float(options.in_doubt_timeout_s)
+    store.redelivers_doubtful = options.in_doubt == "redeliver"
+    store.keeps_dead = options.dead_letter is not None
+    return store

@@ -1,0 +1,132 @@
+"""What a queue does with its items, as plain data; named like the keys of `[[queue]]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ("QueueOptions",)
+
+BYTES_MAX = 1 << 30
+"""A queue of this size, with no consumer in sight, should not take the container's memory too."""
+
+IN_DOUBT_TIMEOUT_S = 30.0
+"""A client that lost its connection has reconnected by then, or will not soon."""
+
+PRIORITIES = 10
+"""All levels that a message can name (AMQP 1.0 §3.2.1)."""
+
+DEDUPLICATION_COUNT = 100_000
+"""Remembered message-ids: some 5 MB."""
+
+COUNT_MAX = (1 << 30) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOptions:
+    """A queue's policies.
+
+    Attributes:
+        ttl_s: The longest an item lives; None leaves it to the message.
+        dead_letter: Where dead items go; None drops them, counted.
+        maximum_length: Items held; None has no bound of its own.
+        maximum_bytes: Bytes held.
+        maximum_length_policy: What a full queue does: `block`, `reject` or `drop-oldest`.
+        maximum_delivery_count: Failed attempts after which an item is dead; None tries for ever.
+        in_doubt: What becomes of an item whose consumer vanished with it: `park` or `redeliver`.
+        in_doubt_timeout_s: How long a vanished consumer may take to come back and settle.
+        priorities: Levels told apart.
+        delay: Whether messages may ask to be delivered later.
+        ordering: `group-id` gives each group to one consumer at a time; `none`.
+        deduplication_window_s: How long a message-id is remembered; None remembers none.
+        deduplication_count: How many message-ids are remembered.
+
+    Raises:
+        Refused: A value is of the wrong type or out of range.
+    """
+
+    ttl_s: float | None = None
+    dead_letter: str | None = None
+    maximum_length: int | None = None
+    maximum_bytes: int = BYTES_MAX
+    maximum_length_policy: str = "block"
+    maximum_delivery_count: int | None = None
+    in_doubt: str = "redeliver"
+    in_doubt_timeout_s: float = IN_DOUBT_TIMEOUT_S
+    priorities: int = PRIORITIES
+    delay: bool = True
+    ordering: str = "none"
+    deduplication_window_s: float | None = None
+    deduplication_count: int = DEDUPLICATION_COUNT
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            is_left_out = value is None and each.default is None
+            expected, is_right = _CHECKS[each.name]
+            if not is_left_out and not is_right(value):
+                raise Refused(
+                    f"queue option {each.name} = {value!r}; expected {expected}",
+                    Condition.INVALID_FIELD,
+                )
+
+    @classmethod
+    def of(cls, options: Mapping[str, object]) -> QueueOptions:
+        """Takes a queue's own options out of a node's; others are for others.
+
+        Args:
+            options: By name.
+
+        Raises:
+            Refused: A value is of the wrong type or out of range.
+        """
+        own = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in options.items() if name in own})  # type: ignore[arg-type]  # checked right after, by value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_positive(value: object) -> bool:
+    return _is_number(value) and 0 < value < 1e9  # type: ignore[operator]  # a number, as just seen
+
+
+def _is_duration(value: object) -> bool:
+    return _is_number(value) and 0 <= value < 1e9  # type: ignore[operator]  # a number, as just seen
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= COUNT_MAX
+
+
+def _is_one_of(*names: str) -> tuple[str, Callable[[object], bool]]:
+    return f"one of {', '.join(names)}", lambda value: value in names
+
+
+_COUNT = (f"a whole number from 1 to {COUNT_MAX}", _is_count)
+_POSITIVE = ("a number of seconds above 0", _is_positive)
+_CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "ttl_s": _POSITIVE,
+    "dead_letter": ("an address", lambda value: isinstance(value, str) and value != ""),
+    "maximum_length": _COUNT,
+    "maximum_bytes": ("a number of bytes above 0", lambda v: isinstance(v, int) and v > 0),
+    "maximum_length_policy": _is_one_of("block", "reject", "drop-oldest"),
+    "maximum_delivery_count": _COUNT,
+    "in_doubt": _is_one_of("park", "redeliver"),
+    "in_doubt_timeout_s": ("a number of seconds from 0", _is_duration),
+    "priorities": (
+        f"a whole number from 1 to {PRIORITIES}",
+        lambda value: _is_count(value) and value in range(1, PRIORITIES + 1),
+    ),
+    "delay": ("true or false", lambda value: isinstance(value, bool)),
+    "ordering": _is_one_of("none", "group-id"),
+    "deduplication_window_s": _POSITIVE,
+    "deduplication_count": _COUNT,
+}

@@ -1,0 +1,208 @@
+"""What the container lets its management node see and change.
+
+Theory of operation. Nodes know nothing of containers, connections and other nodes. The one node
+that manages them gets a `ContainerView` with its context: entities of each type as rows of plain
+values, and the few things that can be done to them. Rows are made when they are asked for, a page
+at a time, so that looking costs nothing where nobody looks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from cogwork.amqp.errors import CogworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from cogwork.dataplane.core import Terminus
+
+__all__ = (
+    "Collection",
+    "ContainerView",
+    "ManagedQueue",
+    "ManagementError",
+    "OnOutcome",
+    "Requester",
+    "Row",
+)
+
+Row = dict[str, object]
+"""One entity: its attributes by name, as plain values; `name` is what it is asked for by."""
+
+BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, NOT_IMPLEMENTED = (
+    400,
+    401,
+    403,
+    404,
+    409,
+    501,
+)
+"""Status codes of replies: those of HTTP, as AMQP Management has them."""
+
+
+class ManagementError(CogworkError):
+    """A request that is not carried out.
+
+    Attributes:
+        status: The reply's `statusCode`.
+        description: What was wrong, and what would be right.
+    """
+
+    def __init__(self, status: int, description: str) -> None:
+        super().__init__(description)
+        self.status = status
+        self.description = description
+
+
+class Requester(Protocol):
+    """Who asks: the peer of one connection."""
+
+    @property
+    def identity(self) -> str | None:
+        """The name it proved; None for an anonymous peer."""
+
+    def may(self, right: str, address: str) -> bool:
+        """Tells whether it has a right (`send`, `receive`, `manage`) at an address."""
+
+    def takes_reply(self, address: str) -> bool:
+        """Tells whether a reply may go to `address`: its own source, or where it may send.
+
+        False, too, where replies pile up that it does not take.
+        """
+
+
+class Collection(Protocol):
+    """The entities of one type."""
+
+    @property
+    def attributes(self) -> Sequence[str]:
+        """The names of what a row may hold, in the order in which people read them."""
+
+    def __len__(self) -> int:
+        """Counts the entities."""
+
+    def rows(
+        self, index: int, count: int, sees: Callable[[str], bool] | None = None
+    ) -> Iterator[Row]:
+        """Yields entities in a stable order.
+
+        Args:
+            index: The first one, from 0.
+            count: How many at most.
+            sees: Tells whether an entity may be shown; None shows all. Only those are counted.
+        """
+
+    def find(self, name: str) -> Row | None:
+        """Returns one entity; None where it is not there."""
+
+
+class ManagedQueue(Protocol):
+    """A queue, as management sees it."""
+
+    def peek(self, count: int, offset: int = 0) -> Sequence[tuple[bytes, Mapping[str, object]]]:
+        """Returns items, encoded and with facts about each, and leaves them where they are.
+
+        Args:
+            count: How many at most.
+            offset: How many to leave out first.
+        """
+
+    def purge(self) -> int:
+        """Drops every item that no consumer holds; returns how many."""
+
+    def take_ready(self, count: int) -> Sequence[bytes]:
+        """Takes the first messages that are ready out of the queue; returns them encoded."""
+
+    def put(self, message: bytes) -> None:
+        """Stores a message that was taken from here, as the last one."""
+
+    def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
+        """Tells where a dead letter came from.
+
+        Returns:
+            Its address, None where it is no dead letter, and the message without what it says of
+            its death.
+        """
+
+
+class ContainerView(Protocol):
+    """The container, as the management node of one virtual host sees it."""
+
+    @property
+    def collections(self) -> Mapping[str, Collection]:
+        """The entities by type: container, connection, session, link, address, queue, node."""
+
+    def requester(self, source: Terminus | None) -> Requester | None:
+        """Finds whose request came from `source`; None where its link has gone."""
+
+    def soon(self, step: Callable[[], None]) -> None:
+        """Calls `step` once other traffic has had its turn."""
+
+    def close_connection(self, name: str, reason: str) -> bool:
+        """Closes a connection; returns whether it was there."""
+
+    def detach_link(self, name: str, reason: str) -> bool:
+        """Detaches a link; returns whether it was there."""
+
+    def bind(self, requester: Requester, link: str, pattern: str) -> bool:
+        """Gives a topic subscriber one more pattern; returns whether it is new.
+
+        Args:
+            requester: Who asks.
+            link: The subscriber's link: its id, or its name on the requester's connection.
+            pattern: An address with wildcards, as in the source of a subscriber.
+
+        Raises:
+            ManagementError: There is no such link, it is no subscriber of that topic, or it is
+                somebody else's.
+        """
+
+    def unbind(self, requester: Requester, link: str, pattern: str) -> bool:
+        """Takes a pattern from a topic subscriber; returns whether it had it.
+
+        Args:
+            requester: Who asks.
+            link: As for `bind`.
+            pattern: As for `bind`.
+
+        Raises:
+            ManagementError: As for `bind`.
+        """
+
+    def queue(self, address: str) -> ManagedQueue | None:
+        """Finds a queue; None where there is none yet."""
+
+    def declare_queue(self, address: str, options: Mapping[str, object]) -> bool:
+        """Makes a queue; returns False where it was there with these options.
+
+        Raises:
+            ManagementError: An option is wrong, the address is none of a queue, or the queue is
+                there with other options.
+        """
+
+    def delete_queue(self, address: str) -> bool:
+        """Gives up a queue with what it holds; returns whether it was there.
+
+        Raises:
+            ManagementError: The queue is in use.
+        """
+
+    def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
+        """Sends a message from within.
+
+        Args:
+            address: Where to, as a client would name it.
+            message: Encoded.
+            on_outcome: Learns once, now or later, whether it was accepted.
+
+        Returns:
+            False where the address leads nowhere; then `on_outcome` is not called.
+        """
+
+
+class OnOutcome(Protocol):
+    """Learns what became of a message."""
+
+    def __call__(self, *, accepted: bool) -> None:
+        """Called once."""

@@ -1,0 +1,385 @@
+"""The store against a dumb model: nothing lost, nothing confirmed twice, order kept."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import peers
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from cogwork.amqp.message import (
+    Data,
+    Header,
+    Properties,
+    Sections,
+    decode_sections,
+    encode_sections,
+)
+from cogwork.amqp.outcomes import Modified, Received, Rejected, Released
+from cogwork.dataplane.core import BALANCED_CODE, AddressEntry, Core
+from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
+
+RECEIVED = Received(section_number=0, section_offset=0)
+DOUBT_S = 30.0
+
+
+@dataclass
+class Item:
+    """What the model knows of a message."""
+
+    name: int
+    priority: int
+    group: str
+    failures: int = 0
+    attempts: int = 0
+    number: int | None = None
+
+
+@dataclass
+class Worker:
+    """A consumer, and what is out at it."""
+
+    peer: peers.Peer
+    link: peers.OutgoingLink
+    marks: bool
+    out: dict[int, peers.Arrival] = field(default_factory=dict)
+    received: set[int] = field(default_factory=set)
+    resumed: dict[int, int] = field(default_factory=dict)
+    excluded: set[int] = field(default_factory=set)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Publishers, workers that fail in every way, and time."""
+
+    @initialize(
+        is_ordered=st.booleans(),
+        redelivers=st.booleans(),
+        keeps_dead=st.booleans(),
+        delivery_count=st.sampled_from([0, 1, 3]),
+    )
+    def start(
+        self, is_ordered: bool, redelivers: bool, keeps_dead: bool, delivery_count: int
+    ) -> None:
+        self.core = Core()
+        self.store = Store(self.core, 1, is_ordered=is_ordered)
+        self.store.redelivers_doubtful = redelivers
+        self.store.keeps_dead = keeps_dead
+        self.store.maximum_delivery_count = delivery_count
+        self.store.in_doubt_timeout_s = DOUBT_S
+        self.store.handler = self
+        self.is_ordered = is_ordered
+        self.entry = AddressEntry(self.core, "queue/a", BALANCED_CODE)
+        self.entry.add_outlet(self.store)
+        self.publisher = peers.Peer(self.core)
+        self.link = self.publisher.publisher(self.entry, 10_000)
+        self.now_s = time.monotonic()
+        self.workers: list[Worker] = []
+        self.items: dict[int, Item] = {}
+        self.in_doubt: dict[int, int] = {}
+        self.confirmed: set[int] = set()
+        self.gone: set[int] = set()
+        self.dead: list[int] = []
+        self.first_attempts: dict[tuple[int, str], list[int]] = {}
+        self.sent = 0
+
+    # -- what happens
+
+    @rule(
+        priority=st.sampled_from([4, 4, 4, 9, 0]),
+        group=st.sampled_from("ab"),
+        count=st.integers(1, 4),
+    )
+    def publish(self, priority: int, group: str, count: int) -> None:
+        for _ in range(count):
+            name = self.sent
+            self.sent += 1
+            self.items[name] = Item(name, priority, group)
+            self.publisher.send(
+                self.link,
+                encode_sections(
+                    Sections(
+                        header=Header(priority=priority),
+                        properties=Properties(group_id=group),
+                        body=Data([b"%d" % name]),
+                    )
+                ),
+            )
+        self.collect()
+
+    @precondition(lambda self: len(self.workers) < 4)
+    @rule(marks=st.booleans(), credit=st.integers(0, 5))
+    def attach(self, marks: bool, credit: int) -> None:
+        peer = peers.Peer(self.core)
+        self.workers.append(
+            Worker(peer, peer.consumer(self.store, credit, marks_received=marks), marks)
+        )
+        self.collect()
+
+    @precondition(lambda self: self.workers)
+    @rule(data=st.data(), credit=st.integers(0, 6), drain=st.booleans())
+    def flow(self, data: st.DataObject, credit: int, drain: bool) -> None:
+        worker = data.draw(st.sampled_from(self.workers))
+        worker.peer.flow(worker.link, credit, drain=drain)
+        self.collect()
+
+    def some_out(self, data: st.DataObject) -> tuple[Worker, Item, peers.Arrival] | None:
+        held = [(w, name) for w in self.workers for name in sorted(w.out)]
+        if not held:
+            return None
+        worker, name = data.draw(st.sampled_from(held))
+        return worker, self.items[name], worker.out[name]
+
+    @rule(data=st.data(), settled=st.booleans())
+    def accept(self, data: st.DataObject, settled: bool) -> None:
+        if found := self.some_out(data):
+            worker, item, arrival = found
+            del worker.out[item.name]
+            self.confirm(item)
+            worker.peer.settle(arrival, settled=settled)
+            if not settled:
+                assert worker.peer.dispositions[-1].first == arrival.delivery_id
+            self.collect()
+
+    @rule(data=st.data())
+    def mark_received(self, data: st.DataObject) -> None:
+        if found := self.some_out(data):
+            worker, item, arrival = found
+            worker.received.add(item.name)
+            worker.peer.settle(arrival, RECEIVED, settled=False)
+            self.collect()
+
+    @rule(data=st.data(), failed=st.booleans(), excluded=st.booleans())
+    def give_back(self, data: st.DataObject, failed: bool, excluded: bool) -> None:
+        if found := self.some_out(data):
+            worker, item, arrival = found
+            del worker.out[item.name]
+            if excluded:
+                worker.excluded.add(item.name)
+            if failed:
+                self.fail(item)
+                outcome: Modified | Released = Modified(
+                    delivery_failed=True, undeliverable_here=excluded
+                )
+            else:
+                outcome = Modified(undeliverable_here=True) if excluded else Released()
+            worker.peer.settle(arrival, outcome)
+            self.collect()
+
+    @rule(data=st.data())
+    def reject(self, data: st.DataObject) -> None:
+        if found := self.some_out(data):
+            worker, item, arrival = found
+            del worker.out[item.name]
+            self.bury(item)
+            worker.peer.settle(arrival, Rejected())
+            self.collect()
+
+    @precondition(lambda self: self.workers)
+    @rule(data=st.data(), only_link=st.booleans())
+    def vanish(self, data: st.DataObject, only_link: bool) -> None:
+        worker = data.draw(st.sampled_from(self.workers))
+        self.workers.remove(worker)
+        for name, arrival in worker.out.items():
+            if not worker.marks or name in worker.received:
+                self.in_doubt[name] = arrival.parts.attempt
+        self.in_doubt.update(worker.resumed)
+        if only_link:
+            worker.peer.detach(self.store, worker.link)
+        else:
+            worker.peer.vanish(self.store)
+        self.collect()
+
+    @rule(data=st.data(), credit=st.integers(0, 3))
+    def come_back(self, data: st.DataObject, credit: int) -> None:
+        peer = peers.Peer(self.core)
+        worker = Worker(peer, peer.consumer(self.store, 0, marks_received=True), marks=True)
+        self.workers.append(worker)
+        known = [item for item in self.items.values() if item.number is not None]
+        chosen = data.draw(st.lists(st.sampled_from(known), unique_by=id)) if known else []
+        tags = [
+            b"\x00\x00\x00\x01%b%b"
+            % ((item.number or 0).to_bytes(8, "big"), item.attempts.to_bytes(4, "big"))
+            for item in chosen
+        ]
+        for item, answer in zip(chosen, self.store.resume(worker.link, tags), strict=True):
+            holders = [w for w in self.workers if item.name in w.out or item.name in w.resumed]
+            assert answer == (item.name in self.in_doubt or bool(holders))
+            if answer:
+                self.in_doubt.pop(item.name, None)
+                for holder in holders:
+                    holder.out.pop(item.name, None)
+                    holder.resumed.pop(item.name, None)
+                worker.resumed[item.name] = item.attempts
+        peer.flow(worker.link, credit)
+        self.collect()
+
+    @rule(data=st.data(), back=st.integers(0, 1))
+    def claim(self, data: st.DataObject, back: int) -> None:
+        known = [item for item in self.items.values() if item.number is not None]
+        if not known:
+            return
+        item = data.draw(st.sampled_from(known))
+        attempt = item.attempts - back
+        holders = [w for w in self.workers if item.name in w.out or item.name in w.resumed]
+        is_open = (bool(holders) or item.name in self.in_doubt) and back == 0
+        assert item.number is not None
+        answer = self.store.claim(item.number, attempt)
+        if is_open:
+            assert answer == SETTLE_CODE
+            for holder in holders:
+                holder.out.pop(item.name, None)
+                holder.resumed.pop(item.name, None)
+            self.in_doubt.pop(item.name, None)
+            self.confirm(item)
+        elif back or item.name not in self.confirmed:
+            assert answer == STALE_CODE
+        self.core.flush()
+        self.collect()
+
+    @rule(seconds=st.sampled_from([0.0, DOUBT_S + 1]))
+    def wait(self, seconds: float) -> None:
+        self.now_s += seconds
+        self.store.tick(self.now_s)
+        if seconds > DOUBT_S:
+            for name in list(self.in_doubt):
+                if self.store.redelivers_doubtful:
+                    del self.in_doubt[name]
+                    self.fail(self.items[name])
+                elif self.store.keeps_dead:
+                    del self.in_doubt[name]
+                    self.bury(self.items[name])
+        self.core.flush()
+        self.collect()
+
+    # -- the model
+
+    def confirm(self, item: Item) -> None:
+        assert item.name not in self.confirmed | self.gone
+        self.confirmed.add(item.name)
+
+    def bury(self, item: Item) -> None:
+        assert item.name not in self.confirmed | self.gone
+        self.gone.add(item.name)
+
+    def fail(self, item: Item) -> None:
+        item.failures += 1
+        if self.store.maximum_delivery_count and item.failures >= self.store.maximum_delivery_count:
+            self.bury(item)
+
+    def on_batch(self, store: Store) -> None:
+        for _, message, _, failures in store.take_exceptions():
+            name = name_of(message)
+            assert failures == self.items[name].failures
+            self.dead.append(name)
+
+    def collect(self) -> None:
+        for worker in self.workers:
+            for arrival in worker.peer.take():
+                self.arrive(worker, arrival)
+
+    def arrive(self, worker: Worker, arrival: peers.Arrival) -> None:
+        name = name_of(arrival.message)
+        item = self.items[name]
+        tag = arrival.parts
+        assert name not in self.confirmed | self.gone | self.in_doubt.keys()
+        assert not any(name in each.out or name in each.resumed for each in self.workers)
+        assert name not in worker.excluded
+        assert tag.shard == 1
+        assert tag.attempt == item.attempts + 1
+        assert item.number in (None, tag.item)
+        item.attempts, item.number = tag.attempt, tag.item
+        header = decode_sections(arrival.message).header
+        assert header is not None
+        assert (header.priority, header.delivery_count) == (item.priority, item.failures)
+        if tag.attempt == 1:
+            kind = (0, item.group) if self.is_ordered else (id(worker), f"{item.priority}")
+            self.first_attempts.setdefault(kind, []).append(name)
+        worker.out[name] = arrival
+        worker.received.discard(name)
+
+    # -- what always holds
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        if not hasattr(self, "store"):
+            return
+        counts = self.store.counts()
+        alive = self.items.keys() - self.confirmed - self.gone
+        assert counts["depth"] == len(alive)
+        assert counts["in"] == self.sent
+        assert counts["accepted"] == len(self.confirmed)
+        out = sum(len(each.out) + len(each.resumed) for each in self.workers)
+        assert (counts["unsettled"], counts["in-doubt"]) == (out, len(self.in_doubt))
+        assert counts["ready"] + counts["waiting-for-group"] == len(alive) - out - len(
+            self.in_doubt
+        )
+        if self.store.keeps_dead:
+            assert sorted(self.dead) == sorted(self.gone)
+
+    @invariant()
+    def first_attempts_are_in_order(self) -> None:
+        for names in getattr(self, "first_attempts", {}).values():
+            assert names == sorted(names)
+
+    @invariant()
+    def a_group_is_in_one_place(self) -> None:
+        if not getattr(self, "is_ordered", False):
+            return
+        for group in "ab":
+            places = [
+                id(worker)
+                for worker in self.workers
+                if any(self.items[n].group == group for n in worker.out)
+            ]
+            assert len(places) <= 1
+
+    @invariant()
+    def no_consumer_with_credit_waits_for_what_it_could_have(self) -> None:
+        if not hasattr(self, "store") or self.is_ordered:
+            return
+        ready = {name_of(m) for m, facts in self.store.peek(1000) if facts["state"] == "ready"}
+        for worker in self.workers:
+            assert worker.link.credit == 0 or ready <= worker.excluded
+
+    def teardown(self) -> None:
+        """In the end every item is confirmed, dead, or can be had."""
+        if not hasattr(self, "store"):
+            return
+        for worker in self.workers:
+            worker.peer.vanish(self.store)
+        self.store.redelivers_doubtful = True
+        self.store.maximum_delivery_count = 0
+        self.store.redeliver_doubtful()
+        self.core.flush()
+        last = peers.Peer(self.core)
+        last.consumer(self.store, 100_000)
+        self.now_s += 2 * DOUBT_S
+        self.store.tick(self.now_s)
+        self.core.flush()
+        left = {name_of(arrival.message) for arrival in last.take()}
+        assert left == self.items.keys() - self.confirmed - self.gone
+        self.store.close()
+
+
+def name_of(message: bytes) -> int:
+    body = decode_sections(message).body
+    assert isinstance(body, Data)
+    return int(body.parts[0])
+
+
+TestStore = StoreMachine.TestCase
+TestStore.settings = settings(
+    max_examples=40,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)

@@ -1,0 +1,360 @@
+"""`cogwork serve` in a process of its own: what it says, what signals do, how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from proton import ConnectionException, Message, Timeout
+from proton.utils import BlockingConnection, LinkDetached
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.container.users import hash_password
+
+from .manager import Manager
+from .served import COGWORK, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+START_TIMEOUT_S = 20.0
+
+
+class Process:
+    """`cogwork serve` with its output in two files."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.out, self.err = folder / "out", folder / "err"
+        with self.out.open("wb") as out, self.err.open("wb") as err:
+            self.process = subprocess.Popen([*COGWORK, "serve", *arguments], stdout=out, stderr=err)
+        within(START_TIMEOUT_S, lambda: "\n" in self.out.read_text(), "it says where it listens")
+
+    @property
+    def url(self) -> str:
+        found = re.search(r"amqp://127\.0\.0\.1:\d+", self.out.read_text())
+        assert found, self.out.read_text()
+        return found[0]
+
+    def signal(self, number: signal.Signals, says: str) -> str:
+        """Sends a signal and waits for a line on stderr; returns all of stderr."""
+        self.process.send_signal(number)
+        within(5, lambda: says in self.err.read_text(), f"{says!r} after {number.name}")
+        return self.err.read_text()
+
+    def stop(self, timeout_s: float = 15.0) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout_s)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[Process]:
+    process = Process(folder, *(arguments or ("--listen", "127.0.0.1:0")))
+    try:
+        yield process
+    finally:
+        process.process.kill()
+        process.process.wait()
+
+
+def failing(*arguments: str) -> tuple[int, str]:
+    """Runs a `cogwork serve` that cannot start; returns its exit code and what it said."""
+    done = subprocess.run(
+        [*COGWORK, "serve", *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("cogwork: ")
+    return done.returncode, done.stderr
+
+
+def test_it_says_where_it_listens(tmp_path: Path) -> None:
+    with serving(tmp_path, "--id", "north", "--listen", "127.0.0.1:0") as running:
+        assert re.fullmatch(
+            r"container north listens on amqp://127\.0\.0\.1:\d+\n", running.out.read_text()
+        )
+        assert running.stop() == ExitCode.OK
+
+
+def test_it_says_so_to_programs(tmp_path: Path) -> None:
+    with serving(tmp_path, "--id", "north", "--listen", "127.0.0.1:0", "--json") as running:
+        facts = json.loads(running.out.read_text())
+        assert facts["id"] == "north"
+        assert facts["process_id"] == running.process.pid
+        (endpoint,) = facts["endpoints"]
+        with Manager(endpoint) as manager:
+            assert manager.get("READ", "container")["name"] == "north"
+
+
+# -- how it does not start
+
+
+def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, line = failing("--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert code == ExitCode.CONNECTION
+    assert "cannot listen on 127.0.0.1:" in line
+    assert "in use" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[limits]\nconections = 5", "2: limits.conections: found an unknown key"),
+        ("[limits]\nconnections = 0", "2: limits.connections: found 0"),
+        ("id = ", "found Invalid value"),
+        (
+            '[[listen]]\nport = 0\ntransport = "amqps"\ntls = { certificate = "gone.pem" }',
+            "gone.pem: cannot be read",
+        ),
+        ('[[node]]\naddress = "a"\nkind = "no.such:Thing"', None),
+    ],
+)
+def test_a_broken_configuration_is_one_line(tmp_path: Path, text: str, says: str | None) -> None:
+    file = tmp_path / "cogwork.toml"
+    file.write_text(text if "listen" in text else f'listen = ["127.0.0.1:0"]\n{text}')
+    if says is None:
+        with (
+            serving(tmp_path, "--config", str(file)) as running,
+            Manager(running.url) as manager,
+            pytest.raises(LinkDetached, match="cannot be loaded"),
+        ):
+            manager.connection.create_sender("a")
+        return
+    code, line = failing("--config", str(file))
+    assert code == ExitCode.CONFIGURATION
+    assert re.sub(r"^(\d+)", lambda m: str(int(m[1]) + ("listen" not in text)), says) in line
+
+
+def test_a_configuration_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    code, line = failing("--config", str(tmp_path / "gone.toml"))
+    assert code == ExitCode.CONFIGURATION
+    assert "found No such file or directory, expected a readable file" in line
+
+
+def test_a_data_directory_that_cannot_be_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, line = failing("--listen", "127.0.0.1:0", "--data", str(tmp_path / "file" / "below"))
+    assert code == ExitCode.ERROR
+    assert "Not a directory" in line
+
+
+# -- how it ends
+
+
+def test_it_waits_for_what_is_unsettled(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        consumer = BlockingConnection(running.url, timeout=10)
+        receiver = consumer.create_receiver("drained", credit=1)
+        producer = BlockingConnection(running.url, timeout=10)
+        delivery = producer.create_sender("drained").link.send(Message(body="x"))
+        with contextlib.suppress(Timeout):
+            producer.wait(lambda: False, timeout=0.5)
+        assert receiver.receive().body == "x"
+        running.signal(signal.SIGTERM, "stopping: 1 deliveries are unsettled")
+        time.sleep(0.3)
+        assert running.process.poll() is None
+        receiver.accept()
+        with pytest.raises(ConnectionException, match="amqp:connection:forced.*is shutting down"):
+            consumer.wait(lambda: False, timeout=5)
+        with pytest.raises(ConnectionException):
+            producer.wait(lambda: False, timeout=5)
+        assert delivery.remote_state == delivery.ACCEPTED
+        assert running.process.wait(5) == ExitCode.OK
+
+
+def test_it_accepts_nobody_while_it_drains(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        with Manager(running.url) as manager:
+            receiver = manager.connection.create_receiver("drained", credit=1)
+            manager.connection.create_sender("drained").link.send(Message(body="x"))
+            receiver.receive()
+            running.signal(signal.SIGTERM, "stopping")
+            address = ("127.0.0.1", int(running.url.rpartition(":")[2]))
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(address, timeout=5)
+            receiver.accept()
+            with pytest.raises(ConnectionException):
+                manager.connection.wait(lambda: False, timeout=5)
+        assert running.process.wait(5) == ExitCode.OK
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as running:
+        consumer = BlockingConnection(running.url, timeout=10)
+        receiver = consumer.create_receiver("held", credit=1)
+        consumer.create_sender("held").link.send(Message(body="x"))
+        receiver.receive()
+        running.signal(number, "stopping")
+        time.sleep(0.3)
+        assert running.process.poll() is None
+        running.process.send_signal(number)
+        assert running.process.wait(2) == ExitCode.OK
+
+
+# -- what other signals do
+
+
+def test_the_state_goes_to_the_data_directory(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serving(tmp_path, "--listen", "127.0.0.1:0", "--data", str(data)) as running:
+        with Manager(running.url) as manager:
+            manager.connection.create_receiver("topic/a.#", credit=5, name="shown")
+            running.signal(signal.SIGUSR1, "state written to")
+        state = json.loads((data / "state.json").read_text())
+    assert [row["address"] for row in state["links"] if row["link"] == "shown"] == ["topic/a.#"]
+    assert {"container", "totals", "connections", "sessions", "addresses", "queues"} < set(state)
+    assert state["totals"]["connections"] == 1
+
+
+def test_without_one_the_state_goes_to_stderr(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        said = running.signal(signal.SIGUSR1, "}\n")
+        line = next(line for line in said.splitlines() if line.startswith("{"))
+        assert json.loads(line)["connections"] == []
+
+
+def test_one_line_says_how_it_is(tmp_path: Path) -> None:
+    with serving(tmp_path, "--id", "north", "--listen", "127.0.0.1:0") as running:
+        said = running.signal(signal.SIGUSR2, "north: ")
+        assert re.search(r"north: 0 connections, 0 links, 0 unsettled, .* s CPU, up ", said)
+
+
+SECRET = "five spare teeth"
+
+
+def configured(port: int, *parts: str) -> str:
+    return "\n".join((f"[[listen]]\nport = {port}", *parts))
+
+
+def user(name: str, address: str) -> str:
+    return (
+        f'[[user]]\nname = "{name}"\npassword_hash = "{hash_password(SECRET)}"\n'
+        f'permissions = [{{ address = "{address}", rights = ["send", "receive", "manage"] }}]'
+    )
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+def login(url: str, name: str, secret: str = SECRET) -> BlockingConnection:
+    secret = secret.replace(" ", "%20")
+    return BlockingConnection(url.replace("://", f"://{name}:{secret}@"), timeout=10)
+
+
+def test_users_come_and_go_without_a_restart(tmp_path: Path, port: int) -> None:
+    file = tmp_path / "cogwork.toml"
+    file.write_text(configured(port, user("ann", "#")))
+    with serving(tmp_path, "--config", str(file)) as running:
+        login(running.url, "ann").close()
+        stays = login(running.url, "ann")
+        file.write_text(configured(port, user("bob", "queue/#")))
+        said = running.signal(signal.SIGHUP, "configuration read again")
+        assert "user[ann]: removed" in said
+        assert "user[bob]: added" in said
+        assert SECRET not in said
+        assert "scrypt" not in said
+        with pytest.raises(ConnectionException, match=r"(?i)auth"):
+            login(running.url, "ann")
+        bob = login(running.url, "bob")
+        bob.create_sender("queue/bobs").send(Message(body="x"))
+        with pytest.raises(Exception, match="no permission to send at 'other'"):
+            bob.create_sender("other")
+        stays.create_sender("queue/anns").send(Message(body="x"))
+
+
+def test_addresses_queues_vhosts_and_limits_are_taken_over(tmp_path: Path, port: int) -> None:
+    file = tmp_path / "cogwork.toml"
+    file.write_text(configured(port))
+    with serving(tmp_path, "--config", str(file)) as running:
+        file.write_text(
+            configured(
+                port,
+                '[[address]]\nprefix = "news"\ndistribution = "multicast"',
+                '[[queue]]\naddress = "queue/declared"\nmaximum_length = 5',
+                '[[vhost]]\nname = "blue"',
+                "[limits]\nconnections = 3",
+            )
+        )
+        said = running.signal(signal.SIGHUP, "configuration read again")
+        assert "limits.connections: 10000 → 3" in said
+        with Manager(running.url) as manager:
+            assert manager.row("queue", address="queue/declared")["options"]["maximum_length"] == 5
+            sender = manager.connection.create_sender("news/today")
+            sender.send(Message(body="accepted, as nobody needs to listen"))
+            Manager(running.url, virtual_host="vhost:blue").connection.close()
+            one, two = (BlockingConnection(running.url, timeout=10) for _ in range(2))
+            with pytest.raises(ConnectionException):
+                BlockingConnection(running.url, timeout=10)
+            one.close()
+            two.close()
+
+
+def test_what_needs_a_restart_says_so(tmp_path: Path, port: int) -> None:
+    file = tmp_path / "cogwork.toml"
+    file.write_text(configured(port))
+    with serving(tmp_path, "--config", str(file)) as running:
+        file.write_text(f'id = "south"\n{configured(0)}')
+        said = running.signal(signal.SIGHUP, "configuration read again")
+        assert 'id: unset → "south" (needs a restart)' in said
+        assert f"listen[127.0.0.1:{port}]: removed (needs a restart)" in said
+        with Manager(running.url) as manager:
+            assert manager.get("READ", "container")["name"] != "south"
+
+
+def test_a_broken_file_changes_nothing(tmp_path: Path, port: int) -> None:
+    file = tmp_path / "cogwork.toml"
+    file.write_text(configured(port, user("ann", "#")))
+    with serving(tmp_path, "--config", str(file)) as running:
+        file.write_text(configured(port, "tomato = 1"))
+        said = running.signal(signal.SIGHUP, "the configuration stays as it was")
+        assert "tomato: found an unknown key" in said
+        login(running.url, "ann").close()
+
+
+def presented(port: int, authority: trustme.CA) -> bytes:
+    """Returns the certificate that a listener shows."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=5) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as encrypted,
+    ):
+        shown = encrypted.getpeercert(binary_form=True)
+        assert shown is not None
+        return shown
+
+
+def test_certificates_are_read_again(tmp_path: Path, port: int) -> None:
+    authority = trustme.CA()
+    file, certificate = tmp_path / "cogwork.toml", tmp_path / "server.pem"
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(certificate)
+    tls = f'[[listen]]\nport = {port}\ntransport = "amqps"\ntls = {{ certificate = "server.pem" }}'
+    file.write_text(f"{configured(0)}\n{tls}")
+    with serving(tmp_path, "--config", str(file)) as running:
+        before = presented(port, authority)
+        authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(certificate)
+        running.signal(signal.SIGHUP, "configuration read again")
+        after = presented(port, authority)
+        assert after != before
+        certificate.write_text("no certificate")
+        said = running.signal(signal.SIGHUP, "the certificate before stays in use")
+        assert "server.pem" in said
+        assert presented(port, authority) == after

@@ -1,0 +1,67 @@
+"""What a message says of its death."""
+
+from __future__ import annotations
+
+from cogwork.amqp.codec import encode
+from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.message import (
+    Data,
+    Header,
+    Properties,
+    Sections,
+    decode_sections,
+    encode_sections,
+)
+from cogwork.amqp.outcomes import Rejected
+from cogwork.amqp.types import Symbol, UInt
+from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
+
+BARE = encode_sections(Sections(properties=Properties(message_id="m"), body=Data([b"x"])))
+BROKEN = encode(
+    Rejected(
+        error=AmqpError(condition=Symbol("app:broken"), description="no such customer")
+    ).to_described()
+)
+
+
+def test_a_dead_letter_says_why_and_from_where() -> None:
+    letter = dead_letter(BARE, "work/a", "rejected", BROKEN, 3)
+    assert decode_sections(letter).message_annotations == {
+        "x-opt-dead-letter-reason": "rejected",
+        "x-opt-dead-letter-source": "work/a",
+        "x-opt-dead-letter-error": "app:broken: no such customer",
+        "x-opt-dead-letter-failures": 3,
+    }
+    assert letter.endswith(BARE)
+
+
+def test_it_comes_back_as_it_was() -> None:
+    letter = dead_letter(BARE, "work/a", "in-doubt", None, 0)
+    assert origin_of(letter) == "work/a"
+    assert revived(letter) == BARE
+    assert origin_of(BARE) is None
+
+
+def test_other_annotations_stay_and_what_would_hide_it_goes() -> None:
+    message = encode_sections(
+        Sections(
+            header=Header(durable=True, ttl=UInt(5)),
+            delivery_annotations={Symbol("hop"): 1},
+            message_annotations={Symbol("x-opt-delivery-delay"): 9, Symbol("mine"): "kept"},
+            body=Data([b"x"]),
+        )
+    )
+    sections = decode_sections(revived(dead_letter(message, "work/a", "expired", None, 0)))
+    assert sections.header == Header(durable=True)
+    assert sections.delivery_annotations == {"hop": 1}
+    assert sections.message_annotations == {"mine": "kept"}
+
+
+def test_what_is_no_message_passes_as_it_is() -> None:
+    assert dead_letter(b"\xff\xff", "work/a", "expired", b"\x00", 0) == b"\xff\xff"
+    assert origin_of(b"\xff\xff") is None
+
+
+def test_an_outcome_without_an_error_says_nothing() -> None:
+    letter = dead_letter(BARE, "work/a", "rejected", encode(Rejected().to_described()), 0)
+    assert "x-opt-dead-letter-error" not in (decode_sections(letter).message_annotations or {})

@@ -1,0 +1,123 @@
+"""The queue node between links, and the kit that every node passes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cogwork.amqp.message import Sections, decode_sections
+from cogwork.amqp.terminus import COPY, Source
+from cogwork.dataplane.messages import Message
+from cogwork.nodes.queue import QueueNode, QueueOptions
+from cogwork.spi.conformance import NodeConformance
+from cogwork.spi.loopback import Loopback
+from cogwork.spi.node import Refused
+
+
+class TestQueue(NodeConformance):
+    factory = QueueNode
+    address = "queue/under-test"
+
+
+def queue(**options: object) -> Loopback:
+    return Loopback(QueueNode, "work/a", options)
+
+
+def node(loop: Loopback) -> QueueNode:
+    assert isinstance(loop.node, QueueNode)
+    return loop.node
+
+
+def letters(loop: Loopback) -> list[tuple[str, Sections]]:
+    return [(effect.address, decode_sections(effect.message)) for effect in loop.sent_on]
+
+
+def test_what_expired_goes_to_the_dead_letter_address() -> None:
+    with queue(dead_letter="queue/dead", ttl_s=1) as loop:
+        loop.send(3)
+        loop.run(ticks=20)
+        assert [address for address, _ in letters(loop)] == ["queue/dead"] * 3
+        annotations = letters(loop)[0][1].message_annotations
+        assert annotations is not None
+        assert annotations["x-opt-dead-letter-reason"] == "expired"  # type: ignore[index]  # a symbol is a str
+        assert node(loop).status()["expired"] == 3
+
+
+def test_or_it_is_only_counted() -> None:
+    with queue(ttl_s=1) as loop:
+        loop.send(3)
+        loop.run(ticks=20)
+        assert loop.sent_on == []
+        assert node(loop).status()["depth"] == 0
+
+
+def test_a_browser_takes_nothing() -> None:
+    with queue() as loop:
+        loop.send(3)
+        browser = loop.receive(10, Source(address="work/a", distribution_mode=COPY))
+        assert browser.deliveries == 3
+        assert node(loop).store.depth == 3
+
+
+def test_dead_letters_are_sent_back_where_they_came_from() -> None:
+    with queue(dead_letter="queue/dead", ttl_s=1) as source:
+        source.send(2, "lost")
+        source.run(ticks=20)
+        dead = source.sent_on
+    with Loopback(QueueNode, "queue/dead") as loop:
+        for effect in dead:
+            node(loop).store.put(effect.message)
+        loop.send(1, "was always here")
+        effects = node(loop).redrive()
+        assert [effect.address for effect in effects] == ["work/a"] * 2
+        assert [Message.decode(effect.message).body for effect in effects] == ["lost"] * 2
+        assert node(loop).store.depth == 1
+
+
+def test_items_move_in_order_and_purge_drops_the_rest() -> None:
+    with queue() as loop:
+        for body in ("a", "b", "c"):
+            loop.send(1, body)
+        moved = node(loop).move("queue/b", 2)
+        assert [(e.address, Message.decode(e.message).body) for e in moved] == [
+            ("queue/b", "a"),
+            ("queue/b", "b"),
+        ]
+        assert node(loop).purge() == 1
+
+
+def test_a_full_queue_answers_once_there_is_room() -> None:
+    with queue(maximum_length=2) as loop:
+        sent = loop.send(3)
+        assert loop.outcomes == sent[:2]
+        node(loop).purge()
+        loop.run(ticks=1)
+        assert loop.outcomes == sent
+
+
+def test_its_status_holds_its_options() -> None:
+    with queue(priorities=3) as loop:
+        status = json.loads(json.dumps(dict(node(loop).status())))
+        assert status["options"]["priorities"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ttl_s", 0),
+        ("ttl_s", True),
+        ("maximum_length", -1),
+        ("maximum_length_policy", "explode"),
+        ("in_doubt", "forget"),
+        ("in_doubt_timeout_s", -1),
+        ("priorities", 11),
+        ("delay", 1),
+        ("ordering", "fifo"),
+        ("deduplication_count", "many"),
+        ("dead_letter", ""),
+    ],
+)
+def test_a_wrong_option_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(Refused, match=f"queue option {name} = .*; expected"):
+        QueueOptions.of({name: value, "unmatched": "accept"})
