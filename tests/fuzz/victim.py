@@ -50,6 +50,9 @@ class Watched(Container):
 class Unused:
     """Stands where a socket would."""
 
+    def getpeername(self) -> tuple[str, int]:
+        return ("127.0.0.1", 0)
+
     def close(self) -> None:
         pass
 

@@ -133,7 +133,7 @@ class Transport:
         self._finished = finished
         self._connection = connection
 
-    def finish(self) -> None:
+    def finish(self, *, linger: bool) -> None:
         self._finished.append(self._connection)
 
 
