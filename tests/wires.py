@@ -530,15 +530,15 @@ class Publisher:
             self.more(piece, more=number < pieces - 1)
         return delivery_id
 
-    def send_at_once(self, bodies: list[bytes], *, settled: bool = False) -> None:
-        """Sends messages in a single batch of bytes."""
+    def send_at_once(self, bodies: list[bytes], *, settled: bool = False) -> list[int]:
+        """Sends messages in a single batch of bytes; returns their delivery-ids."""
         said: list[bytes] = []
         peer = self.channel.peer
         peer.split = lambda data: said.append(data) or []
-        for body in bodies:
-            self.send(body, settled=settled)
+        sent = [self.send(body, settled=settled) for body in bodies]
         peer.split = lambda data: [data]
         peer.feed(b"".join(said))
+        return sent
 
     def start(
         self, piece: bytes, *, settled: bool = False, more: bool = True, **fields: object

@@ -25,7 +25,9 @@ FRAME_SIZES = (512, 700, 65536)
 WINDOWS = (1, 3, 1000)
 BODY_SIZES = (0, 10, 400, 417, 1000, 5000)
 OUTCOMES = (Accepted(), Rejected(), Released(), Modified(), Modified(undeliverable_here=True))
-CALM = ("publisher", "consumer", "send", "settled", "start", "more", "credit", "window", "settle")
+CALM = (
+    "publisher", "consumer", "send", "settled", "burst", "start", "more", "credit", "window", "settle"
+)  # fmt: skip
 STORMY = (*CALM, "abort", "drain", "leave", "vanish", "publisher leaves", "publisher vanishes")
 
 Step = tuple[str, int, int]
@@ -117,6 +119,22 @@ class World:
 
     def settled(self, which: int, how: int) -> None:
         self.send(which, how, settled=True)
+
+    def burst(self, which: int, how: int) -> None:
+        """Sends many messages in one read, so that they are routed as a run."""
+        sender = self._sender(which)
+        if sender is None or sender.under_way is not None:
+            return
+        count = min(1 + how, sender.link.credit)
+        sizes = [80 + 40 * how * (number % 3 == 1) for number in range(count)]
+        bodies = [
+            b"%d:%d;" % (sender.number, len(sender.bodies) + number) + b"z" * size
+            for number, size in enumerate(sizes)
+        ]
+        sent = sender.link.send_at_once(bodies, settled=how % 3 == 2)
+        sender.bodies |= dict(zip(sent, bodies, strict=True))
+        if how % 3 == 2:
+            sender.settled.update(sent)
 
     def start(self, which: int, how: int) -> None:
         sender = self._sender(which)
