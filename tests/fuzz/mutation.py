@@ -165,9 +165,15 @@ class Mutator:
     def _good_frame(self) -> bytes:
         """Makes a frame that is well formed, with fields that are likely to hit something."""
         makers = (
-            self._transfer, self._flow, self._disposition, self._attach, self._detach, self._other
+            self._transfer, self._burst, self._flow, self._disposition, self._attach, self._detach,
+            self._other,
         )  # fmt: skip
-        return self.random.choices(makers, (50, 30, 40, 12, 2, 1))[0]()
+        return self.random.choices(makers, (40, 20, 30, 40, 12, 2, 1))[0]()
+
+    def _burst(self) -> bytes:
+        first = self.random.choice((0, 1, 5, 0xFFFFFFF0))
+        settled = self.random.choice((None, True, False))
+        return seeds.burst(self.random.choice(HANDLES[:20]), first, settled=settled)
 
     def _attach(self) -> bytes:
         rng = self.random

@@ -101,6 +101,14 @@ def transfer(handle: int, delivery: int | None, body: bytes = BODY, **fields: ob
     return frame(Transfer(handle=handle, delivery_id=delivery, delivery_tag=tag, **fields), body)
 
 
+def burst(handle: int, first: int, **fields: object) -> bytes:
+    """Encodes eight messages that are routed as a run, where they come in one read."""
+    bodies = [b"x" * (70 + 400 * (number == 5)) for number in range(8)]
+    return b"".join(
+        transfer(handle, first + number, body, **fields) for number, body in enumerate(bodies)
+    )
+
+
 def settle(first: int, last: int | None = None, **fields: object) -> bytes:
     values: dict[str, object] = {"role": Role.RECEIVER, "settled": True, "state": Accepted()}
     return frame(Disposition(first=first, last=last, **(values | fields)))
@@ -228,6 +236,12 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
             ),
             flow(1),
             transfer(0, 0, resume=True, state=Received(section_number=0, section_offset=3)),
+        ),
+        "burst": (
+            *_START, receiver(0, "fuzz/a"), receiver(1, "broadcast/a"), flow(0), flow(1, 3),
+            sender(2, "fuzz/a"), sender(3, "broadcast/a"),
+            burst(2, 0), burst(3, 8), burst(2, 16, settled=True), burst(3, 24, settled=True),
+            settle(0, 20), flow(0, 40), flow(1, 40), settle(0, 31, state=Released()),
         ),
         "settles_second": (
             *_START,

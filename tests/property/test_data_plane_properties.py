@@ -26,7 +26,8 @@ WINDOWS = (1, 3, 1000)
 BODY_SIZES = (0, 10, 400, 417, 1000, 5000)
 OUTCOMES = (Accepted(), Rejected(), Released(), Modified(), Modified(undeliverable_here=True))
 CALM = (
-    "publisher", "consumer", "send", "settled", "burst", "start", "more", "credit", "window", "settle"
+    "publisher", "consumer", "send", "settled", "burst", "start", "more", "credit", "window",
+    "settle",
 )  # fmt: skip
 STORMY = (*CALM, "abort", "drain", "leave", "vanish", "publisher leaves", "publisher vanishes")
 
