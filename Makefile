@@ -9,7 +9,7 @@ SANITIZE := LD_PRELOAD="$$(cc -print-file-name=libasan.so)" PYTHONMALLOC=malloc 
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	PYTHONPATH=$(SANITIZED)/lib:tests
 
-.PHONY: setup build test lint demo bench soak sim sanitized fuzz fuzz-short clean
+.PHONY: setup build test lint demo bench soak sanitized fuzz fuzz-short clean
 
 setup: $(VENV)/.setup-stamp
 
@@ -50,6 +50,9 @@ bench/build/relay: bench/relay.c
 
 bench: setup bench/build/relay
 	$(BIN)/python bench/run.py
+
+demo: setup
+	$(BIN)/python examples/flights/demo.py
 
 clean:
 	rm -rf build dist $(VENV) src/*.egg-info
