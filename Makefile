@@ -29,6 +29,12 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+bench/build/relay: bench/relay.c
+	mkdir -p bench/build && $${CC:-cc} -O2 -Wall -o $@ $<
+
+bench: setup bench/build/relay
+	$(BIN)/python bench/run.py
+
 clean:
 	rm -rf build dist $(VENV) src/*.egg-info
 	find src -name '*.so' -delete

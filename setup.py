@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
+import importlib.util
 import os
 from pathlib import Path
+from types import ModuleType
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -13,12 +14,14 @@ SOURCE_ROOT = Path("src")
 SANITIZE = os.environ.get("COGWORK_SANITIZE") == "1"
 
 
-def source_hash(source: Path) -> str:
-    """Returns the digest that `cogwork.freshness` compares: the module and all declarations."""
-    digest = hashlib.sha256(source.read_bytes())
-    for declaration in sorted(SOURCE_ROOT.rglob("*.pxd")):
-        digest.update(declaration.read_bytes())
-    return digest.hexdigest()[:16]
+def freshness() -> ModuleType:
+    """Loads `cogwork.freshness` by its path: the package itself cannot be imported unbuilt."""
+    spec = importlib.util.spec_from_file_location("freshness", SOURCE_ROOT / "cogwork/freshness.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def extension(source: Path) -> Extension:
@@ -31,8 +34,8 @@ def extension(source: Path) -> Extension:
     return Extension(
         ".".join(source.relative_to(SOURCE_ROOT).with_suffix("").parts),
         [str(source)],
-        depends=[str(declaration) for declaration in sorted(SOURCE_ROOT.rglob("*.pxd"))],
-        define_macros=[("COGWORK_SOURCE_HASH", f'"{source_hash(source)}"')],
+        depends=[str(path) for path in FRESHNESS.inputs(source.resolve())],
+        define_macros=[("COGWORK_SOURCE_HASH", f'"{FRESHNESS.source_hash(source.resolve())}"')],
         extra_compile_args=flags,
         extra_link_args=links,
     )
@@ -47,9 +50,12 @@ def compiled_sources() -> list[Path]:
     )
 
 
+FRESHNESS = freshness()
+
 setup(
     ext_modules=cythonize(
         [extension(source) for source in compiled_sources()],
+        nthreads=os.cpu_count() or 1,
         build_dir="build/cython",
         include_path=[str(SOURCE_ROOT)],
         compiler_directives={

@@ -1,7 +1,7 @@
 """Keeps a stale build from shadowing edited sources.
 
-A compiled module carries the digest of the sources it was built from: its own `.py` and every
-`.pxd` of the package, as `setup.py` computes it. Where the sources lie beside it, the digest is
+A compiled module carries the digest of the sources it was built from: its own `.py` and `.pxd`, and
+every `.pxd` that these take declarations from. `setup.py` has it computed here. Where the sources lie beside it, the digest is
 computed again when the module is loaded.
 """
 
@@ -10,16 +10,20 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ("check", "load", "source_hash")
+__all__ = ("check", "inputs", "load", "source_hash")
 
-PACKAGE_ROOT = Path(__file__).parent
+PACKAGE_ROOT = Path(__file__).resolve().parent
 DIGEST_LENGTH = 16
+
+CIMPORT = re.compile(r"^(?:from|cimport) (?:cython\.cimports\.)?cogwork\.([\w.]+)", re.MULTILINE)
+"""A module whose declarations another one uses; ordinary imports have none, and do no harm here."""
 
 _REBUILD = "build it with `make build` (or `pip install --editable .`)"
 
@@ -55,7 +59,7 @@ def check(module: ModuleType) -> None:
     if not source.exists() or source_hash(source) == module.SOURCE_HASH:
         return
     built_at = built.stat().st_mtime
-    newer = [path.name for path in _inputs(source) if path.stat().st_mtime > built_at]
+    newer = [path.name for path in inputs(source) if path.stat().st_mtime > built_at]
     changed = ", ".join(newer) or f"{source.name} or a .pxd file"
     raise ImportError(
         f"{module.__name__} is older than {changed}: {_REBUILD}", name=module.__name__
@@ -63,12 +67,22 @@ def check(module: ModuleType) -> None:
 
 
 def source_hash(source: Path) -> str:
-    """Returns the digest of a module's source and all declarations of the package."""
+    """Returns the digest of a module's source and of the declarations it is compiled with."""
     digest = hashlib.sha256()
-    for path in _inputs(source):
+    for path in inputs(source):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:DIGEST_LENGTH]
 
 
-def _inputs(source: Path) -> list[Path]:
-    return [source, *sorted(PACKAGE_ROOT.rglob("*.pxd"))]
+def inputs(source: Path) -> list[Path]:
+    """Lists a module's source and the declarations that it is compiled with, its own or imported."""
+    found: set[Path] = set()
+    waiting = [source, source.with_suffix(".pxd")]
+    while waiting:
+        path = waiting.pop()
+        if path in found or not path.exists():
+            continue
+        found.add(path)
+        names = CIMPORT.findall(path.read_text())
+        waiting += [PACKAGE_ROOT.joinpath(*name.split(".")).with_suffix(".pxd") for name in names]
+    return sorted(found)

@@ -7,7 +7,7 @@ Frames that change no state are listed too, as what each state allows.
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.amqp.errors import Condition, LocalProtocolError, ProtocolError, Scope
@@ -29,7 +29,7 @@ __all__ = (
 )
 
 
-class Event(Enum):
+class Event(IntEnum):
     """What happens to a connection (header, open, close), session (begin, end) or link.
 
     The opening performative is START, the closing one STOP, closing with an error FAIL (only the
@@ -47,7 +47,7 @@ class Event(Enum):
     RECEIVE_STOP = auto()
 
 
-class ConnectionState(Enum):
+class ConnectionState(IntEnum):
     """§2.4.6, by its names."""
 
     START = auto()
@@ -66,7 +66,7 @@ class ConnectionState(Enum):
     END = auto()
 
 
-class SessionState(Enum):
+class SessionState(IntEnum):
     """§2.5.5, by its names."""
 
     UNMAPPED = auto()
@@ -78,7 +78,7 @@ class SessionState(Enum):
     DISCARDING = auto()
 
 
-class LinkState(Enum):
+class LinkState(IntEnum):
     """§2.6.3 to §2.6.6; the specification draws no table for links."""
 
     DETACHED = auto()

@@ -53,11 +53,13 @@ class Access:
         self._configuration = configuration
         self._passwords = PasswordChecker(configuration.users)
         self._logins: set[asyncio.Task[None]] = set()
+        self._known: dict[str | None, Permissions] = {}
 
     def replace(self, configuration: Configuration) -> None:
         """Takes over another configuration's users; connections that stand keep their rights."""
         self._passwords.replace(configuration.users)
         self._configuration = configuration
+        self._known.clear()
 
     def authenticate(
         self,
@@ -105,16 +107,11 @@ class Access:
 
     def permissions(self, identity: str | None) -> Permissions:
         """Returns what a connection's peer may do; a user that has gone may do nothing."""
-        return permissions_of(self._configuration, identity) or Permissions(())
-
-    @property
-    def anonymous_is_free(self) -> bool:
-        """Whether nobody's permissions need a look: anonymous peers may do everything."""
-        grants = self._configuration.anonymous.permissions
-        return any(
-            grant.address == "#" and grant.vhost is None and len(set(grant.rights)) == 3
-            for grant in grants
-        )
+        known = self._known.get(identity)
+        if known is None:
+            known = permissions_of(self._configuration, identity) or Permissions(())
+            self._known[identity] = known
+        return known
 
     def close(self) -> None:
         """Stops the password threads; logins under way are given up."""

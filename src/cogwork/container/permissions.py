@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 __all__ = ("Permissions", "misplaced_wildcard", "permissions_of")
 
+_EVERYTHING = address_words("#")
+
 
 class Permissions:
     """All that one user may do."""
 
     def __init__(self, permissions: Iterable[Permission]) -> None:
-        """Read the patterns once.
+        """Read the patterns once; `are_all` says that nothing is forbidden.
 
         Args:
             permissions: As configured.
@@ -28,6 +30,9 @@ class Permissions:
             for permission in permissions
             for right in permission.rights
         ]
+        self.are_all = {"send", "receive", "manage"} == {
+            right for right, where, words in self._granted if where is None and words == _EVERYTHING
+        }
 
     def allows(self, right: Right, address: str, vhost: str | None = None) -> bool:
         """Tells whether the user has a right.

@@ -23,7 +23,6 @@ from cogwork.amqp.performatives import (
     Open,
     Performative,
     decode_performative,
-    encode_performative,
 )
 from cogwork.amqp.sasl import (
     SaslCode,
@@ -33,11 +32,10 @@ from cogwork.amqp.sasl import (
     SaslOutcome,
     SaslResponse,
     decode_sasl,
-    encode_sasl,
 )
 from cogwork.amqp.states import ConnectionState, Event, connection_step
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.codec import decode, encode
+from cogwork.dataplane.composites import decode, encode
 from cogwork.dataplane.core import Core, Wire
 from cogwork.dataplane.session import SessionEndpoint
 
@@ -73,8 +71,8 @@ class ConnectionSettings:
 class Transport(Protocol):
     """What carries a connection's bytes."""
 
-    def finish(self) -> None:
-        """Sends what is left and closes."""
+    def finish(self, *, linger: bool) -> None:
+        """Sends what is left and closes; lingers where the peer may still be sending."""
 
 
 class Host(Protocol):
@@ -181,7 +179,7 @@ class Connection:
     def write(self, channel: int, performative: Performative) -> None:
         """Sends a performative."""
         if not self.is_over:
-            self.wire.write_frame(channel, encode_performative(performative, encode))
+            self.wire.write_frame(channel, encode(performative))
 
     def flush(self) -> None:
         """Sends what was written, where that is not done by a batch that ends anyway."""
@@ -211,7 +209,7 @@ class Connection:
     def open(self, opening: Open) -> None:
         """Sends this side's open, first or in answer."""
         self.state = connection_step(self.state, Event.SEND_START)
-        self.wire.write_frame(0, encode_performative(opening, encode))
+        self.wire.write_frame(0, encode(opening))
 
     def begin_session(self) -> SessionEndpoint:
         """Begins a session from this side."""
@@ -226,7 +224,7 @@ class Connection:
         event = Event.SEND_FAIL if error else Event.SEND_STOP
         if self.state in (ConnectionState.OPENED, ConnectionState.OPEN_SENT):
             self.state = connection_step(self.state, event)
-            self.wire.write_frame(0, encode_performative(Close(error=error), encode))
+            self.wire.write_frame(0, encode(Close(error=error)))
             self._lose_sessions()
             return
         if self.state is ConnectionState.OPEN_RCVD:
@@ -240,7 +238,7 @@ class Connection:
         """Ends at once: the transport has gone, or is to go without another word."""
         self._end(error)
 
-    def _end(self, error: AmqpError | None) -> None:
+    def _end(self, error: AmqpError | None, *, linger: bool = True) -> None:
         if self.state is ConnectionState.END:
             return
         self.state = ConnectionState.END
@@ -248,7 +246,7 @@ class Connection:
         self.wire.stop()
         self.host.on_closed(self, error)
         if self.transport is not None:
-            self.transport.finish()
+            self.transport.finish(linger=linger)
 
     def _lose_sessions(self) -> None:
         sessions = list(self._sessions.values())
@@ -363,7 +361,9 @@ class Connection:
     def on_lost(self, errno: int) -> None:
         """The transport has ended: with an error number, or 0 for an end of file."""
         description = f"connection lost (errno {errno})" if errno else "connection lost"
-        self._end(AmqpError(condition=Condition.CONNECTION_FORCED, description=description))
+        self._end(
+            AmqpError(condition=Condition.CONNECTION_FORCED, description=description), linger=False
+        )
 
     def _blame(self, channel: int, error: ProtocolError) -> None:
         session = self._session_on(channel)
@@ -417,7 +417,7 @@ class Connection:
             self._end(None)
 
     def _write_sasl(self, frame: SaslFrame) -> None:
-        self.wire.write_frame(0, encode_sasl(frame, encode), _SASL)
+        self.wire.write_frame(0, encode(frame), _SASL)
 
     # -- open, close, sessions
 
@@ -452,8 +452,8 @@ class Connection:
         self.state = connection_step(self.state, Event.RECEIVE_STOP)
         if self.state is ConnectionState.CLOSE_RCVD:
             self._lose_sessions()
-            self.wire.write_frame(0, encode_performative(Close(), encode))
-        self._end(close.error)
+            self.wire.write_frame(0, encode(Close()))
+        self._end(close.error, linger=False)
 
     def _on_begin(self, channel: int, begin: Begin) -> None:
         if channel > self.settings.channel_max:

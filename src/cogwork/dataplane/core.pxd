@@ -39,6 +39,7 @@ cdef extern from *:
 
 cdef enum:
     READ_SIZE_BYTES = 262144
+    RUN_MAX = 256
     TAIL_ROOM_BYTES = 64
     HEADER_ROOM_BYTES = 96
     CONGESTED_AT_BYTES = 1048576
@@ -73,6 +74,13 @@ cdef struct Shipment:
     uint32_t origin
     uint32_t via_index
     uint32_t via_generation
+
+# One single-frame delivery of a run.
+cdef struct Piece:
+    octets data
+    uint32_t size
+    uint32_t delivery_id
+    uint64_t token
 
 # What a receiver says of one delivery.
 cdef struct Verdict:
@@ -192,7 +200,9 @@ cdef class Terminus:
     cdef bint is_ready(self) noexcept
     cdef bint refuses(self, Shipment* s) except -1
     cdef int take(self, Shipment* s) except -1
+    cdef int64_t take_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef int resolve_outcome(self, uint64_t token, Verdict* verdict) except -1
+    cdef int resolve_run(self, uint64_t token, uint32_t count, Verdict* verdict) except -1
     cdef int on_ready(self, OutgoingLink link) except -1
     cdef uint32_t outstanding(self) noexcept
 
@@ -243,6 +253,7 @@ cdef class Wire:
     cdef int committed(self, uint32_t size) except -1
     cdef int append(self, octets data, uint32_t size) except -1
     cdef int64_t scan(self, octets data, int64_t size) except -1
+    cdef int64_t scan_run(self, octets data, int64_t size) except -1
     cdef int scan_header(self, octets data) except -1
     cdef int dispatch(self, octets frame, uint32_t size) except -1
     cdef int keep_tail(self, octets data, uint64_t size) except -1
@@ -288,6 +299,8 @@ cdef class Session:
     cdef int on_disposition(self, octets p, int64_t at, int64_t end) except -1
     cdef int settle_sent(self, DispositionFields* d) except -1
     cdef int settle_one(self, Unsettled* entry, Verdict* verdict) except -1
+    cdef int64_t settle_run(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
+    cdef int settle_more(self, SettleRange* r, bint as_receiver, uint32_t delivery_id, uint32_t count, Verdict* v, bint settled) except -1
     cdef int settle_spilled(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
     cdef int track(self, uint32_t delivery_id, uint32_t link_index, Shipment* s) except -1
     cdef int make_room(self, uint32_t delivery_id) except -1
@@ -338,6 +351,8 @@ cdef class IncomingLink(Terminus):
     cdef int start_streaming(self, AddressEntry entry, TransferFields* t) except -1
     cdef AddressEntry choose_entry(self, octets data, uint32_t size)
     cdef int route(self, Shipment* s) except -1
+    cdef int route_run(self, Piece* pieces, uint32_t count, bint settled) except -1
+    cdef uint32_t run_limit(self, uint32_t size) noexcept
     cdef int reply(self, uint64_t token, int code, bint settled) except -1
     cdef int top_up(self) except -1
     cdef int flow_later(self) except -1
@@ -383,10 +398,14 @@ cdef class OutgoingLink(Terminus):
     cdef readonly uint64_t dropped
     cdef readonly bint detached
     cdef bint offered
+    cdef uint8_t template[40]
+    cdef uint32_t template_size
+    cdef int make_template(self) except -1
     cdef bint can_start(self) noexcept
     cdef int write_first(self, Shipment* s, octets data, uint32_t size, bint more) except -1
     cdef int write_more(self, octets data, uint32_t size, bint more, bint aborted) except -1
     cdef uint32_t frame_room(self) noexcept
+    cdef bint picky(self) noexcept
     cdef int enqueue(self, Delivery* d) except -1
     cdef int push(self, Delivery* d) except -1
     cdef int pump(self) except -1
@@ -431,8 +450,12 @@ cdef class AddressEntry(Terminus):
     cdef int anycast(self, IncomingLink link, Shipment* s) except -1
     cdef int multicast(self, Shipment* s, list outlets) except -1
     cdef int multicast_late(self, Shipment* s, list late) except -1
+    cdef int anycast_run(self, IncomingLink link, Shipment* s, Piece* pieces, uint32_t count) except -1
+    cdef int multicast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef Terminus pick(self, Shipment* s)
     cdef list matching(self)
+    cdef bint _some_are_picky(self, list outlets) except -1
+    cdef int _run_late(self, Shipment* s, Piece* pieces, Delivery** late, Terminus outlet, uint32_t first, uint32_t count) except -1
     cdef int hold(self, Delivery* d) except -1
     cdef Delivery* unhold(self) noexcept
     cdef int serve_held(self) except -1

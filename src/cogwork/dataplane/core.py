@@ -521,9 +521,28 @@ class Terminus:
         """Takes a whole message; only called when ready."""
         return 0
 
+    def take_run(self, s, pieces, count):
+        """Takes the first messages of a run, as many as it is ready for; returns how many."""
+        index: uint32_t
+        for index in range(count):
+            if not self.is_ready():
+                return index
+            s.data = pieces[index].data
+            s.size = pieces[index].size
+            s.token = pieces[index].token
+            self.take(s)
+        return count
+
     def resolve_outcome(self, token, verdict):
         """Learns what became of a delivery that came from here; returns KEEP, SETTLE or REFUSE."""
         return SETTLE
+
+    def resolve_run(self, token, count, verdict):
+        """Learns the same of `count` deliveries with consecutive tokens, settled by the peer."""
+        index: uint32_t
+        for index in range(count):
+            self.resolve_outcome(token + index, verdict)
+        return 0
 
     def on_ready(self, link):
         """Learns that an outlet which this terminus feeds can take more."""
@@ -802,6 +821,7 @@ class Wire:
 
     def scan(self, data, size):
         at: int64_t = 0
+        taken: int64_t
         frame_size: uint32_t
         core: Core = self.core
         while size - at >= 8 and not self.closed:
@@ -818,11 +838,86 @@ class Wire:
                 return size
             if size - at < frame_size:
                 break
+            if data[at + 10] == 0x14 and frame_size > 64:
+                taken = self.scan_run(data + at, size - at)
+                if taken > 0:
+                    at += taken
+                    if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
+                        core.flush_all()
+                    continue
             self.dispatch(data + at, frame_size)
             at += frame_size
             if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
                 core.flush_all()
         return size if self.closed else at
+
+    def scan_run(self, data, size):
+        """Routes a run: consecutive single-frame transfers of one link, all in the common shape.
+
+        Returns the bytes it took; 0 where the first frame does not start a run.
+        """
+        pieces: Piece[RUN_MAX]
+        t: TransferFields
+        at: int64_t = 0
+        frame_size: uint32_t
+        count: uint32_t = 0
+        limit: uint32_t
+        handle: uint32_t
+        settled: cython.bint
+        piece: cython.pointer(Piece)
+        where: uint32_t = load_u32(data + 4)
+        session: Session
+        link: IncomingLink
+        if (where >> 16) != 0x0200 or data[8] != 0x00 or data[9] != 0x53:
+            return 0
+        frame_size = load_u32(data)
+        if not _parse_common_transfer(data, 11, frame_size, cython.address(t)) or t.more:
+            return 0
+        session = self.session_of(where & 0xFFFF)
+        if session is None or session.ended:
+            return 0
+        found = session.link_of(t.handle)
+        if type(found) is not IncomingLink:
+            return 0
+        link = cython.cast(IncomingLink, found)
+        limit = link.run_limit(t.payload_size)
+        handle = t.handle
+        settled = t.settled
+        while count < limit:
+            if link.max_message_size and t.payload_size > link.max_message_size:
+                break
+            piece = pieces + count
+            piece.data = t.payload
+            piece.size = t.payload_size
+            piece.delivery_id = t.delivery_id
+            piece.token = t.delivery_id
+            count += 1
+            at += frame_size
+            if size - at < 75:
+                break
+            frame_size = load_u32(data + at)
+            if (
+                frame_size > size - at
+                or frame_size < 75
+                or frame_size > self.max_frame_in
+                or data[at + 10] != 0x14
+                or load_u32(data + at + 4) != where
+                or data[at + 8] != 0x00
+                or data[at + 9] != 0x53
+            ):
+                break
+            if not _parse_common_transfer(data + at, 11, frame_size, cython.address(t)):
+                break
+            if t.more or t.handle != handle or t.settled != settled:
+                break
+        if count == 0:
+            return 0
+        self.core.frames_in += count
+        session.incoming_window -= count
+        session.next_incoming_id += count
+        link.route_run(pieces, count, settled)
+        session.replenish()
+        return at
 
     def scan_header(self, data):
         self.owner.on_header(PyBytes_FromStringAndSize(cython.cast(cython.p_char, data), 8))
@@ -1191,11 +1286,57 @@ class Session:
         if cython.cast(cython.int, last - newest) > 0:
             last = newest
         while self.ring_size and cython.cast(cython.int, last - first) >= 0:
+            if verdict.settled:
+                first += cython.cast(
+                    uint32_t, self.settle_run(first, last, cython.address(verdict))
+                )
+                continue
             entry = self.ring + (first & (self.ring_size - 1))
             if entry.used and entry.delivery_id == first:
                 self.settle_one(entry, cython.address(verdict))
             first += 1
         return 0
+
+    def settle_run(self, first, last, verdict):
+        """Settles deliveries with one source, one link and consecutive tokens in one go.
+
+        Returns how many ids it is done with, at least one.
+        """
+        mask: uint32_t = self.ring_size - 1
+        entry: cython.pointer(Unsettled) = self.ring + (first & mask)
+        following: cython.pointer(Unsettled)
+        count: uint32_t = 1
+        limit: uint32_t = last - first + 1
+        e: Unsettled = entry[0]
+        source: Terminus
+        link: OutgoingLink
+        if not entry.used or entry.delivery_id != first:
+            return 1
+        entry.used = False
+        while count < limit:
+            following = self.ring + ((first + count) & mask)
+            if (
+                not following.used
+                or following.delivery_id != first + count
+                or following.token != e.token + count
+                or following.source_index != e.source_index
+                or following.source_generation != e.source_generation
+                or following.link_index != e.link_index
+            ):
+                break
+            following.used = False
+            count += 1
+        link = cython.cast(OutgoingLink, self.core.termini[e.link_index])
+        if link is not None:
+            link.unsettled -= count
+        source = self.core.resolve(e.source_index, e.source_generation)
+        if source is None:
+            return count
+        if count == 1:
+            source.resolve_outcome(e.token, verdict)
+        else:
+            source.resolve_run(e.token, count, verdict)
+        return count
 
     def settle_one(self, entry, verdict):
         """Tells one delivery's source its outcome, and confirms to a receiver that settles second."""
@@ -1375,6 +1516,17 @@ class Session:
         if simple:
             return self.mark_dirty()
         return self.write_range(r, as_receiver, v.state, v.state_size)
+
+    def settle_more(self, r, as_receiver, delivery_id, count, v, settled):
+        """Does the same for `count` consecutive deliveries."""
+        index: uint32_t
+        self.settle(r, as_receiver, delivery_id, v, settled)
+        if r.open:
+            r.last = delivery_id + count - 1
+            return 0
+        for index in range(1, count):
+            self.settle(r, as_receiver, delivery_id + index, v, settled)
+        return 0
 
     def write_range(self, r, as_receiver, state, state_size):
         p: cython.pointer(uint8_t)
@@ -1875,6 +2027,45 @@ class IncomingLink(Terminus):
             return self._unroutable(s)
         return entry.route(self, s)
 
+    def run_limit(self, size):
+        """Says how many deliveries of about `size` bytes may be routed in one go; 0 for none."""
+        limit: uint64_t = RUN_MAX
+        share: uint64_t
+        entry: AddressEntry = self.entry
+        if self.detached or self.in_delivery or entry is None:
+            return 0
+        limit = min(limit, cython.cast(uint64_t, self.credit))
+        limit = min(limit, cython.cast(uint64_t, self.session.incoming_window))
+        if entry.distribution == MULTICAST:
+            share = cython.cast(uint64_t, len(entry.outlets)) * (size + 32) + 1
+            limit = min(limit, cython.cast(uint64_t, UNFLUSHED_MAX_BYTES) // share + 1)
+        return cython.cast(uint32_t, limit)
+
+    def route_run(self, pieces, count, settled):
+        """Routes a run; its frames have been checked against credit, window and size."""
+        s: Shipment
+        entry: AddressEntry = self.entry
+        self.credit -= count
+        self.delivery_count += count
+        self.deliveries += count
+        if not settled:
+            self.unsettled += count
+        s.format = 0
+        s.settled = settled
+        s.source_index = self.index
+        s.source_generation = self.generation
+        s.tag = cython.NULL
+        s.tag_size = 0
+        s.origin = self.session.wire.origin
+        s.via_index = self.index
+        s.via_generation = self.generation
+        entry.received += count
+        if entry.distribution == MULTICAST:
+            entry.multicast_run(cython.address(s), pieces, count)
+        else:
+            entry.anycast_run(self, cython.address(s), pieces, count)
+        return self.top_up()
+
     def _unroutable(self, s):
         """Answers for a message whose `to` is missing, forbidden or leads nowhere."""
         if self.space is not None:
@@ -1899,6 +2090,22 @@ class IncomingLink(Terminus):
         if not self.in_delivery:
             self.top_up()
         return SETTLE
+
+    def resolve_run(self, token, count, verdict):
+        if verdict.code == RECEIVED or self.detached:
+            return 0
+        self.unsettled -= count
+        self.session.settle_more(
+            cython.address(self.session.to_sender),
+            True,
+            cython.cast(uint32_t, token),
+            count,
+            verdict,
+            not self.settles_second or verdict.code != ACCEPTED,
+        )
+        if not self.in_delivery:
+            self.top_up()
+        return 0
 
     def reply(self, token, code, settled):
         verdict: Verdict
@@ -1988,6 +2195,7 @@ class OutgoingLink(Terminus):
         self.next_tag = next_tag
         self.backlog_bytes_max = 4 * 1024 * 1024
         self.core.register(self)
+        self.make_template()
 
     def __dealloc__(self):
         free(self.queue)
@@ -2021,11 +2229,93 @@ class OutgoingLink(Terminus):
             PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size)
         )
 
+    def picky(self):
+        """Says whether `refuses` has to be asked for each message."""
+        return self.no_local or self.selector is not None
+
     def frame_room(self):
         """Counts the payload bytes that fit one of the peer's frames beside a transfer's header."""
         return self.session.wire.max_frame_out - HEADER_ROOM_BYTES
 
     # -- writing
+
+    def make_template(self):
+        """Prepares a single-frame transfer's header with a four-octet tag.
+
+        What changes from one delivery to the next stands at fixed places from its end: the
+        delivery-id 12 octets before it, the tag 6, `settled` 1.
+        """
+        p: cython.pointer(uint8_t) = _put_performative(
+            self.template, self.session.local_channel, 0x14, 5
+        )
+        p = _put_uint(p, self.handle)
+        p[0] = 0x70
+        p[5] = 0xA0
+        p[6] = 4
+        p[11] = 0x43
+        p[12] = 0x41
+        p += 13
+        self.template_size = _end_performative(self.template, p, 0)
+        return 0
+
+    def take_run(self, s, pieces, count):
+        session: Session = self.session
+        wire: Wire = session.wire
+        room: uint32_t = self.frame_room()
+        header_size: uint32_t = self.template_size
+        index: uint32_t
+        total: uint64_t = 0
+        settled: cython.bint = s.settled or self.presettles
+        delivery_id: uint32_t = session.next_delivery_id
+        tag: uint32_t = cython.cast(uint32_t, self.next_tag)
+        out: cython.pointer(uint8_t)
+        p: cython.pointer(uint8_t)
+        piece: cython.pointer(Piece)
+        if self.queue_count or not self.can_start():
+            return 0
+        count = min(count, self.credit)
+        if count > session.remote_window:
+            count = cython.cast(uint32_t, session.remote_window)
+        for index in range(count):
+            if pieces[index].size > room:
+                count = index
+                break
+            total += pieces[index].size
+        if count == 0:
+            return Terminus.take_run(self, s, pieces, 1)
+        total += cython.cast(uint64_t, count) * header_size
+        out = wire.reserve(cython.cast(uint32_t, total))
+        p = out
+        for index in range(count):
+            piece = pieces + index
+            memcpy(p, self.template, header_size)
+            _store_u32(p, header_size + piece.size)
+            _store_u32(p + header_size - 12, delivery_id)
+            _store_u32(p + header_size - 6, tag)
+            if not settled:
+                p[header_size - 1] = 0x42
+                s.token = piece.token
+                session.track(delivery_id, self.index, s)
+            memcpy(p + header_size, piece.data, piece.size)
+            p += header_size + piece.size
+            delivery_id += 1
+            tag += 1
+        self.next_tag = tag
+        if settled and session.ring_first == session.next_delivery_id:
+            session.ring_first = delivery_id
+        session.next_delivery_id = delivery_id
+        session.next_outgoing_id += count
+        session.remote_window -= count
+        self.delivery_count += count
+        self.credit -= count
+        self.deliveries += count
+        if not settled:
+            self.unsettled += count
+        wire.committed(cython.cast(uint32_t, total))
+        if self.presettles and not s.settled:
+            for index in range(count):
+                self._answer_accepted(s.source_index, s.source_generation, pieces[index].token)
+        return count
 
     def take(self, s):
         d: cython.pointer(Delivery)
@@ -2549,6 +2839,94 @@ class AddressEntry(Terminus):
             link._charge(d)
         self.hold(d)
         return self.core.release(d)
+
+    def anycast_run(self, link, s, pieces, count):
+        """Gives a run to the only outlet as a whole; several outlets take turns, one by one."""
+        at: uint32_t = 0
+        outlet: Terminus
+        taken: int64_t
+        while at < count:
+            if len(self.outlets) == 1 and self.held_first == cython.NULL:
+                outlet = cython.cast(Terminus, self.outlets[0])
+                s.data = pieces[at].data
+                s.size = pieces[at].size
+                if type(outlet) is not OutgoingLink or not cython.cast(OutgoingLink, outlet).picky():
+                    taken = outlet.take_run(s, pieces + at, count - at)
+                    self.delivered += taken
+                    at += cython.cast(uint32_t, taken)
+                    if at == count:
+                        break
+            s.data = pieces[at].data
+            s.size = pieces[at].size
+            s.token = pieces[at].token
+            self.anycast(link, s)
+            at += 1
+        return 0
+
+    def multicast_run(self, s, pieces, count):
+        """Gives a run to every outlet in turn, so that each one's output is written in one piece."""
+        outlets: list = self.matching()
+        outlet: Terminus
+        index: uint32_t
+        taken: uint32_t
+        late: cython.pointer(Delivery)[RUN_MAX]
+        if not outlets or self._some_are_picky(outlets):
+            for index in range(count):
+                s.data = pieces[index].data
+                s.size = pieces[index].size
+                s.token = pieces[index].token
+                self.multicast(s, outlets)
+            return 0
+        memset(late, 0, count * cython.sizeof(cython.pointer(Delivery)))
+        if not s.settled:
+            for index in range(count):
+                s.token = pieces[index].token
+                pieces[index].token = self.core.fanouts.open(s)
+            s.source_index = self.core.fanouts.index
+            s.source_generation = self.core.fanouts.generation
+        for outlet in outlets:
+            if not s.settled:
+                for index in range(count):
+                    self.core.fanouts.records[pieces[index].token].waiting += 1
+            if type(outlet) is OutgoingLink:
+                taken = cython.cast(
+                    uint32_t, cython.cast(OutgoingLink, outlet).take_run(s, pieces, count)
+                )
+            else:
+                taken = cython.cast(uint32_t, outlet.take_run(s, pieces, count))
+            if taken < count:
+                self._run_late(s, pieces, late, outlet, taken, count)
+        self.delivered += cython.cast(uint64_t, len(outlets)) * count
+        for index in range(count):
+            if late[index] != cython.NULL:
+                self.core.release(late[index])
+            if not s.settled:
+                self.core.fanouts.close(cython.cast(uint32_t, pieces[index].token))
+        return 0
+
+    def _some_are_picky(self, outlets):
+        outlet: Terminus
+        for outlet in outlets:
+            if type(outlet) is OutgoingLink and cython.cast(OutgoingLink, outlet).picky():
+                return True
+        return False
+
+    def _run_late(self, s, pieces, late, outlet, first, count):
+        """Queues the rest of a run for an outlet that could not take it; copies are shared."""
+        index: uint32_t
+        for index in range(first, count):
+            if type(outlet) is not OutgoingLink:
+                if not s.settled:
+                    self.core.fanouts.close(cython.cast(uint32_t, pieces[index].token))
+                continue
+            if late[index] == cython.NULL:
+                s.token = pieces[index].token
+                late[index] = self.core.new_delivery(s)
+                late[index].complete = True
+                self.core.append_chunk(late[index], pieces[index].data, pieces[index].size)
+            cython.cast(OutgoingLink, outlet).enqueue(late[index])
+            cython.cast(OutgoingLink, outlet).apply_policy(late[index])
+        return 0
 
     def pick(self, s):
         """Chooses who takes a delivery: in turn (closest), or who has least to do (balanced)."""

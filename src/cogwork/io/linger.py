@@ -49,6 +49,13 @@ class LingeringSocket:
     def on_writable(self) -> None:
         """Goes on writing."""
 
+    def end(self, *, linger: bool) -> None:
+        """Closes: at once, or after the peer has had its moment."""
+        if linger:
+            self.shut()
+        else:
+            self.close()
+
     def shut(self) -> None:
         """Shuts the socket for writing and waits for the peer to close."""
         if self.is_closed:

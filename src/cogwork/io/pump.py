@@ -50,8 +50,8 @@ class SocketPump(LingeringSocket):
         if self._is_finishing and not self._wire.unsent_bytes:
             self.shut()
 
-    def finish(self) -> None:
-        """Sends what is left and closes."""
+    def finish(self, *, linger: bool) -> None:
+        """Sends what is left and closes; lingers where the peer may still be sending."""
         if self._is_finishing:
             return
         self._is_finishing = True
@@ -59,7 +59,7 @@ class SocketPump(LingeringSocket):
         if self._wire.unsent_bytes:
             self.close_later()
         else:
-            self.shut()
+            self.end(linger=linger)
 
 
 class StreamPump(LingeringSocket):
@@ -150,8 +150,8 @@ class StreamPump(LingeringSocket):
         if self._is_finishing and not self._output:
             self.shut()
 
-    def finish(self) -> None:
-        """Sends what is left and closes."""
+    def finish(self, *, linger: bool) -> None:
+        """Sends what is left and closes; lingers where the peer may still be sending."""
         if self._is_finishing:
             return
         self._is_finishing = True
@@ -161,4 +161,4 @@ class StreamPump(LingeringSocket):
         if self._output:
             self.close_later()
         else:
-            self.shut()
+            self.end(linger=linger)
