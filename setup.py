@@ -53,6 +53,7 @@ def compiled_sources() -> list[Path]:
 FRESHNESS = freshness()
 
 setup(
+    options={"build_ext": {"parallel": os.cpu_count()}},
     ext_modules=cythonize(
         [extension(source) for source in compiled_sources()],
         nthreads=os.cpu_count() or 1,

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from types import TracebackType
 
-    from cogwork.client.fields import MessageFields
     from cogwork.client.consumer import Consumer as AsyncConsumer
+    from cogwork.client.fields import MessageFields
     from cogwork.client.mesh import Mesh as AsyncMesh
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import OnDoubt
@@ -212,7 +212,12 @@ class Mesh:
             self._thread.stop()
 
     def publish(
-        self, address: str, body: object = None, *, settled: bool = False, **fields: Unpack[MessageFields]
+        self,
+        address: str,
+        body: object = None,
+        *,
+        settled: bool = False,
+        **fields: Unpack[MessageFields],
     ) -> None:
         """Sends one message and waits until it is accepted; see the asyncio client's `publish`."""
         self._thread.wait(self._mesh.publish(address, body, settled=settled, **fields))

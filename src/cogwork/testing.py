@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from cogwork.container.config import defaults, parse, with_options
 from cogwork.container.container import Container
+from cogwork.io.linger import close_lingering
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -97,7 +98,7 @@ class TestContainer:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001  # raised again by `start`
+        except BaseException as error:  # raised again by `start`
             self._failure = error
         finally:
             self._started.set()
@@ -111,6 +112,7 @@ class TestContainer:
         self._started.set()
         await self._stopping.wait()
         await running.stop(drain_timeout_s=0)
+        close_lingering(self._loop)
 
     def __enter__(self) -> str:
         return self.start().url

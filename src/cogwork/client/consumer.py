@@ -27,7 +27,7 @@ __all__ = ("Consumer",)
 MARKS_RECEIVED = Symbol("cogwork:marks-received")
 
 RESUME_TIMEOUT_S = 5.0
-"""An owner that resumes items does so at once; what it has not resumed by then it has given away."""
+"""An owner resumes items at once; what it has not resumed by then it has given away."""
 
 CONFIRM_TIMEOUT_S = 5.0
 """How long leaving a consumer waits for the owner to confirm accepts."""
@@ -71,7 +71,6 @@ class Consumer(Receiver[Item]):
         try:
             if self._failure is None:
                 self._items.release_waiting()
-                self.mesh.flush()
                 await self._await_claims(raises=kind is None)
         finally:
             await self.shut()

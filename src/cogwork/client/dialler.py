@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 from typing import TYPE_CHECKING
@@ -101,7 +102,7 @@ class Dialler:
         except OSError as error:
             if isinstance(error, ConnectError):
                 raise
-            raise ConnectError(f"{endpoint}: {error.strerror or error}") from error
+            raise ConnectError(f"{endpoint}: {_reason(error)}") from error
 
     async def _open(self, endpoint: Endpoint, sock: socket.socket) -> Uplink:
         uplink = Uplink(endpoint, self._options)
@@ -167,6 +168,13 @@ async def _connected_socket(endpoint: Endpoint) -> socket.socket:
         else:
             return sock
     raise problem or connection_error(str(endpoint), None)
+
+
+def _reason(error: OSError) -> str:
+    """Says what the system says; asyncio puts its own words in the place of that."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def _summary(failures: Sequence[ConnectError]) -> ConnectError:

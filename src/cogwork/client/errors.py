@@ -60,7 +60,7 @@ class AuthenticationError(ConnectError):
     condition = Condition.UNAUTHORIZED_ACCESS
 
 
-class Disconnected(ConnectionError, CogworkError):  # noqa: N818  # it tells a state
+class Disconnected(ConnectionError, CogworkError):  # it tells a state
     """The connection is gone, and is not coming back: it was closed, or retrying was given up."""
 
 
@@ -85,7 +85,7 @@ class ClientError(CogworkError):
         return f"{self.address}: {self.description}{condition}"
 
 
-class LinkRefused(ClientError):  # noqa: N818
+class LinkRefused(ClientError):
     """The container does not let this client send to, or receive from, the address."""
 
 
@@ -97,23 +97,23 @@ class PermissionDenied(LinkRefused):
     """The user may not do this at the address."""
 
 
-class LinkDetached(ClientError):  # noqa: N818
+class LinkDetached(ClientError):
     """The container ended a link that stood: the address was removed, or we were too slow."""
 
 
-class Rejected(ClientError):  # noqa: N818
+class Rejected(ClientError):
     """The message is invalid where it was sent, and nobody will process it."""
 
 
-class Released(ClientError):  # noqa: N818
+class Released(ClientError):
     """Nobody took the message: it can safely be sent again."""
 
 
-class InDoubt(ClientError):  # noqa: N818
+class InDoubt(ClientError):
     """Whether the message was processed cannot be known: sending it again may process it twice."""
 
 
-class StaleAttempt(ClientError):  # noqa: N818
+class StaleAttempt(ClientError):
     """An accept came too late: the item belongs, or belonged, to somebody else.
 
     Attributes:
@@ -126,7 +126,7 @@ class StaleAttempt(ClientError):  # noqa: N818
         self.items = list(items)
 
 
-class CallTimeout(TimeoutError, CogworkError):  # noqa: N818
+class CallTimeout(TimeoutError, CogworkError):
     """No reply came in time.
 
     Attributes:
@@ -140,7 +140,7 @@ class CallTimeout(TimeoutError, CogworkError):  # noqa: N818
         self.timeout_s = timeout_s
 
 
-class CallFailed(ClientError):  # noqa: N818
+class CallFailed(ClientError):
     """The service answered with an error."""
 
 

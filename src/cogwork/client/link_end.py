@@ -71,6 +71,7 @@ class LinkEnd(ABC):
         """Detaches for good, and waits until the container has answered."""
         self.mesh.forget(self)
         if self.link is not None and self.link.is_attached and not self.link.session.is_over:
+            self.mesh.core.flush()  # what was settled goes before the detach
             self._detached = asyncio.get_running_loop().create_future()
             self.link.detach()
             self.mesh.flush()
@@ -103,7 +104,7 @@ class LinkEnd(ABC):
     def attached(self, link: Link) -> None:
         """The container has agreed."""
 
-    def stopping(self) -> None:
+    def stopping(self) -> None:  # noqa: B027  # only publishers care
         """The compiled half is about to end."""
 
     @abstractmethod
@@ -114,7 +115,9 @@ class LinkEnd(ABC):
     def close_with(self, error: Exception) -> None:
         """Tells whoever waits that it is over."""
 
-    def settled_by_peer(self, session: Session, first: int, last: int, state: bytes) -> None:
+    def settled_by_peer(  # noqa: B027  # only consumers care
+        self, session: Session, first: int, last: int, state: bytes
+    ) -> None:
         """The sender on a session settled deliveries that it sent."""
 
     # -- what the host of a connection reports

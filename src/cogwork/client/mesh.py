@@ -155,7 +155,7 @@ class Mesh:
         self.core.flush()
 
     def _on_fault(self, port: object, error: Exception) -> None:
-        log.error("a handler failed: %s", error, exc_info=error)
+        log.error("%r failed: %s", port, error, exc_info=error)
 
     @property
     def is_connected(self) -> bool:
@@ -199,7 +199,12 @@ class Mesh:
     # -- sending
 
     async def publish(
-        self, address: str, body: object = None, *, settled: bool = False, **fields: Unpack[MessageFields]
+        self,
+        address: str,
+        body: object = None,
+        *,
+        settled: bool = False,
+        **fields: Unpack[MessageFields],
     ) -> None:
         """Sends one message and waits until it is accepted.
 
@@ -221,7 +226,8 @@ class Mesh:
             message = body
             message.to = address
         else:
-            message = Message(body, to=address, **fields)
+            message = Message(body, **fields)
+            message.to = address
         post = relay.post(message, settled=settled)
         if settled:
             if not post.is_done:
@@ -326,10 +332,9 @@ class Mesh:
             async with asyncio.timeout(timeout_s):
                 relay = self._relay_now() or await self._open_relay()
                 replies = await self._open_replies()
+                return await replies.call(relay, address, message, timeout_s)
         except TimeoutError:
             raise CallTimeout(address, timeout_s) from None
-        try:
-            return await replies.call(relay, address, message, timeout_s)
         except Released as error:
             await self._explain(address, error)
 
@@ -364,7 +369,7 @@ class Mesh:
         return await manage(self, operation, properties)
 
 
-def connect(  # noqa: D417  # the keyword options are those of Options
+def connect(  # the keyword options are those of Options
     urls: str | Iterable[str],
     *,
     name: str | None = None,

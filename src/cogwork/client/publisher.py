@@ -86,7 +86,9 @@ class Publisher(LinkEnd):
         """
         return self._outbox.post(Message(body, **fields) if fields else body, settled)
 
-    async def send(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> None:
+    async def send(
+        self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]
+    ) -> None:
         """Sends a message and waits until it is accepted; a settled one until it is written.
 
         Args:

@@ -9,7 +9,6 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol
 from cogwork.client.link_end import LinkEnd
 from cogwork.dataplane.core import CLOSEST_CODE, AddressEntry, IncomingLink
-from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.client.mesh import Mesh
+    from cogwork.dataplane.inbox import Inbox
     from cogwork.dataplane.link import Link
 
 __all__ = ("BATCH_MAX", "Receiver", "filters_of")
@@ -119,7 +119,7 @@ class Receiver(LinkEnd, Generic[M]):
         """Returns what is asked of the other end."""
         return ()
 
-    def attached(self, link: Link) -> None:
+    def attached(self, link: Link) -> None:  # noqa: ARG002  # others look at it
         """Gives the first credit."""
         self._inbox.start()
 

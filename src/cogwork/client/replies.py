@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
-from cogwork.client.errors import CallFailed, CallTimeout, Disconnected
+from cogwork.client.errors import CallFailed, Disconnected
 from cogwork.client.receiver import Receiver
 from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.messages import Message
@@ -38,7 +38,8 @@ class Replies(Receiver[Message]):
         super().__init__(
             mesh, Source(dynamic=True), Inbox(mesh.flusher, mesh.create_future, CREDIT)
         )
-        self._reply_to: str | None = None
+        self._reply_to = ""
+        self._has_address = asyncio.Event()
         self._waiting: dict[int, asyncio.Future[Message]] = {}
         self._count = 0
         self._task: asyncio.Task[None] | None = None
@@ -59,7 +60,7 @@ class Replies(Receiver[Message]):
         return number if isinstance(number, int) else -1
 
     async def call(
-        self, publisher: Publisher, address: str, request: Message, timeout_s: float
+        self, publisher: Publisher, address: str, request: Message, ttl_s: float
     ) -> Message:
         """Sends a request and waits for its reply.
 
@@ -67,29 +68,26 @@ class Replies(Receiver[Message]):
             publisher: Sends it.
             address: Whom is asked, for errors.
             request: Gets its correlation-id, reply-to and time to live here.
-            timeout_s: How long the reply may take.
+            ttl_s: When nobody will wait for the reply any more, in seconds from now.
 
         Raises:
-            CallTimeout: No reply came in time.
             CallFailed: The reply reports an error.
             Released: Nobody is there to answer.
             Disconnected: The connection broke; the request may have been handled.
         """
+        await self._has_address.wait()
         self._count += 1
         number = self._count
         waiting: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         request.correlation_id = number
         request.reply_to = self._reply_to
         if request.ttl_s is None:
-            request.ttl_s = timeout_s
+            request.ttl_s = ttl_s
         self._waiting[number] = waiting
         try:
             post = publisher.post(request)
             post.on_error = partial(_fail, waiting)
-            async with asyncio.timeout(timeout_s):
-                reply = await waiting
-        except TimeoutError:
-            raise CallTimeout(address, timeout_s) from None
+            reply = await waiting
         finally:
             self._waiting.pop(number, None)
         return _checked(address, reply)
@@ -100,17 +98,20 @@ class Replies(Receiver[Message]):
         """Learns where replies go."""
         assert link.remote is not None
         assert link.remote.source is not None
-        self._reply_to = link.remote.source.address
+        self._reply_to = link.remote.source.address or ""
+        self._has_address.set()
         super().attached(link)
 
     def detached(self) -> None:
         """The address is gone, and with it every reply that was on its way."""
         super().detached()
+        self._has_address.clear()
         self._fail_calls(Disconnected("the connection was lost; the request may have been handled"))
 
     def close_with(self, error: Exception) -> None:
         """Fails the calls that wait."""
         super().close_with(error)
+        self._has_address.set()
         self._fail_calls(error)
         if self._task is not None:
             self._task.cancel()

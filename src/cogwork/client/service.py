@@ -96,7 +96,7 @@ class Service:
         except asyncio.CancelledError:
             request.release()
             raise
-        except Exception as error:  # noqa: BLE001  # the handler's faults are the requester's to know
+        except Exception as error:  # the handler's faults are the requester's to know
             log.info("%s: the handler failed: %s", self._address, error, exc_info=error)
             await self._reply(request, _report(error))
         request.accept_nowait()

@@ -117,25 +117,25 @@ class Uplink:
         for session in self._sessions:
             try:
                 return session.open_link(end.name, end.role)
-            except ProtocolError:  # noqa: PERF203  # full, which is rare
+            except ProtocolError:  # full, which is rare
                 continue
         self._sessions.append(self.connection.begin_session())
         return self._sessions[-1].open_link(end.name, end.role)
 
     # -- what the data plane asks: SASL and open
 
-    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
+    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:  # noqa: ARG002  # the contract's
         """Never asked of a client."""
         return ()
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
         """Never asked of a client."""
 
-    def may_skip_sasl(self, connection: Connection) -> bool:
+    def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
         """Never asked of a client."""
         return False
 
-    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
+    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
         """Chooses the mechanism: the one that was asked for, else what the URL has."""
         mechanism = self._choose(offered)
         response = None
@@ -165,19 +165,19 @@ class Uplink:
         )
         raise self._fault
 
-    def on_open(self, connection: Connection, opened: Open) -> None:
+    def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
         """The container has opened; if it does not serve the virtual host it will close now."""
         self._sessions.append(connection.begin_session())
         connection.flush()
 
-    def on_session_begun(self, session: SessionEndpoint) -> None:
+    def on_session_begun(self, session: SessionEndpoint) -> None:  # noqa: ARG002  # the contract's
         """The container goes along: the connection can be used."""
         if not self.opened.done():
             self.opened.set_result(None)
 
     # -- what the data plane asks: links
 
-    def on_attach(self, link: Link, attach: Attach) -> None:
+    def on_attach(self, link: Link, attach: Attach) -> None:  # noqa: ARG002  # the contract's
         """Containers attach no links of their own to clients."""
         link.refuse(Condition.NOT_ALLOWED, "this client takes no links")
 
@@ -197,7 +197,7 @@ class Uplink:
         if isinstance(link.context, LinkEnd):
             link.context.on_detached(error, is_lost=is_lost)
 
-    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
+    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
         """A session ended: begins all over, as the links on it cannot go on."""
         self._session_error = error
         self.connection.close()
@@ -217,11 +217,11 @@ class Uplink:
 
     # -- the end
 
-    def on_fault(self, connection: Connection, error: BaseException) -> None:
+    def on_fault(self, connection: Connection, error: BaseException) -> None:  # noqa: ARG002  # the contract's
         """Keeps what went wrong here or in TLS: it is the cause of what follows."""
         self._fault = error
 
-    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
         """The connection is over."""
         if not self.opened.done():
             self.opened.set_exception(self._why(error))

@@ -142,6 +142,8 @@ class Connection:
     """
 
     __slots__ = (
+        "_is_ended",
+        "_sasl_asked",
         "_sessions",
         "_to_send_on_open",
         "authenticated",
@@ -173,6 +175,8 @@ class Connection:
         self.started_s = core.now
         self._sessions: dict[int, SessionEndpoint] = {}
         self._to_send_on_open: Open | None = None
+        self._sasl_asked = False
+        self._is_ended = False
 
     # -- both roles
 
@@ -224,10 +228,11 @@ class Connection:
         event = Event.SEND_FAIL if error else Event.SEND_STOP
         if self.state in (ConnectionState.OPENED, ConnectionState.OPEN_SENT):
             self.state = connection_step(self.state, event)
+            self._write_settlements()
             self.wire.write_frame(0, encode(Close(error=error)))
             self._lose_sessions()
             return
-        if self.state is ConnectionState.OPEN_RCVD:
+        if self.state in (ConnectionState.HDR_EXCH, ConnectionState.OPEN_RCVD):
             # AMQP 1.0 §2.4.3: an open is owed before the close that says why.
             self.open(Open(container_id=""))
             self.close(error)
@@ -239,14 +244,19 @@ class Connection:
         self._end(error)
 
     def _end(self, error: AmqpError | None, *, linger: bool = True) -> None:
-        if self.state is ConnectionState.END:
+        if self._is_ended:
             return
+        self._is_ended = True
         self.state = ConnectionState.END
         self._lose_sessions()
         self.wire.stop()
         self.host.on_closed(self, error)
         if self.transport is not None:
             self.transport.finish(linger=linger)
+
+    def _write_settlements(self) -> None:
+        for session in self._sessions.values():
+            session.end.write_settlements()
 
     def _lose_sessions(self) -> None:
         sessions = list(self._sessions.values())
@@ -257,7 +267,11 @@ class Connection:
     def tick(self, now_s: float) -> None:
         """Lets time pass: sends heartbeats, and gives up a peer that is silent for too long."""
         silent_s = now_s - self.wire.last_sent_s
-        if self.peer_idle_timeout_s and not self.is_over and silent_s >= self.peer_idle_timeout_s / 2:
+        if (
+            self.peer_idle_timeout_s
+            and not self.is_over
+            and silent_s >= self.peer_idle_timeout_s / 2
+        ):
             self.wire.write_frame(0, b"")
         timeout_s = self.settings.idle_timeout_s
         if timeout_s and self.remote and now_s - self.wire.last_received_s >= timeout_s:
@@ -335,8 +349,12 @@ class Connection:
         except ProtocolError as error:
             self._blame(channel, error)
         except Exception as error:  # one connection's fault must stay its own
-            self.host.on_fault(self, error)
-            self._fail(Condition.INTERNAL_ERROR, "an internal error; the container's log has it")
+            self.on_fault(error)
+
+    def on_fault(self, error: Exception) -> None:
+        """Something of ours failed while this connection's bytes were worked on."""
+        self.host.on_fault(self, error)
+        self._fail(Condition.INTERNAL_ERROR, "an internal error; the container's log has it")
 
     def on_violation(self, condition: str, description: str) -> None:
         """The wire found something that ends the connection."""
@@ -376,13 +394,15 @@ class Connection:
         """Closes with an error; what still arrives is thrown away unread."""
         error = AmqpError(condition=condition, description=description)
         self.close(error)
-        if self.state is not ConnectionState.END:
-            self._end(error)
+        self._end(error)
 
     # -- SASL
 
     def _on_sasl(self, frame: SaslFrame) -> None:
         if isinstance(frame, (SaslInit, SaslResponse)) and not self.is_client:
+            if isinstance(frame, SaslInit) and self._sasl_asked:
+                raise ProtocolError(Condition.NOT_ALLOWED, "a second sasl-init")
+            self._sasl_asked = True
             self.host.authenticate(self, frame)
         elif isinstance(frame, SaslMechanisms) and self.is_client:
             self._write_sasl(self.host.sasl_init(self, tuple(frame.sasl_server_mechanisms)))
@@ -451,6 +471,7 @@ class Connection:
     def _on_close(self, close: Close) -> None:
         self.state = connection_step(self.state, Event.RECEIVE_STOP)
         if self.state is ConnectionState.CLOSE_RCVD:
+            self._write_settlements()
             self._lose_sessions()
             self.wire.write_frame(0, encode(Close()))
         self._end(close.error, linger=False)

@@ -114,6 +114,8 @@ cdef struct Delivery:
     bint settled
     bint complete
     bint aborted
+    bint assembled
+    bint begun
 
 # An unsettled delivery that was sent: where it came from, by index and generation, never by pointer.
 cdef struct Unsettled:
@@ -165,6 +167,7 @@ cdef class Core:
     cdef list dirty_sessions
     cdef list dirty_ports
     cdef list starved
+    cdef list lost_wires
     cdef public list overdue
     cdef uint8_t* buffer
     cdef readonly double now
@@ -176,6 +179,7 @@ cdef class Core:
     cdef readonly int64_t held_bytes
     cdef public int64_t held_bytes_max
     cdef public int64_t congested_at_bytes
+    cdef readonly uint64_t held_deliveries
     cdef readonly uint64_t frames_in
     cdef uint32_t register(self, Terminus terminus) except? 0xffffffff
     cdef int unregister(self, Terminus terminus) except -1
@@ -191,6 +195,8 @@ cdef class Core:
     cdef object _run_ports(self)
     cdef object _write_sessions(self)
     cdef object _send_wires(self)
+    cdef object _report_lost(self)
+    cdef object _blame(self, Wire wire, object error)
 
 
 cdef class Terminus:
@@ -214,6 +220,7 @@ cdef class Fanouts(Terminus):
     cdef uint32_t* free
     cdef uint32_t free_count
     cdef uint32_t open(self, Shipment* s) except? 0xffffffff
+    cdef int cancel(self, uint32_t record) except -1
     cdef int close(self, uint32_t record) except -1
     cdef int grow(self) except -1
 
@@ -233,6 +240,7 @@ cdef class Wire:
     cdef bint dirty
     cdef readonly bint congested
     cdef readonly bint blocked
+    cdef int lost_errno
     cdef readonly double last_received_s
     cdef readonly double last_sent_s
     cdef uint8_t* tail
@@ -294,6 +302,7 @@ cdef class Session:
     cdef readonly bint ended
     cdef int mark_dirty(self) except -1
     cdef int replenish(self) except -1
+    cdef bint holds_too_much(self) noexcept
     cdef int on_transfer(self, octets p, int64_t at, int64_t end) except -1
     cdef int on_flow(self, octets p, int64_t at, int64_t end) except -1
     cdef int on_disposition(self, octets p, int64_t at, int64_t end) except -1
@@ -304,7 +313,8 @@ cdef class Session:
     cdef int settle_spilled(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
     cdef int track(self, uint32_t delivery_id, uint32_t link_index, Shipment* s) except -1
     cdef int make_room(self, uint32_t delivery_id) except -1
-    cdef int forget(self, uint32_t delivery_id) except -1
+    cdef object _grow_ring(self)
+    cdef bint forget(self, uint32_t delivery_id) except -1
     cdef int settle(self, SettleRange* r, bint as_receiver, uint32_t delivery_id, Verdict* v, bint settled) except -1
     cdef int write_range(self, SettleRange* r, bint as_receiver, octets state, uint32_t state_size) except -1
     cdef int write_flow(self, IncomingLink incoming, OutgoingLink outgoing, bint echo) except -1
@@ -324,6 +334,7 @@ cdef class IncomingLink(Terminus):
     cdef readonly uint32_t window
     cdef readonly uint32_t credit
     cdef readonly uint32_t delivery_count
+    cdef uint32_t limit
     cdef readonly uint32_t unsettled
     cdef readonly uint32_t charged
     cdef readonly uint64_t deliveries
@@ -335,7 +346,9 @@ cdef class IncomingLink(Terminus):
     cdef uint32_t current_id
     cdef uint8_t[32] current_tag
     cdef uint32_t current_tag_size
+    cdef bint current_answered
     cdef uint64_t current_size
+    cdef int64_t held_bytes
     cdef Delivery* current
     cdef AddressEntry current_entry
     cdef list current_outlets
@@ -355,14 +368,17 @@ cdef class IncomingLink(Terminus):
     cdef uint32_t run_limit(self, uint32_t size) noexcept
     cdef int reply(self, uint64_t token, int code, bint settled) except -1
     cdef int top_up(self) except -1
+    cdef void promise(self) noexcept
     cdef int flow_later(self) except -1
     cdef int on_flow(self, FlowFields* f) except -1
     cdef object _too_large(self)
+    cdef bint _has_no_room(self, uint32_t size) except -1
     cdef int _start_fragments(self, TransferFields* t) except -1
     cdef void _describe(self, Shipment* s, TransferFields* t) noexcept
     cdef int _stream_multicast(self, AddressEntry entry, Shipment* s) except -1
     cdef object _refused(self, Terminus outlet, Shipment* s)
     cdef void _charge(self, Delivery* d) noexcept
+    cdef void _disown(self, Delivery* d) noexcept
     cdef int _route_assembled(self, AddressEntry entry, Delivery* d) except -1
     cdef int _unroutable(self, Shipment* s) except -1
 
@@ -391,6 +407,7 @@ cdef class OutgoingLink(Terminus):
     cdef Chunk* cursor
     cdef uint32_t cursor_offset
     cdef bint started
+    cdef uint32_t started_id
     cdef bint stalled
     cdef bint overdue
     cdef readonly uint32_t unsettled
@@ -410,18 +427,22 @@ cdef class OutgoingLink(Terminus):
     cdef int push(self, Delivery* d) except -1
     cdef int pump(self) except -1
     cdef int pump_head(self, Delivery* d) except -1
+    cdef bint may_go_on(self) except -1
+    cdef int abandon(self, Delivery* d) except -1
     cdef int send_piece(self, Delivery* d, octets data, uint32_t size, bint last) except -1
-    cdef int stream(self, Delivery* d, octets data, uint32_t size) except -1
+    cdef int stream(self, Delivery* d, octets data, uint32_t size, bint begun) except -1
     cdef int pop(self) except -1
+    cdef int remove_head(self) except -1
     cdef int apply_policy(self, Delivery* d) except -1
     cdef int became_ready(self) except -1
     cdef int finish_drain(self) except -1
     cdef uint32_t outstanding_available(self) noexcept
     cdef int on_flow(self, FlowFields* f) except -1
-    cdef int _answer_accepted(self, uint32_t index, uint32_t generation, uint64_t token) except -1
+    cdef int _answer(self, uint32_t index, uint32_t generation, uint64_t token, int code) except -1
     cdef object _grow_queue(self)
     cdef object _drop_oldest(self)
     cdef object _forget_queued(self, Delivery* d)
+    cdef object _leave(self, Delivery* d)
 
 
 @cython.final
@@ -458,6 +479,7 @@ cdef class AddressEntry(Terminus):
     cdef int _run_late(self, Shipment* s, Piece* pieces, Delivery** late, Terminus outlet, uint32_t first, uint32_t count) except -1
     cdef int hold(self, Delivery* d) except -1
     cdef Delivery* unhold(self) noexcept
+    cdef int discard_held(self, Delivery* d) except -1
     cdef int serve_held(self) except -1
     cdef int unroutable(self, Shipment* s) except -1
     cdef object _offer(self)

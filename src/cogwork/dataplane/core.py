@@ -20,9 +20,6 @@ ordinary Python.
 """
 
 import cython
-from cython.cimports.libc.stdlib import calloc, free, malloc, realloc
-from cython.cimports.libc.string import memcpy, memmove, memset
-from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.cogwork.dataplane.scan import (
     find_to,
     load_u32,
@@ -31,6 +28,17 @@ from cython.cimports.cogwork.dataplane.scan import (
     parse_transfer,
     performative_code,
 )
+from cython.cimports.cpython.bytes import (
+    PyBytes_AS_STRING,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+)
+from cython.cimports.libc.stdlib import calloc, free, malloc, realloc
+from cython.cimports.libc.string import memcpy, memmove, memset
+
+from cogwork.amqp.errors import ProtocolError
+from cogwork.amqp.kinds import composite_from
+from cogwork.dataplane.codec import decode
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -243,6 +251,7 @@ class Core:
         self.dirty_sessions = []
         self.dirty_ports = []
         self.starved = []
+        self.lost_wires = []
         self.overdue = []
         self.held_bytes_max = 256 * 1024 * 1024
         self.congested_at_bytes = CONGESTED_AT_BYTES
@@ -310,6 +319,7 @@ class Core:
         )
         if d == cython.NULL:
             raise MemoryError("no room for a delivery")
+        self.held_deliveries += 1
         d.refs = 1
         d.token = s.token
         d.source_index = s.source_index
@@ -339,9 +349,11 @@ class Core:
         d.last = chunk
         d.size_bytes += size
         self.held_bytes += size
-        link: IncomingLink = self.resolve(d.charged_index, d.charged_generation)
-        if link is not None:
-            link.session.held_bytes += size
+        if not d.assembled:
+            link: IncomingLink = self.resolve(d.charged_index, d.charged_generation)
+            if link is not None:
+                link.held_bytes += size
+                link.session.held_bytes += size
         return chunk
 
     def trim(self, d):
@@ -358,7 +370,8 @@ class Core:
         if freed:
             self.held_bytes -= freed
             link: IncomingLink = self.resolve(d.charged_index, d.charged_generation)
-            if link is not None:
+            if link is not None and not d.assembled:
+                link.held_bytes -= freed
                 link.session.held_bytes -= freed
                 link.session.replenish()
             if self.starved and self.held_bytes <= self.held_bytes_max:
@@ -390,6 +403,7 @@ class Core:
             d.charges = 1
             self.uncharge(d)
         free(d)
+        self.held_deliveries -= 1
         return 0
 
     def uncharge(self, d):
@@ -406,6 +420,11 @@ class Core:
     def flush(self):
         """Ends a batch: lets the ports work, writes what is due, sends each dirty wire."""
         self.flush_all()
+
+    @property
+    def open_fanouts(self) -> int:
+        """Counts the multicast deliveries whose subscribers have not all settled."""
+        return self.fanouts.size - self.fanouts.free_count
 
     def blocked_links(self):
         """Lists the outgoing links for which something has been waiting."""
@@ -460,10 +479,11 @@ class Core:
             return 0
         self.flushing = True
         try:
-            while self.dirty_ports or self.dirty_sessions or self.dirty_wires:
+            while self.dirty_ports or self.dirty_sessions or self.dirty_wires or self.lost_wires:
                 self._run_ports()
                 self._write_sessions()
                 self._send_wires()
+                self._report_lost()
         finally:
             self.flushing = False
             self.unflushed_bytes = 0
@@ -503,7 +523,33 @@ class Core:
         self.dirty_wires = []
         for wire in wires:
             wire.dirty = False
-            wire.transmit()
+            try:
+                wire.transmit()
+            except Exception as error:
+                self._blame(wire, error)
+
+    def _report_lost(self):
+        """Tells owners that their sockets failed: only now, when nothing is half routed."""
+        wires: list = self.lost_wires
+        wire: Wire
+        if not wires:
+            return
+        self.lost_wires = []
+        for wire in wires:
+            try:
+                wire.owner.on_lost(wire.lost_errno)
+            except Exception as error:
+                self._blame(wire, error)
+
+    def _blame(self, wire, error):
+        """Keeps a fault of ours to the connection that it happened on."""
+        try:
+            wire.owner.on_fault(error)
+        except Exception as fault:
+            wire.stop()
+            if self.on_error is None:
+                raise
+            self.on_error(wire, fault)
 
 
 class Terminus:
@@ -619,6 +665,13 @@ class Fanouts(Terminus):
         record.used = True
         return index
 
+    def cancel(self, record):
+        """Frees a record that nobody waits on, without a word to the publisher."""
+        self.records[record].used = False
+        self.free[self.free_count] = record
+        self.free_count += 1
+        return 0
+
     def close(self, record):
         """Drops one reason to wait; with the last one the publisher is told: accepted."""
         index: uint32_t = record
@@ -627,9 +680,7 @@ class Fanouts(Terminus):
         self.records[index].waiting -= 1
         if self.records[index].waiting > 0:
             return 0
-        self.records[index].used = False
-        self.free[self.free_count] = index
-        self.free_count += 1
+        self.cancel(index)
         verdict.code = ACCEPTED
         verdict.state = cython.NULL
         verdict.state_size = 0
@@ -809,14 +860,15 @@ class Wire:
     # -- input
 
     def consume(self, data, size):
-        done: int64_t = 0
+        done: int64_t = size
         try:
             done = self.scan(data, size)
-        finally:
-            if self.closed:
-                self.tail_size = 0
-            elif done < size:
-                self.keep_tail(data + done, size - done)
+        except Exception as error:
+            self.core._blame(self, error)
+        if self.closed:
+            self.tail_size = 0
+        elif done < size:
+            self.keep_tail(data + done, size - done)
         return 0
 
     def scan(self, data, size):
@@ -1053,8 +1105,10 @@ class Wire:
                     if self.on_output is not None:
                         self.on_output()
                 else:
+                    # The owner must not hear of it here: a delivery may be half routed.
                     self.out_start = self.out_end
-                    self.owner.on_lost(cython.cast(cython.int, -sent))
+                    self.lost_errno = cython.cast(cython.int, -sent)
+                    self.core.lost_wires.append(self)
                 break
             self.out_start += sent
             self.bytes_out += sent
@@ -1097,6 +1151,15 @@ class Wire:
         return 0
 
 
+def _check_state(state: bytes) -> None:
+    """Decodes a delivery state.
+
+    Raises:
+        ProtocolError: It is malformed.
+    """
+    composite_from(decode(state, 0)[0])
+
+
 class Session:
     """One session's windows, its links by the peer's handle, and its unsettled deliveries."""
 
@@ -1137,7 +1200,10 @@ class Session:
         self.remote_window = remote_window
 
     def map_link(self, handle: int, link) -> None:
-        """Lets transfers and flows with the peer's `handle` reach `link`; None unmaps it."""
+        """Lets transfers and flows with the peer's `handle` reach `link`; None unmaps it.
+
+        For anything but a link's compiled end, one that was refused say, they are thrown away.
+        """
         while len(self.links) <= handle:
             self.links.append(None)
         self.links[handle] = link
@@ -1150,11 +1216,10 @@ class Session:
     def unsettled(self) -> int:
         """Counts the deliveries that were sent on this session and are not settled."""
         count: uint32_t = 0
-        at: uint32_t = self.ring_first
-        while at != self.next_delivery_id and self.ring_size:
-            if self.ring[at & (self.ring_size - 1)].used:
+        at: uint32_t
+        for at in range(self.ring_size):
+            if self.ring[at].used:
                 count += 1
-            at += 1
         return count + len(self.spilled)
 
     def mark_dirty(self):
@@ -1167,15 +1232,21 @@ class Session:
         """Opens the window again once half of it is used and what is held has gone on."""
         if self.flow_due or self.incoming_window > self.incoming_window_max // 2:
             return 0
-        if self.core.held_bytes > self.core.held_bytes_max:
+        if self.held_bytes > 0 and self.core.held_bytes > self.core.held_bytes_max:
             if not self.is_starved:
                 self.is_starved = True
                 self.core.starved.append(self)
             return 0
-        if self.held_bytes > SESSION_HELD_MAX_BYTES:
+        if self.holds_too_much():
             return 0
         self.flow_due = True
         return self.mark_dirty()
+
+    def holds_too_much(self):
+        """Says whether the window must stay as it is: one that holds nothing is never to blame."""
+        if self.held_bytes > SESSION_HELD_MAX_BYTES:
+            return True
+        return self.held_bytes > 0 and self.core.held_bytes > self.core.held_bytes_max
 
     def link_of(self, handle):
         if handle >= cython.cast(uint32_t, len(self.links)):
@@ -1203,6 +1274,8 @@ class Session:
         self.next_incoming_id += 1
         link = self.link_of(t.handle)
         if type(link) is not IncomingLink:
+            if link is not None and type(link) is not OutgoingLink:
+                return self.replenish()
             self.wire.owner.on_session_violation(
                 self,
                 "amqp:session:unattached-handle",
@@ -1237,6 +1310,8 @@ class Session:
             return cython.cast(OutgoingLink, link).on_flow(cython.address(f))
         if type(link) is IncomingLink:
             return cython.cast(IncomingLink, link).on_flow(cython.address(f))
+        if link is not None:
+            return 0
         self.wire.owner.on_session_violation(
             self,
             "amqp:session:unattached-handle",
@@ -1251,6 +1326,15 @@ class Session:
             self.wire.owner.on_violation("amqp:decode-error", problem.decode())
             return 0
         if d.from_receiver:
+            # A state with fields goes on to another peer: what is malformed ends here.
+            if d.state_size > 4 and d.code >= REJECTED and d.code != RELEASED:
+                try:
+                    _check_state(
+                        PyBytes_FromStringAndSize(cython.cast(cython.p_char, d.state), d.state_size)
+                    )
+                except ProtocolError as error:
+                    self.wire.owner.on_violation("amqp:decode-error", f"disposition: {error}")
+                    return 0
             return self.settle_sent(cython.address(d))
         self.wire.owner.on_sender_disposition(
             self,
@@ -1266,7 +1350,7 @@ class Session:
         verdict: Verdict
         first: uint32_t = d.first
         last: uint32_t = d.last
-        newest: uint32_t = self.next_delivery_id - 1
+        newest: uint32_t = self.ring_first + self.ring_size - 1
         entry: cython.pointer(Unsettled)
         if cython.cast(cython.int, last - first) < 0:
             self.wire.owner.on_session_violation(
@@ -1275,8 +1359,13 @@ class Session:
             return 0
         if d.code == 0 and not d.settled:
             return 0
-        verdict.code = d.code if d.code else RELEASED
-        verdict.state = d.state if d.code else cython.NULL
+        # Settled without an outcome is the source's default outcome (AMQP 1.0 §3.5.3): released.
+        if d.code == 0 or (d.code == RECEIVED and d.settled):
+            verdict.code = RELEASED
+            verdict.state = cython.NULL
+        else:
+            verdict.code = d.code
+            verdict.state = d.state
         verdict.state_size = d.state_size
         verdict.settled = d.settled
         if self.spilled:
@@ -1369,14 +1458,13 @@ class Session:
     def settle_spilled(self, first, last, verdict):
         entry: Unsettled
         delivery_id: uint32_t
-        for key in list(self.spilled):
-            delivery_id = key
-            if (
-                cython.cast(cython.int, delivery_id - first) < 0
-                or cython.cast(cython.int, last - delivery_id) < 0
-            ):
+        count: int64_t = cython.cast(int64_t, last - first) + 1
+        few: cython.bint = count < len(self.spilled)
+        for key in range(count) if few else list(self.spilled):
+            delivery_id = first + cython.cast(uint32_t, key) if few else key
+            fields = self.spilled.get(delivery_id)
+            if fields is None or delivery_id - first > last - first:
                 continue
-            fields = self.spilled[key]
             entry.delivery_id = delivery_id
             entry.used = True
             entry.link_index = fields[0]
@@ -1384,7 +1472,7 @@ class Session:
             entry.source_generation = fields[2]
             entry.token = fields[3]
             if verdict.settled:
-                del self.spilled[key]
+                del self.spilled[delivery_id]
             self.settle_one(cython.address(entry), verdict)
         return 0
 
@@ -1403,23 +1491,26 @@ class Session:
         return 0
 
     def make_room(self, delivery_id):
-        """Moves the ring's start past what is settled; else grows it, else spills the oldest."""
-        mask: uint32_t
-        size: uint32_t
-        grown: cython.pointer(Unsettled)
+        """Moves the ring's start past what is settled; else grows it, else spills the oldest.
+
+        Every entry in use has an id from `ring_first` on, within the ring's size. Settled
+        deliveries have none but count, so that one call may have to make room for many ids.
+        """
         entry: cython.pointer(Unsettled)
-        at: uint32_t
-        if self.ring_size:
-            mask = self.ring_size - 1
-            while self.ring_first != delivery_id:
-                entry = self.ring + (self.ring_first & mask)
-                if entry.used and entry.delivery_id == self.ring_first:
-                    break
-                self.ring_first += 1
-            if delivery_id - self.ring_first < self.ring_size:
-                return 0
-            if self.ring_size >= RING_MAX:
-                entry = self.ring + (self.ring_first & mask)
+        end: uint32_t
+        if self.ring_size == 0:
+            self.ring_first = delivery_id
+            self._grow_ring()
+        end = self.ring_first + self.ring_size
+        while delivery_id - self.ring_first >= self.ring_size:
+            if self.ring_first == end:
+                self.ring_first = delivery_id
+                break
+            entry = self.ring + (self.ring_first & (self.ring_size - 1))
+            if entry.used:
+                if self.ring_size < RING_MAX:
+                    self._grow_ring()
+                    continue
                 self.spilled[entry.delivery_id] = (
                     entry.link_index,
                     entry.source_index,
@@ -1427,36 +1518,36 @@ class Session:
                     entry.token,
                 )
                 entry.used = False
-                self.ring_first += 1
-                return 0
-        else:
-            self.ring_first = delivery_id
-        size = self.ring_size * 2 if self.ring_size else RING_MIN
-        grown = cython.cast(
+            self.ring_first += 1
+        return 0
+
+    def _grow_ring(self):
+        size: uint32_t = self.ring_size * 2 if self.ring_size else RING_MIN
+        at: uint32_t
+        entry: cython.pointer(Unsettled)
+        grown: cython.pointer(Unsettled) = cython.cast(
             cython.pointer(Unsettled), calloc(size, cython.sizeof(Unsettled))
         )
         if grown == cython.NULL:
             raise MemoryError("no room for more unsettled deliveries")
-        at = self.ring_first
-        while at != delivery_id:
-            entry = self.ring + (at & (self.ring_size - 1))
-            if entry.used and entry.delivery_id == at:
-                grown[at & (size - 1)] = entry[0]
-            at += 1
+        for at in range(self.ring_size):
+            entry = self.ring + at
+            if entry.used:
+                grown[entry.delivery_id & (size - 1)] = entry[0]
         free(self.ring)
         self.ring = grown
         self.ring_size = size
         return 0
 
     def forget(self, delivery_id):
+        """Drops what is known of a delivery; returns whether anything was."""
         entry: cython.pointer(Unsettled)
         if self.ring_size:
             entry = self.ring + (delivery_id & (self.ring_size - 1))
             if entry.used and entry.delivery_id == delivery_id:
                 entry.used = False
-                return 0
-        self.spilled.pop(delivery_id, None)
-        return 0
+                return True
+        return self.spilled.pop(delivery_id, None) is not None
 
     def confirm(self, delivery_id: int, code: int, state: bytes = None) -> None:
         """Settles a delivery that was sent, once its source kept the receiver waiting for that."""
@@ -1481,15 +1572,17 @@ class Session:
         verdict.state_size = 0
         verdict.settled = True
         at: uint32_t = self.ring_first
+        left: uint32_t = min(self.ring_size, self.next_delivery_id - at)
         entry: cython.pointer(Unsettled)
-        while self.ring_size and at != self.next_delivery_id:
+        while left:
             entry = self.ring + (at & (self.ring_size - 1))
-            if entry.used and entry.delivery_id == at and entry.link_index == link_index:
+            if entry.used and entry.link_index == link_index:
                 entry.used = False
                 self.core.answer(
                     entry.source_index, entry.source_generation, entry.token, cython.address(verdict)
                 )
             at += 1
+            left -= 1
         for key, fields in list(self.spilled.items()):
             if fields[0] == link_index:
                 del self.spilled[key]
@@ -1500,7 +1593,10 @@ class Session:
     def settle(self, r, as_receiver, delivery_id, v, settled):
         """Joins a settlement to the open range, or writes that and opens a new one."""
         simple: cython.bint = (
-            v.code == ACCEPTED or v.state == cython.NULL or (v.code == RELEASED and v.state_size <= 5)
+            v.code == ACCEPTED
+            or v.code == RELEASED
+            or v.state == cython.NULL
+            or v.state_size + HEADER_ROOM_BYTES > self.wire.max_frame_out
         )
         if r.open and (
             not simple or r.code != v.code or r.settled != settled or delivery_id != r.last + 1
@@ -1582,10 +1678,7 @@ class Session:
         if echo:
             count = 10
         p: cython.pointer(uint8_t) = _put_performative(frame, self.local_channel, 0x13, count)
-        if (
-            self.held_bytes <= SESSION_HELD_MAX_BYTES
-            and self.core.held_bytes <= self.core.held_bytes_max
-        ):
+        if not self.holds_too_much():
             self.incoming_window = self.incoming_window_max
         p = _put_uint(p, self.next_incoming_id)
         p = _put_uint(p, self.incoming_window)
@@ -1593,6 +1686,7 @@ class Session:
         p = _put_uint(p, 0x7FFFFFFF)
         self.flow_due = False
         if incoming is not None:
+            incoming.promise()
             p = _put_uint(p, incoming.handle)
             p = _put_uint(p, incoming.delivery_count)
             p = _put_uint(p, incoming.credit)
@@ -1614,6 +1708,12 @@ class Session:
     def send_flow(self, echo: bool = False) -> None:
         """Tells the peer this side's windows now, and asks for its own where `echo` is set."""
         self.write_flow(None, None, echo)
+
+    def write_settlements(self) -> None:
+        """Says the outcomes that are due, before something is said that ends a link or more."""
+        if not self.ended:
+            self.write_range(cython.address(self.to_sender), True, cython.NULL, 0)
+            self.write_range(cython.address(self.to_receiver), False, cython.NULL, 0)
 
     def write_due(self):
         links: list = self.links_due
@@ -1683,7 +1783,7 @@ class IncomingLink(Terminus):
         elif self.credit > 0:
             self.credit = 0
             return self.flow_later()
-        if target > self.credit and (target - self.credit) * 4 >= self.window:
+        if target > self.credit and target - self.credit >= self.window >> 2:
             self.credit = target
             return self.flow_later()
         return 0
@@ -1698,6 +1798,16 @@ class IncomingLink(Terminus):
             self.session.links_due.append(self)
             self.session.mark_dirty()
         return 0
+
+    def promise(self):
+        """Notes the furthest delivery-count the peer was ever told it may reach.
+
+        Where credit is taken back, transfers may be under way already: they are taken, as AMQP 1.0
+        §2.6.7 lets a receiver do.
+        """
+        limit: uint32_t = self.delivery_count + self.credit
+        if cython.cast(cython.int, limit - self.limit) > 0:
+            self.limit = limit
 
     def on_flow(self, f):
         passed: uint32_t
@@ -1751,12 +1861,13 @@ class IncomingLink(Terminus):
                 self.session, "amqp:invalid-field", "a delivery's first transfer has no delivery-id"
             )
             return 0
-        if self.credit == 0:
+        if self.credit:
+            self.credit -= 1
+        elif cython.cast(cython.int, self.limit - self.delivery_count) <= 0:
             self.session.wire.owner.on_link_violation(
                 self, "amqp:link:transfer-limit-exceeded", "a transfer beyond the link credit"
             )
             return 0
-        self.credit -= 1
         self.delivery_count += 1
         self.deliveries += 1
         if t.aborted:
@@ -1772,6 +1883,7 @@ class IncomingLink(Terminus):
         self.current_tag_size = min(t.tag_size, cython.cast(uint32_t, 32))
         if self.current_tag_size:
             memcpy(self.current_tag, t.tag, self.current_tag_size)
+        self.current_answered = False
         self.current_settled = t.settled
         self.current_size = 0
         return 1
@@ -1800,17 +1912,29 @@ class IncomingLink(Terminus):
             self.abort_delivery()
             self._too_large()
             return 0
-        if t.settled:
-            self.current_settled = True
         if self.current == cython.NULL and not self.discarding:
             self._start_fragments(t)
         if self.current != cython.NULL:
+            if self.current.assembled and self._has_no_room(t.payload_size):
+                return 0
             self.current.complete = not t.more
             self.forward_fragment(self.current, t.payload, t.payload_size)
         if not t.more:
             self.finish_delivery()
             return self.top_up()
         return 0
+
+    def _has_no_room(self, size):
+        """Detaches the link where the message it sends cannot be assembled any further."""
+        if self.core.held_bytes + size <= self.core.held_bytes_max:
+            return False
+        self.abort_delivery()
+        self.session.wire.owner.on_link_violation(
+            self,
+            "amqp:resource-limit-exceeded",
+            f"messages under way take {self.core.held_bytes_max} bytes already",
+        )
+        return True
 
     def _start_fragments(self, t):
         s: Shipment
@@ -1826,6 +1950,7 @@ class IncomingLink(Terminus):
             return self.start_streaming(entry, t)
         self._describe(cython.address(s), t)
         self.current = self.core.new_delivery(cython.address(s))
+        self.current.assembled = True
         return 0
 
     def _describe(self, s, t):
@@ -1904,11 +2029,13 @@ class IncomingLink(Terminus):
         outlet: OutgoingLink
         chunk: cython.pointer(Chunk) = cython.NULL
         waits: cython.int
+        begun: cython.bint = d.begun
+        d.begun = True
         if self.current_outlets is None:
             self.core.append_chunk(d, data, size)
             return 0
         for outlet in self.current_outlets:
-            waits = outlet.stream(d, data, size)
+            waits = outlet.stream(d, data, size, begun)
             if waits == 0:
                 continue
             if chunk == cython.NULL:
@@ -1939,9 +2066,14 @@ class IncomingLink(Terminus):
             elif entry is not None:
                 entry.dropped += 1
             return 0
-        if entry.assembles and outlets is None:
-            self._route_assembled(entry, d)
-        return self.core.release(d)
+        try:
+            if d.assembled:
+                self._route_assembled(entry, d)
+            elif outlets is None:
+                entry.serve_held()
+        finally:
+            self.core.release(d)
+        return 0
 
     def _route_assembled(self, entry, d):
         s: Shipment
@@ -1958,8 +2090,8 @@ class IncomingLink(Terminus):
     def abort_delivery(self):
         """Gives up a delivery whose sender aborted it or has gone (AMQP 1.0 §2.7.5)."""
         d: cython.pointer(Delivery) = self.current
-        outlets: list = self.current_outlets
         entry: AddressEntry = self.current_entry
+        outlets: list = self.current_outlets
         outlet: OutgoingLink
         if not self.in_delivery:
             return 0
@@ -1967,22 +2099,30 @@ class IncomingLink(Terminus):
         self.current = cython.NULL
         self.current_entry = None
         self.current_outlets = None
-        if not self.current_settled and (d != cython.NULL or self.discarding):
+        counted: cython.bint = d != cython.NULL or self.discarding
+        if counted and not self.current_settled and not self.current_answered:
             self.unsettled -= 1
         self.discarding = False
         if d == cython.NULL:
             return 0
         d.aborted = True
         d.complete = True
-        if outlets is not None:
+        if not d.settled and not self.current_answered:
+            self._disown(d)
+        if outlets is None:
+            entry.discard_held(d)
+        else:
             for outlet in outlets:
                 if not outlet.detached:
-                    outlet.pump()
-                    if outlet.queue_count == 0 and outlet.feeder is not None:
-                        outlet.feeder.on_ready(outlet)
-        elif entry is not None:
-            entry.serve_held()
+                    outlet.abandon(d)
         return self.core.release(d)
+
+    def _disown(self, d):
+        """Has nobody told of an aborted delivery's outcome: its sender holds it settled."""
+        if d.source_index == self.core.fanouts.index:
+            self.core.fanouts.records[d.token].source_index = NOWHERE
+        else:
+            d.source_index = NOWHERE
 
     def choose_entry(self, data, size):
         """Finds where a message goes: the link's own entry, or that of its `to`."""
@@ -2089,6 +2229,8 @@ class IncomingLink(Terminus):
         )
         if not self.in_delivery:
             self.top_up()
+        elif token == self.current_id:
+            self.current_answered = True
         return SETTLE
 
     def resolve_run(self, token, count, verdict):
@@ -2124,6 +2266,8 @@ class IncomingLink(Terminus):
         self.detached = True
         if self.entry is not None:
             self.entry.remove_source(self)
+        self.session.held_bytes -= self.held_bytes
+        self.session.replenish()
         self.core.unregister(self)
 
 
@@ -2225,9 +2369,16 @@ class OutgoingLink(Terminus):
             return True
         if self.selector is None:
             return False
-        return not self.selector(
-            PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size)
-        )
+        try:
+            return not self.selector(
+                PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size)
+            )
+        except Exception as error:
+            # A consumer's selector must not harm whoever publishes.
+            if self.core.on_error is None:
+                raise
+            self.core.on_error(self, error)
+            return True
 
     def picky(self):
         """Says whether `refuses` has to be asked for each message."""
@@ -2314,7 +2465,9 @@ class OutgoingLink(Terminus):
         wire.committed(cython.cast(uint32_t, total))
         if self.presettles and not s.settled:
             for index in range(count):
-                self._answer_accepted(s.source_index, s.source_generation, pieces[index].token)
+                self._answer(
+                    s.source_index, s.source_generation, pieces[index].token, ACCEPTED
+                )
         return count
 
     def take(self, s):
@@ -2322,7 +2475,7 @@ class OutgoingLink(Terminus):
         if s.size <= self.frame_room():
             self.write_first(s, s.data, s.size, False)
             if self.presettles and not s.settled:
-                self._answer_accepted(s.source_index, s.source_generation, s.token)
+                self._answer(s.source_index, s.source_generation, s.token, ACCEPTED)
             return 0
         d = self.core.new_delivery(s)
         d.complete = True
@@ -2336,9 +2489,9 @@ class OutgoingLink(Terminus):
         self.pump()
         return self.core.release(d)
 
-    def _answer_accepted(self, index, generation, token):
+    def _answer(self, index, generation, token, code):
         verdict: Verdict
-        verdict.code = ACCEPTED
+        verdict.code = code
         verdict.state = cython.NULL
         verdict.state_size = 0
         verdict.settled = True
@@ -2456,15 +2609,16 @@ class OutgoingLink(Terminus):
             if self.pump_head(self.queue[self.queue_head]) == 0:
                 return 0
             self.pop()
-        return self.finish_drain()
+        return 0
 
     def pump_head(self, d):
         """Sends the head delivery's chunks; returns 1 once it is done with."""
         chunk: cython.pointer(Chunk)
         if d.aborted:
             if self.started:
+                if not self.may_go_on():
+                    return 0
                 self.write_more(cython.NULL, 0, False, True)
-                self.session.forget(self.session.next_delivery_id - 1)
             return 1
         if not self.started:
             self.cursor = d.first
@@ -2497,14 +2651,13 @@ class OutgoingLink(Terminus):
             count = min(size, room)
             more = not (last and count == size)
             self.started = True
+            self.started_id = self.session.next_delivery_id
             self.cursor_offset = count
             self.write_first(cython.address(s), data, count, more)
             if not more or count == size:
                 return 1
         while True:
-            if self.session.wire.congested or self.session.remote_window <= 0:
-                if not self.stalled:
-                    self.session.wire.stall(self)
+            if not self.may_go_on():
                 return 0
             count = min(size - self.cursor_offset, room)
             more = not (last and self.cursor_offset + count == size)
@@ -2513,30 +2666,55 @@ class OutgoingLink(Terminus):
             if self.cursor_offset == size:
                 return 1
 
-    def stream(self, d, data, size):
+    def may_go_on(self):
+        """Says whether a further transfer may be written now; else the link is woken for it."""
+        if self.session.wire.congested or self.session.remote_window <= 0:
+            if not self.stalled:
+                self.session.wire.stall(self)
+            return False
+        return True
+
+    def abandon(self, d):
+        """Forgets a delivery whose sender gave it up; the peer is told in its turn."""
+        if not d.settled:
+            if not self.started or self.presettles or self.queue[self.queue_head] != d:
+                self._answer(d.source_index, d.source_generation, d.token, LOST)
+            elif self.session.forget(self.started_id):
+                self.unsettled -= 1
+                self._answer(d.source_index, d.source_generation, d.token, LOST)
+        return self.became_ready()
+
+    def stream(self, d, data, size, begun):
         """Sends a frame that has just arrived, where this outlet has passed all before it.
+
+        `begun` says whether the delivery had frames before.
 
         Returns 0 when it is done with the frame; 1 when it needs it kept; 2 when it needs it kept
         and has to go on from it.
         """
-        if self.detached or self.queue_count == 0 or self.overdue:
+        if self.detached:
             return 0
         if self.queue[self.queue_head] != d:
             return 1
-        if self.cursor != cython.NULL or (not self.started and d.first != cython.NULL):
+        if self.cursor != cython.NULL or (not self.started and begun):
             return 1
         self.cursor_offset = 0
         if self.send_piece(d, data, size, d.complete):
             if d.complete:
                 self.pop()
-                self.pump()
-                if self.queue_count == 0 and self.feeder is not None:
-                    self.feeder.on_ready(self)
+                self.became_ready()
             return 0
         return 2 if self.started else 1
 
     def pop(self):
-        """Takes the head off the queue, whether all of it was sent or not."""
+        """Takes the head off the queue once it was sent, or was aborted."""
+        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        if self.presettles and not d.settled and not d.aborted:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        return self.remove_head()
+
+    def remove_head(self):
+        """Takes the head off the queue with the chunks that were kept for it."""
         d: cython.pointer(Delivery) = self.queue[self.queue_head]
         chunk: cython.pointer(Chunk) = self.cursor if self.started else d.first
         self.queue_head = (self.queue_head + 1) & (self.queue_capacity - 1)
@@ -2545,12 +2723,10 @@ class OutgoingLink(Terminus):
             chunk.refs -= 1
             self.backlog_bytes -= chunk.size
             chunk = chunk.next
-        if self.started and self.presettles and not d.settled and not d.aborted:
-            self._answer_accepted(d.source_index, d.source_generation, d.token)
         self.started = False
         self.cursor = cython.NULL
         self.cursor_offset = 0
-        if d.charges and self.feeder is None:
+        if d.charges and self.feeder is None and self.policy == BLOCK:
             self.core.uncharge(d)
         self.core.trim(d)
         return self.core.release(d)
@@ -2594,23 +2770,29 @@ class OutgoingLink(Terminus):
             chunk.refs -= 1
             self.backlog_bytes -= chunk.size
             chunk = chunk.next
-        if not d.settled:
-            self._answer_accepted(d.source_index, d.source_generation, d.token)
+        if not d.settled and not d.aborted:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        if not d.complete:
+            self._leave(d)
         self.core.trim(d)
         self.core.release(d)
+
+    def _leave(self, d):
+        """Takes this outlet off a delivery that is still arriving."""
+        link: IncomingLink = self.core.resolve(d.charged_index, d.charged_generation)
+        if link is not None and link.current == d and link.current_outlets is not None:
+            link.current_outlets = [o for o in link.current_outlets if o is not self]
 
     # -- the peer's credit
 
     def on_flow(self, f):
-        credit: uint32_t
+        under_way: uint32_t = self.delivery_count
         if f.has_link_credit:
-            credit = f.link_credit - self.delivery_count
             if f.has_delivery_count:
-                credit += f.delivery_count
-            self.credit = credit if cython.cast(cython.int, credit) > 0 else 0
+                under_way -= f.delivery_count
+            self.credit = f.link_credit - under_way if f.link_credit > under_way else 0
             self.drain = f.drain
             self.became_ready()
-            self.finish_drain()
         if f.echo and not self.detached:
             self.session.write_flow(None, self, False)
         return 0
@@ -2621,8 +2803,7 @@ class OutgoingLink(Terminus):
             self.pump()
         if self.feeder is not None and self.queue_count == 0 and not self.detached:
             self.feeder.on_ready(self)
-        self.finish_drain()
-        return 0
+        return self.finish_drain()
 
     def finish_drain(self):
         """Uses up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""
@@ -2659,25 +2840,19 @@ class OutgoingLink(Terminus):
     def detach(self) -> None:
         """Ends the link: what was sent and not settled is in doubt, what waits is released."""
         d: cython.pointer(Delivery)
-        verdict: Verdict
-        started: cython.bint = self.started
         if self.detached:
             return
         self.detached = True
-        self.session.lose_link(self.index)
-        verdict.state = cython.NULL
-        verdict.state_size = 0
-        verdict.settled = True
-        verdict.code = RELEASED
+        if self.unsettled:
+            self.session.lose_link(self.index)
         while self.queue_count:
             d = self.queue[self.queue_head]
-            if not started and not d.settled:
-                self.core.answer(
-                    d.source_index, d.source_generation, d.token, cython.address(verdict)
-                )
-            started = False
-            self.started = self.started and not self.presettles
-            self.pop()
+            if not d.settled and not d.aborted:
+                if not self.started:
+                    self._answer(d.source_index, d.source_generation, d.token, RELEASED)
+                elif self.presettles:
+                    self._answer(d.source_index, d.source_generation, d.token, LOST)
+            self.remove_head()
         self.unsettled = 0
         self.core.unregister(self)
 
@@ -2976,6 +3151,7 @@ class AddressEntry(Terminus):
             shipment.source_index = self.core.fanouts.index
             shipment.source_generation = self.core.fanouts.generation
             shipment.token = record
+            shipment.tag_size = 0
         for outlet in outlets:
             if type(outlet) is OutgoingLink:
                 link = cython.cast(OutgoingLink, outlet)
@@ -3002,9 +3178,11 @@ class AddressEntry(Terminus):
                 late.append(outlet)
         if late is not None:
             self.multicast_late(cython.address(shipment), late)
-        self.delivered += given
         if given == 0:
-            self.unmatched += 1
+            if not s.settled:
+                self.core.fanouts.cancel(record)
+            return self.unroutable(s)
+        self.delivered += given
         if not s.settled:
             self.core.fanouts.close(record)
         return 0
@@ -3069,6 +3247,25 @@ class AddressEntry(Terminus):
         self.held -= 1
         return d
 
+    def discard_held(self, d):
+        """Takes a delivery that was given up out of what is held, if it is there."""
+        at: cython.pointer(Delivery) = self.held_first
+        before: cython.pointer(Delivery) = cython.NULL
+        while at != cython.NULL and at != d:
+            before = at
+            at = at.next
+        if at == cython.NULL:
+            return 0
+        if before == cython.NULL:
+            self.held_first = d.next
+        else:
+            before.next = d.next
+        if self.held_last == d:
+            self.held_last = before
+        d.next = cython.NULL
+        self.held -= 1
+        return self.core.release(d)
+
     def serve_held(self):
         """Gives what was held to the outlets that have room now, oldest first."""
         outlet: Terminus
@@ -3076,14 +3273,11 @@ class AddressEntry(Terminus):
         d: cython.pointer(Delivery)
         while self.held_first != cython.NULL:
             d = self.held_first
-            if d.aborted:
-                self.core.release(self.unhold())
-                continue
             _ship(cython.address(s), d, d.first.data if d.first != cython.NULL else cython.NULL)
             if d.first != cython.NULL:
                 s.size = d.first.size
             outlet = self.pick(cython.address(s))
-            if outlet is None:
+            if outlet is None or (not d.complete and type(outlet) is not OutgoingLink):
                 return 0
             self.unhold()
             self.delivered += 1
@@ -3097,7 +3291,7 @@ class AddressEntry(Terminus):
         link: IncomingLink
         if type(outlet) is OutgoingLink:
             if not d.complete:
-                link = self.core.resolve(d.source_index, d.source_generation)
+                link = self.core.resolve(d.charged_index, d.charged_generation)
                 if link is not None and link.current == d:
                     link.current_outlets = [outlet]
             return cython.cast(OutgoingLink, outlet).push(d)
@@ -3115,12 +3309,12 @@ class AddressEntry(Terminus):
         s: Shipment
         while self.held_first != cython.NULL:
             d = self.unhold()
-            link = self.core.resolve(d.source_index, d.source_generation)
+            link = self.core.resolve(d.charged_index, d.charged_generation)
             if not d.complete and link is not None and link.current == d:
                 link.current = cython.NULL
                 link.discarding = True
                 self.core.release(d)
-            elif not d.aborted:
+            else:
                 _ship(cython.address(s), d, cython.NULL)
                 self.unroutable(cython.address(s))
             self.core.release(d)
@@ -3139,7 +3333,9 @@ class AddressEntry(Terminus):
     @property
     def is_idle(self) -> bool:
         """Says whether nobody is attached and nothing waits."""
-        return not self.outlets and not self.sources and self.held == 0
+        if self.interest is None and self.outlets:
+            return False
+        return not self.sources and self.held == 0
 
 
 class AddressSpace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import cython
+import cython  # noqa: TC002  # the compiler reads annotations
 from cython.cimports.cogwork.dataplane.flusher import COGWORK_SOURCE_HASH
 
 __all__ = ("SOURCE_HASH", "Flusher")

@@ -16,7 +16,6 @@ from cython.cimports.cogwork.dataplane.core import (
     ACCEPTED,
     REJECTED,
     Port,
-    Shipment,
     Verdict,
     octets,
 )

@@ -21,7 +21,7 @@ from cython.cimports.cogwork.dataplane.core import (
     RELEASED,
     octets,
 )
-from cython.cimports.cogwork.dataplane.flusher import Flusher
+from cython.cimports.cogwork.dataplane.flusher import Flusher  # noqa: TC002  # compiled
 from cython.cimports.cogwork.dataplane.inbox import Inbox
 from cython.cimports.cogwork.dataplane.items import COGWORK_SOURCE_HASH
 from cython.cimports.cogwork.dataplane.messages import filled
@@ -43,7 +43,7 @@ __all__ = ("SOURCE_HASH", "Claim", "Item", "ItemInbox")
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 RECEIVED_STATE = cython.declare(bytes, b"\x00\x53\x23\xc0\x03\x02\x43\x44")
-"""`received` with section 0, offset 0: all that the owner needs to know is that it was handed on."""
+"""`received` with section 0, offset 0: what counts is that it was handed on."""
 
 STALE_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
 """Stale items that nobody awaited, kept to be reported by `confirmed`."""

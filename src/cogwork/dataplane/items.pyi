@@ -10,7 +10,7 @@ from cogwork.dataplane.messages import Message
 SOURCE_HASH: str
 
 class Claim:
-    def __await__(self) -> Generator[Any, None, None]: ...
+    def __await__(self) -> Generator[Any]: ...
 
 class Item(Message):
     delivery_tag: bytes

@@ -119,8 +119,7 @@ class Link:
         self.state = link_step(self.state, Event.RECEIVE_START)
         self.remote = attach
         self.remote_handle = attach.handle
-        if self.end is not None:
-            self.session.end.map_link(attach.handle, self.end)
+        self.session.end.map_link(attach.handle, self.end or self)
 
     @property
     def is_attached(self) -> bool:
@@ -138,6 +137,7 @@ class Link:
             return
         self.state = link_step(self.state, Event.SEND_FAIL if error else Event.SEND_STOP)
         self._stop()
+        self.session.end.write_settlements()
         self.session.write(Detach(handle=self.handle, closed=closed, error=error))
 
     def on_detach(self, detach: Detach) -> None:
@@ -147,9 +147,14 @@ class Link:
         self._stop()
         if not was_ours:
             self.state = link_step(self.state, Event.SEND_STOP)
+            self.session.end.write_settlements()
             self.session.write(Detach(handle=self.handle, closed=detach.closed))
         self.session.forget_link(self)
         self.session.connection.host.on_detached(self, detach.error, closed=detach.closed)
+
+    def on_drained(self, _end: IncomingLink) -> None:
+        """The sender used up the credit that it was asked to drain."""
+        self.session.connection.host.on_drained(self)
 
     def lose(self) -> None:
         """Ends with its session or connection: nothing more is said to the peer."""

@@ -29,7 +29,7 @@ from cython.cimports.cpython.bytes import (
     PyBytes_FromStringAndSize,
     PyBytes_GET_SIZE,
 )
-from cython.cimports.libc.stdint import int64_t, uint32_t, uint64_t
+from cython.cimports.libc.stdint import int64_t, uint32_t
 from cython.cimports.libc.string import memcpy
 
 from cogwork.dataplane.messages import Message
@@ -384,7 +384,7 @@ class Outbox:
         link.feeder = self
 
     def stop(self) -> None:
-        """The link is about to end: what it gives back from now on was never sent, or is in doubt."""
+        """The link is about to end: what it now gives back was never sent, or is in doubt."""
         self.stopping = True
 
     def detach(self) -> None:

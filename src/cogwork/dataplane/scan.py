@@ -186,12 +186,12 @@ def performative_code(p, end, body):
 
 
 def state_code(p, size):
-    """Returns the descriptor code of a delivery state (0x23 to 0x28); 0 for none or a foreign one."""
+    """Returns the descriptor code of a delivery state (0x23 to 0x27); 0 for any other, or none."""
     body: int64_t = 0
     if p == cython.NULL or size < 1 or p[0] == 0x40:
         return 0
     code: cython.int = performative_code(p, size, cython.address(body))
-    return code if 0x23 <= code <= 0x28 else 0
+    return code if 0x23 <= code <= 0x27 else 0
 
 
 def parse_transfer(p, at, end, t):

@@ -110,6 +110,7 @@ class SessionEndpoint:
         if self.is_over:
             return
         self.state = session_step(self.state, Event.SEND_FAIL if error else Event.SEND_STOP)
+        self.end.write_settlements()
         self._stop_links()
         self.end.end()
         self.write(End(error=error))
@@ -117,6 +118,7 @@ class SessionEndpoint:
     def on_end(self, end: End) -> None:
         """Takes in the peer's end and answers it."""
         self.state = session_step(self.state, Event.RECEIVE_STOP)
+        self.end.write_settlements()
         self._stop_links()
         self.end.end()
         if self.state is SessionState.END_RCVD:

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from weakref import WeakSet
 
-__all__ = ("LINGER_S", "LingeringSocket")
+__all__ = ("LINGER_S", "LingeringSocket", "close_lingering")
 
 LINGER_S = 1.0
 """How long a peer may take to close its side after this one did."""
 
 _DISCARD_BYTES = 64 * 1024
+
+
+_open: WeakSet[LingeringSocket] = WeakSet()
+
+
+def close_lingering(loop: asyncio.AbstractEventLoop) -> None:
+    """Closes every socket of a loop that is about to end."""
+    for each in list(_open):
+        if each.loop is loop:
+            each.close()
 
 
 class LingeringSocket:
@@ -29,6 +40,12 @@ class LingeringSocket:
         self._loop = asyncio.get_running_loop()
         self._socket = sock
         self._waits_to_write = False
+        _open.add(self)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that watches it."""
+        return self._loop
 
     @property
     def is_closed(self) -> bool:

@@ -171,6 +171,10 @@ class Loopback:
         """Never happens: there is no socket."""
         raise AssertionError(errno)
 
+    def on_fault(self, error: Exception) -> None:
+        """Lets a test fail."""
+        raise error
+
     def on_violation(self, condition: str, description: str) -> None:
         """Never happens: only flows are fed."""
         raise AssertionError((condition, description))

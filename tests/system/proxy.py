@@ -1,0 +1,89 @@
+"""A TCP proxy that breaks connections on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Self
+from urllib.parse import urlsplit
+
+__all__ = ("FaultyProxy",)
+
+
+class FaultyProxy:
+    """Stands between a client and a container.
+
+    Attributes:
+        url: Where clients connect.
+        connections: Counts those that came.
+    """
+
+    def __init__(self, target: str) -> None:
+        """Does not listen yet.
+
+        Args:
+            target: The container's URL.
+        """
+        parts = urlsplit(target)
+        self._host, self._port = parts.hostname, parts.port
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._replies_pass = asyncio.Event()
+        self._replies_pass.set()
+        self._is_refusing = False
+        self.connections = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._on_client, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"amqp://127.0.0.1:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        self.cut()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+        await asyncio.sleep(0.01)  # transports close in the next turn
+
+    def cut(self) -> None:
+        """Breaks every connection in the middle of whatever it is doing."""
+        for writer in self._writers:
+            writer.transport.abort()
+        self._replies_pass.set()
+
+    def hold_replies(self) -> None:
+        """Lets nothing come back from the container, until the next cut."""
+        self._replies_pass.clear()
+
+    def refuse(self, refuses: bool) -> None:
+        """Breaks every new connection at once, or no longer."""
+        self._is_refusing = refuses
+
+    async def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        if self._is_refusing:
+            writer.transport.abort()
+            return
+        self._tasks.add(asyncio.current_task())  # type: ignore[arg-type]  # it runs in a task
+        far_reader, far_writer = await asyncio.open_connection(self._host, self._port)
+        self._writers |= {writer, far_writer}
+        passing = asyncio.Event()
+        passing.set()
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(_copy(reader, far_writer, passing))
+                both.create_task(_copy(far_reader, writer, self._replies_pass))
+        finally:
+            self._writers -= {writer, far_writer}
+
+
+async def _copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passes: asyncio.Event
+) -> None:
+    with suppress(ConnectionError):
+        while data := await reader.read(65536):
+            await passes.wait()
+            writer.write(data)
+            await writer.drain()
+    writer.transport.abort()

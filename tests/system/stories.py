@@ -1,0 +1,47 @@
+"""Asynchronous tests."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from typing import TYPE_CHECKING, ParamSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+__all__ = ("eventually", "story")
+
+P = ParamSpec("P")
+
+STORY_TIMEOUT_S = 30.0
+
+
+def story(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+    """Makes a test of a coroutine function: on a loop of its own, within a time limit."""
+
+    @functools.wraps(test)
+    def run(*arguments: P.args, **keywords: P.kwargs) -> None:
+        asyncio.run(_timed(test(*arguments, **keywords)))
+
+    run.__signature__ = inspect.signature(test)  # type: ignore[attr-defined]  # for pytest's fixtures
+    return run
+
+
+async def _timed(work: Awaitable[None]) -> None:
+    async with asyncio.timeout(STORY_TIMEOUT_S):
+        await work
+
+
+async def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 10.0) -> None:
+    """Waits until `condition()` is true.
+
+    Raises:
+        AssertionError: It is not within the time-out.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not condition():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"not within {timeout_s:g} s: {what}") from None

@@ -1,0 +1,333 @@
+"""The client and a container, with nothing going wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import uuid
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+from cogwork.testing import container
+
+from .stories import eventually, story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogwork.client import Publisher
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """One container for all tests of the module."""
+    with container() as running:
+        yield running
+
+
+@story
+async def test_ten_lines(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.subscribe("topic/ten.#") as messages,
+    ):
+        await mesh.publish("topic/ten.lines", "hello", subject="s", properties={"n": 1})
+        async for message in messages:
+            assert (message.body, message.subject) == ("hello", "s")
+            assert message.properties == {"n": 1}
+            break
+
+
+@story
+async def test_bodies_keep_their_types(url: str) -> None:
+    bodies = [
+        b"bytes",
+        "text",
+        None,
+        True,
+        -7,
+        2.5,
+        uuid.uuid4(),
+        Decimal("1.5"),
+        dt.datetime(2013, 1, 1, 5, 15, tzinfo=dt.UTC),
+        [1, "two", None],
+        {"map": {"of": b"maps"}},
+        b"x" * 1_000_000,
+    ]
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.subscribe("topic/types") as messages,
+        mesh.publisher("topic/types") as out,
+    ):
+        outcomes = await out.send_batch(bodies)
+        assert all(outcome.is_accepted for outcome in outcomes)
+        got = [await anext(messages) for _ in bodies]
+    assert [message.body for message in got] == bodies
+
+
+@story
+async def test_order_and_count_survive_more_than_all_windows(url: str) -> None:
+    count = 50_000
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.subscribe("topic/many", credit=500) as messages,
+        mesh.publisher("topic/many") as out,
+    ):
+        sending = asyncio.create_task(out.send_batch(range(count)))
+        seen = 0
+        async for batch in messages.batches(700):
+            assert [message.body for message in batch] == list(range(seen, seen + len(batch)))
+            seen += len(batch)
+            if seen == count:
+                break
+        assert all(outcome.is_accepted for outcome in await sending)
+
+
+@story
+async def test_posts_are_pipelined_and_flushed(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.publisher("sink/posts") as out,
+    ):
+        posts = []
+        for number in range(20_000):
+            posts.append(out.post(number))
+            await out.ready()
+        await out.flush()
+        assert all(post.is_done for post in posts)
+        await posts[0]
+
+
+def post_many(out: Publisher, count: int) -> None:
+    """Posts and never waits."""
+    for number in range(count):
+        out.post(number)
+
+
+@story
+async def test_posting_without_ever_waiting_is_stopped(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        out = mesh.publisher("unicast/nobody-listens")
+        await out.open()
+        with pytest.raises(cogwork.BacklogFull, match="ready"):
+            post_many(out, 1_000_000)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await out.ready()
+        await out.shut()
+
+
+@story
+async def test_settled_messages_arrive_too(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.subscribe("topic/settled", settled=True) as messages,
+        mesh.publisher("topic/settled") as out,
+    ):
+        await out.send(1, settled=True)
+        await mesh.publish("topic/settled", 2, settled=True)
+        await out.send_batch([3, 4], settled=True)
+        got = [(await anext(messages)).body for _ in range(4)]
+    assert sorted(got) == [1, 2, 3, 4]
+
+
+@story
+async def test_consumers_settle_each_in_its_way(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.consume("unicast/ways", credit=4) as items,
+        mesh.publisher("unicast/ways") as out,
+    ):
+        posts = [out.post(number) for number in range(4)]
+        accepted, rejected, released, modified = [await anext(items) for _ in range(4)]
+        assert items.held == 4
+        await accepted.accept()
+        await rejected.reject("bad", "amqp:not-allowed")
+        released.release()
+        modified.modify(failed=True)
+        await posts[0]
+        with pytest.raises(cogwork.Rejected, match="bad") as caught:
+            await posts[1]
+        assert caught.value.condition == cogwork.Condition.NOT_ALLOWED
+        with pytest.raises(cogwork.Released):
+            await posts[2]
+        with pytest.raises(cogwork.InDoubt):
+            await posts[3]
+        assert items.held == 0
+        with pytest.raises(cogwork.CogworkError, match="only once"):
+            accepted.release()
+
+
+@story
+async def test_credit_counts_what_is_held(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.consume("unicast/held", credit=2) as items,
+        mesh.publisher("unicast/held") as out,
+    ):
+        posts = [out.post(number) for number in range(6)]
+        first, second = [await anext(items) for _ in range(2)]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await anext(items)
+        await first.accept()
+        await second.accept()
+        async for item in items:
+            item.accept_nowait()
+            if item.body == 5:
+                break
+        await items.flush()
+        for post in posts:
+            await post
+
+
+@story
+async def test_batches_are_accepted_whole(url: str) -> None:
+    count = 10_000
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.consume("unicast/batches", credit=1000) as items,
+        mesh.publisher("unicast/batches") as out,
+    ):
+        sent = out.post_batch(range(count))
+        seen = 0
+        async for batch in items.batches():
+            await items.accept(batch)
+            seen += len(batch)
+            if seen == count:
+                break
+        assert all(outcome.is_accepted for outcome in await sent)
+
+
+@story
+async def test_what_is_not_handed_over_goes_back(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.publisher("unicast/leave") as out,
+    ):
+        async with mesh.consume("unicast/leave", credit=10) as items:
+            posts = [out.post(number) for number in range(10)]
+            await (await anext(items)).accept()
+        await posts[0]
+        for post in posts[1:]:
+            with pytest.raises(cogwork.Released):
+                await post
+
+
+@story
+async def test_selectors_choose(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.subscribe("topic/chosen", selector="n > 1") as messages,
+    ):
+        for number in range(4):
+            await mesh.publish("topic/chosen", number, properties={"n": number})
+        assert [(await anext(messages)).body for _ in range(2)] == [2, 3]
+
+
+@story
+async def test_no_local_leaves_out_what_this_mesh_sends(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as other,
+        mesh.subscribe("topic/local", no_local=True) as messages,
+    ):
+        await mesh.publish("topic/local", "mine")
+        await other.publish("topic/local", "theirs")
+        assert (await anext(messages)).body == "theirs"
+
+
+@story
+async def test_patterns_change_without_detaching(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.subscribe("topic/bound.a") as messages,
+    ):
+        await messages.bind("bound.b.*")
+        await mesh.publish("topic/bound.b.c", 1)
+        assert (await anext(messages)).body == 1
+        await messages.unbind("bound.b.*")
+        await mesh.publish("topic/bound.b.c", 2)
+        await mesh.publish("topic/bound.a", 3)
+        assert (await anext(messages)).body == 3
+
+
+@story
+async def test_calls_are_answered_side_by_side(url: str) -> None:
+    async def slowly(request: cogwork.Message) -> object:
+        number = request.body
+        assert isinstance(number, int)
+        await asyncio.sleep(0.05 if number == 0 else 0)
+        return number * 2
+
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.serve("service/double", slowly),
+    ):
+        replies = await asyncio.gather(*(mesh.call("service/double", n) for n in range(10)))
+    assert [reply.body for reply in replies] == [n * 2 for n in range(10)]
+
+
+@story
+async def test_what_a_handler_raises_is_the_answer(url: str) -> None:
+    def fail(request: cogwork.Message) -> object:
+        raise ValueError(f"not {request.body}")
+
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.serve("service/fail", fail),
+    ):
+        with pytest.raises(cogwork.CallFailed, match="ValueError: not this"):
+            await mesh.call("service/fail", "this")
+
+
+@story
+async def test_a_call_that_nobody_answers_ends(url: str) -> None:
+    never = asyncio.Event()
+
+    async def silence(_: cogwork.Message) -> None:
+        await never.wait()
+
+    async with cogwork.connect(url) as mesh:
+        with pytest.raises(cogwork.Released, match="service/nobody"):
+            await mesh.call("service/nobody", 1)
+        async with mesh.serve("service/silent", silence):
+            with pytest.raises(cogwork.CallTimeout, match="service/silent"):
+                await mesh.call("service/silent", 1, timeout_s=0.1)
+
+
+@story
+async def test_refusals_name_the_address(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        with pytest.raises(cogwork.LinkRefused, match=r"topic/bad\.\*"):
+            await mesh.publisher("topic/bad.*").open()
+        with pytest.raises(cogwork.LinkRefused, match="selector"):
+            await mesh.subscribe("topic/x", selector="n >").open()
+
+
+@story
+async def test_nothing_but_the_connection_is_left_behind(url: str) -> None:
+    tasks = asyncio.all_tasks()
+    async with cogwork.connect(url) as mesh:
+        async with mesh.subscribe("topic/left") as messages:
+            waiting = asyncio.create_task(anext(messages))
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+        await mesh.publish("sink/left", 1)
+    with pytest.raises(cogwork.Disconnected):
+        await mesh.publish("sink/left", 2)
+    await eventually(lambda: asyncio.all_tasks() == tasks, "no task is left")
+
+
+@story
+async def test_closing_ends_what_waits(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        messages = mesh.subscribe("topic/closing")
+        await messages.open()
+        waiting = asyncio.create_task(anext(messages))
+        await asyncio.sleep(0.01)
+    with pytest.raises(cogwork.Disconnected):
+        await waiting

@@ -1,0 +1,294 @@
+"""The client when connections break: nothing is lost in silence, and what stood stands again."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+from cogwork.testing import container
+
+from .proxy import FaultyProxy
+from .stories import eventually, story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """One container for all tests of the module."""
+    with container() as running:
+        yield running
+
+
+async def published(mesh: cogwork.Mesh, address: str, body: object) -> None:
+    """Publishes until it succeeds, as one does where doing it twice is harmless."""
+    while True:
+        try:
+            await mesh.publish(address, body)
+        except cogwork.InDoubt:
+            await asyncio.sleep(0.01)
+        else:
+            return
+
+
+@story
+async def test_a_subscription_goes_on_after_a_cut(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.subscribe("topic/cut.#") as messages,
+    ):
+        for round_number in range(3):
+            await other.publish("topic/cut.a", round_number)
+            assert (await anext(messages)).body == round_number
+            proxy.cut()
+            await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+            await eventually(lambda: mesh.is_connected, "it is connected again")
+            await mesh.publish("sink/here", 0)  # the links were attached before this one's answer
+    assert proxy.connections == 4
+
+
+@story
+async def test_bound_patterns_are_bound_again(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.subscribe("topic/rebound.a") as messages,
+    ):
+        await messages.bind("rebound.b")
+        proxy.cut()
+        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        got = asyncio.create_task(anext(messages))
+        while not got.done():
+            await other.publish("topic/rebound.b", "again")
+            await asyncio.sleep(0.01)
+        assert (await got).body == "again"
+
+
+@story
+async def test_what_was_sent_into_a_broken_connection_is_in_doubt(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        mesh.publisher("sink/doubt") as out,
+    ):
+        proxy.hold_replies()
+        post = out.post(1)
+        batch = out.post_batch([2, 3])
+        await asyncio.sleep(0.05)
+        assert out.unsettled == 3
+        proxy.cut()
+        with pytest.raises(cogwork.InDoubt, match="sink/doubt"):
+            await post
+        outcomes = await batch
+        assert [outcome.state for outcome in outcomes] == [cogwork.OutcomeState.IN_DOUBT] * 2
+        await out.send(4)
+
+
+@story
+async def test_a_publisher_that_may_repeat_itself_loses_nothing(url: str) -> None:
+    count = 2_000
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        other.subscribe("topic/resent") as messages,
+        mesh.publisher("topic/resent", on_doubt="resend") as out,
+    ):
+        posts = []
+        for number in range(count):
+            posts.append(out.post(number))
+            if number % 500 == 250:
+                await asyncio.sleep(0.02)
+                proxy.cut()
+        for post in posts:
+            await post
+        seen: list[object] = []
+        while len(set(seen)) < count:
+            seen += [message.body for message in await messages.take()]
+    assert set(seen) == set(range(count))
+
+
+@story
+async def test_what_waits_for_credit_was_never_sent(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.publisher("unicast/later") as out,
+    ):
+        posts = [out.post(number) for number in range(10)]
+        proxy.cut()
+        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        posts += [out.post(number) for number in range(10, 20)]
+        async with other.consume("unicast/later") as items:
+            bodies = []
+            for _ in range(20):
+                item = await anext(items)
+                bodies.append(item.body)
+                await item.accept()
+        for post in posts:
+            await post
+    assert bodies == list(range(20))
+
+
+@story
+async def test_large_messages_that_were_not_begun_are_sent_later(url: str) -> None:
+    body = b"x" * 3_000_000
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        mesh.publisher("sink/large", on_doubt="resend") as out,
+    ):
+        posts = [out.post(body) for _ in range(5)]
+        await asyncio.sleep(0.005)
+        proxy.cut()
+        for post in posts:
+            await post
+
+
+@story
+async def test_a_call_in_flight_fails_and_the_next_one_succeeds(url: str) -> None:
+    async def slowly(request: cogwork.Message) -> object:
+        await asyncio.sleep(0.3 if request.body == "slow" else 0)
+        return request.body
+
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        other.serve("service/slow", slowly),
+    ):
+        call = asyncio.create_task(mesh.call("service/slow", "slow"))
+        await asyncio.sleep(0.1)
+        proxy.cut()
+        with pytest.raises((cogwork.Disconnected, cogwork.InDoubt)):
+            await call
+        assert (await mesh.call("service/slow", "fast")).body == "fast"
+
+
+@story
+async def test_a_service_goes_on_after_a_cut(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.serve("service/cut", lambda request: request.body),
+    ):
+        assert (await other.call("service/cut", 1)).body == 1
+        proxy.cut()
+        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        while True:
+            try:
+                reply = await other.call("service/cut", 2)
+            except cogwork.Released:
+                await asyncio.sleep(0.01)
+            else:
+                break
+        assert reply.body == 2
+
+
+@story
+async def test_the_next_host_of_the_list_takes_over(url: str) -> None:
+    with container(id="second") as second:
+        async with (
+            FaultyProxy(url) as proxy,
+            cogwork.connect([proxy.url, second], retry=QUICKLY) as mesh,
+            mesh.subscribe("topic/moved") as messages,
+        ):
+            proxy.refuse(refuses=True)
+            proxy.cut()
+            await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+            async with cogwork.connect(second) as other:
+                got = asyncio.create_task(anext(messages))
+                while not got.done():
+                    await published(other, "topic/moved", "here")
+                    await asyncio.sleep(0.01)
+            assert (await got).body == "here"
+
+
+@story
+async def test_a_container_that_restarts_finds_its_clients_again() -> None:
+    broker = container()
+    url = await asyncio.to_thread(lambda: broker.start().url)
+    port = int(url.rpartition(":")[2])
+    async with (
+        cogwork.connect(url, retry=QUICKLY) as mesh,
+        mesh.subscribe("topic/restart") as messages,
+        mesh.publisher("topic/restart", on_doubt="resend") as out,
+    ):
+        await out.send(1)
+        assert (await anext(messages)).body == 1
+        await asyncio.to_thread(broker.stop)
+        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        post = out.post(2)
+        again = container(port=port)
+        await asyncio.to_thread(again.start)
+        try:
+            await post
+            await published(mesh, "topic/restart", 3)
+            while (await anext(messages)).body != 3:
+                pass
+        finally:
+            await asyncio.to_thread(again.stop)
+
+
+@story
+async def test_giving_up_ends_everything() -> None:
+    retry = cogwork.Retry(first_s=0.01, longest_s=0.02, give_up_after_s=0.1)
+    broker = container()
+    url = await asyncio.to_thread(lambda: broker.start().url)
+    async with cogwork.connect(url, retry=retry) as mesh:
+        messages = mesh.subscribe("topic/over")
+        await messages.open()
+        waiting = asyncio.create_task(anext(messages))
+        await asyncio.to_thread(broker.stop)
+        with pytest.raises(cogwork.Disconnected, match="not connected any more"):
+            await waiting
+        with pytest.raises(cogwork.Disconnected):
+            await mesh.publish("topic/over", 1)
+
+
+@story
+async def test_nobody_there_is_told_at_once() -> None:
+    with pytest.raises(cogwork.ConnectError, match=r"127\.0\.0\.1:1.*refused"):
+        async with cogwork.connect("amqp://127.0.0.1:1"):
+            pass
+
+
+@story
+async def test_an_unknown_virtual_host_is_told_at_once(url: str) -> None:
+    with pytest.raises(cogwork.ConnectError, match="shop") as caught:
+        async with cogwork.connect(f"{url}/shop"):
+            pass
+    assert caught.value.condition == cogwork.Condition.NOT_FOUND
+
+
+@story
+async def test_a_host_that_says_nothing_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(cogwork.ConnectError, match="no answer within"):
+            async with cogwork.connect(f"amqp://127.0.0.1:{port}", connect_timeout_s=0.1):
+                pass
+
+
+@story
+async def test_a_silent_connection_is_lost_and_mended(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY, idle_timeout_s=1) as mesh,
+    ):
+        proxy.hold_replies()
+        await eventually(lambda: not mesh.is_connected, "the silence is noticed")
+        proxy.cut()
+        await eventually(lambda: mesh.is_connected, "it is connected again")

@@ -1,0 +1,7 @@
+import pytest
+from wires import Broker
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
