@@ -4,7 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.pxd') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
 
-.PHONY: setup build test lint demo bench soak fuzz fuzz-short clean
+SANITIZED := build/sanitized
+SANITIZE := LD_PRELOAD="$$(cc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	PYTHONPATH=$(SANITIZED)/lib:tests
+
+.PHONY: setup build test lint demo bench soak sanitized fuzz fuzz-short clean
 
 setup: $(VENV)/.setup-stamp
 
@@ -28,6 +33,17 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The compiled modules once more, under AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitized: setup
+	COGWORK_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
+
+fuzz: sanitized
+	$(SANITIZE) $(BIN)/python -m fuzz
+
+fuzz-short: sanitized
+	$(SANITIZE) $(BIN)/python -m fuzz --count 20000
+	$(SANITIZE) $(BIN)/python -m pytest -o pythonpath=$(SANITIZED)/lib tests/unit/dataplane tests/property/test_data_plane_properties.py
 
 bench/build/relay: bench/relay.c
 	mkdir -p bench/build && $${CC:-cc} -O2 -Wall -o $@ $<

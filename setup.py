@@ -60,7 +60,7 @@ setup(
     ext_modules=cythonize(
         [extension(source) for source in compiled_sources()],
         nthreads=os.cpu_count() or 1,
-        build_dir="build/cython",
+        build_dir="build/cython-sanitized" if SANITIZE else "build/cython",
         include_path=[str(SOURCE_ROOT)],
         compiler_directives={
             "language_level": 3,

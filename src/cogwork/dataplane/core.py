@@ -892,7 +892,7 @@ class Wire:
                 return size
             if size - at < frame_size:
                 break
-            if data[at + 10] == 0x14 and frame_size > 64:
+            if frame_size > 64 and data[at + 10] == 0x14:
                 taken = self.scan_run(data + at, size - at)
                 if taken > 0:
                     at += taken
@@ -967,6 +967,7 @@ class Wire:
         if count == 0:
             return 0
         self.core.frames_in += count
+        self.frames_in += count
         session.incoming_window -= count
         session.next_incoming_id += count
         link.route_run(pieces, count, settled)
@@ -2258,6 +2259,8 @@ class IncomingLink(Terminus):
         )
         if not self.in_delivery:
             self.top_up()
+        elif self.current_id - cython.cast(uint32_t, token) < count:
+            self.current_answered = True
         return 0
 
     def reply(self, token, code, settled):
@@ -3054,6 +3057,7 @@ class AddressEntry(Terminus):
         outlet: Terminus
         index: uint32_t
         taken: uint32_t
+        step: int64_t
         late: cython.pointer(Delivery)[RUN_MAX]
         if not outlets or self._some_are_picky(outlets):
             for index in range(count):
@@ -3073,12 +3077,18 @@ class AddressEntry(Terminus):
             if not s.settled:
                 for index in range(count):
                     self.core.fanouts.records[pieces[index].token].waiting += 1
-            if type(outlet) is OutgoingLink:
-                taken = cython.cast(
-                    uint32_t, cython.cast(OutgoingLink, outlet).take_run(s, pieces, count)
-                )
-            else:
-                taken = cython.cast(uint32_t, outlet.take_run(s, pieces, count))
+            taken = 0
+            # Until it takes no more: only then is it noted as one to be woken.
+            while taken < count:
+                if type(outlet) is OutgoingLink:
+                    step = cython.cast(OutgoingLink, outlet).take_run(
+                        s, pieces + taken, count - taken
+                    )
+                else:
+                    step = outlet.take_run(s, pieces + taken, count - taken)
+                if step == 0:
+                    break
+                taken += cython.cast(uint32_t, step)
             if taken < count:
                 self._run_late(s, pieces, late, outlet, taken, count)
         self.delivered += cython.cast(uint64_t, len(outlets)) * count
