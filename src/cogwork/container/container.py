@@ -29,10 +29,11 @@ from cogwork.container.clients import ClientContext
 from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
 from cogwork.container.outgoing import Outgoing
+from cogwork.container.settings import BLOCK_TIMEOUT_S
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
 from cogwork.dataplane.connection import Connection, ConnectionSettings
-from cogwork.dataplane.core import Core, OutgoingLink
+from cogwork.dataplane.core import Core, IncomingLink, OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,6 +59,9 @@ TOLD_MAX = 16
 
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
+
+IMPATIENT_S = 4.0
+"""Peers that allow less silence than this are looked at with every tick, for their heartbeats."""
 
 POLICY_DROP = 1
 VHOST_PREFIX = "vhost:"
@@ -106,6 +110,7 @@ class Container:
         self._listeners = Listeners(self)
         self._effects = EffectRunner(self.core)
         self._opening = self._make_opening()
+        self._impatient: set[Connection] = set()
         self._ticks = 0
         self._refusal_logged_s = -1.0
         self._timer: asyncio.TimerHandle | None = None
@@ -159,6 +164,7 @@ class Container:
         self.configuration = structs.replace(configuration, listeners=listeners)
         self._limits = self._attachments.limits = configuration.limits
         self._settings = _settings_of(self._limits)
+        self._opening = self._make_opening()
         self._limit_core()
         for name, table in tables.items():
             self._take_vhost(name, table, wanted[name].queues)
@@ -225,8 +231,13 @@ class Container:
         self.core.tick()
         now_s = self.core.now
         for vhost in (*self.vhosts.values(), *self._retired):
-            self._effects.run(vhost, vhost.tick(now_s))
+            try:
+                self._effects.run(vhost, vhost.tick(now_s))
+            except Exception as error:  # a plug-in's fault must not stop the container's clock
+                self.on_node_fault(vhost, error)
         self._detach_overdue()
+        for connection in list(self._impatient):
+            connection.tick(now_s)
         self._ticks += 1
         if self._ticks % SWEEP_TICKS == 0:
             self._sweep(now_s)
@@ -258,16 +269,41 @@ class Container:
             connection.lose()
 
     def _detach_overdue(self) -> None:
-        """Detaches the subscribers that are too slow for their address's policy."""
+        """Detaches the subscribers that are too slow for their address's policy.
+
+        Not those for whom a publisher's unfinished delivery keeps everything back: then it is that
+        publisher who goes. Consumers of one message each may take their time.
+        """
         overdue, self.core.overdue = self.core.overdue, []
         for end in overdue:
-            self._detach_slow(end, "its backlog is full")
+            publisher = end.waits_for
+            if publisher is None:
+                self._detach_slow(end, "its backlog is full")
+            else:
+                end.pardon()
+                self._detach_unfinished(publisher)
         for end in self.core.blocked_links():
-            link = cast("Link", end.owner)
-            rule = getattr(link.context, "rule", None)
-            limit_s = rule.block_timeout_s if rule is not None else 5.0
-            if end.policy != POLICY_DROP and self.core.now - end.blocked_since_s > limit_s:
+            rule = getattr(end.owner.context, "rule", None)
+            limit_s = rule.block_timeout_s if rule is not None else BLOCK_TIMEOUT_S
+            if self.core.now - end.blocked_since_s <= limit_s:
+                continue
+            publisher = end.waits_for
+            if publisher is not None:
+                self._detach_unfinished(publisher)
+            elif end.feeder is None and end.backlog_bytes and _may_not_wait(end):
                 self._detach_slow(end, f"it took nothing for {limit_s:g} s")
+
+    def _detach_unfinished(self, end: IncomingLink) -> None:
+        link = cast("Link", end.owner)
+        if not link.is_attached:
+            return
+        log.warning("publisher %r detached: it left a delivery unfinished", link.name)
+        link.detach(
+            AmqpError(
+                condition=Condition.RESOURCE_LIMIT_EXCEEDED,
+                description="a delivery was left unfinished while others waited behind it",
+            )
+        )
 
     def _detach_slow(self, end: OutgoingLink, reason: str) -> None:
         link = cast("Link", end.owner)
@@ -370,6 +406,8 @@ class Container:
             client.vhost = vhost
         client.permissions = self._access.permissions(connection.identity)
         client.is_free = client.permissions.are_all
+        if 0 < connection.peer_idle_timeout_s < IMPATIENT_S:
+            self._impatient.add(connection)
         connection.open(self._opening)
         if client.is_excess:
             raise ProtocolError(
@@ -417,6 +455,7 @@ class Container:
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
         """Forgets the connection."""
         self.connections.pop(connection, None)
+        self._impatient.discard(connection)
         if error is not None:
             log.info(
                 "connection %d closed: %s", self.client_of(connection).number, error.description
@@ -444,6 +483,11 @@ class Container:
     def process_id(self) -> int:
         """The process it runs in."""
         return os.getpid()
+
+
+def _may_not_wait(end: OutgoingLink) -> bool:
+    """Says whether a subscriber's policy has it detached: a dropping one only in mid-delivery."""
+    return end.policy != POLICY_DROP or end.is_midway
 
 
 def _settings_of(limits: Limits) -> ConnectionSettings:
