@@ -21,12 +21,9 @@ LISTEN = Listen(port=0, transport="ws", sasl=["ANONYMOUS", "PLAIN"])
 
 
 class Watched(Container):
-    """A container that remembers its own faults instead of logging them."""
+    """A container that remembers the faults of nodes instead of logging them."""
 
     faults: list[BaseException]
-
-    def on_fault(self, connection: Connection, error: BaseException) -> None:
-        self.faults.append(error)
 
     def on_node_fault(self, port: object, error: Exception) -> None:
         self.faults.append(error)
@@ -54,11 +51,15 @@ class Hosted:
     def __init__(self, configuration: Configuration | None = None) -> None:
         self.container = Watched(configuration or Configuration(id="hosted", listeners=[LISTEN]))
         self.container.faults = []
+        self.container.peers.on_fault = self._on_fault  # type: ignore[method-assign]
         self.core = self.container.core
         self.peers: list[Peer] = []
 
+    def _on_fault(self, _connection: Connection, error: BaseException) -> None:
+        self.container.faults.append(error)
+
     def connect(self, **_settings: object) -> Connection:
-        accepted = self.container.accept(LISTEN, cast("socket.socket", Unused()))
+        accepted = self.container.peers.accept(LISTEN, cast("socket.socket", Unused()))
         assert accepted is not None
         return accepted[0]
 

@@ -79,7 +79,7 @@ class Victim(Hosted):
         for now_s in (self.core.now + 1e6, self.core.now + 2e6):
             for vhost in self.container.vhosts.values():
                 vhost.forget_idle(now_s)
-        assert len(self.container.connections) == len(self.peers)
+        assert len(self.container.peers.connections) == len(self.peers)
         assert self.core.held_bytes == 0
         assert self.core.held_deliveries == 0
         assert self.core.open_fanouts == 0

@@ -3155,6 +3155,10 @@ class AddressEntry(Terminus):
                 self.core.append_chunk(late[index], pieces[index].data, pieces[index].size)
             cython.cast(OutgoingLink, outlet).enqueue(late[index])
             cython.cast(OutgoingLink, outlet).apply_policy(late[index])
+        if type(outlet) is OutgoingLink:
+            # A run that filled the session's window leaves the link neither stalled nor without
+            # credit: only this makes the wire wake it when the window opens.
+            cython.cast(OutgoingLink, outlet).pump()
         return 0
 
     def pick(self, s):

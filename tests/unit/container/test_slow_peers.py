@@ -138,9 +138,6 @@ def test_short_heartbeats_are_kept(hosted: Hosted) -> None:
     before = impatient.wire.bytes_out
     time.sleep(0.06)
     hosted.core.tick()
-    for connection in hosted.container._impatient:
-        connection.tick(hosted.core.now)
+    hosted.container.peers.beat(hosted.core.now)
     hosted.settle_down()
     assert impatient.wire.bytes_out == before + 8
-    impatient.vanish()
-    assert not hosted.container._impatient
