@@ -2368,6 +2368,39 @@ class OutgoingLink(Terminus):
     def outstanding(self):
         return self.unsettled + self.queue_count
 
+    @property
+    def is_midway(self) -> bool:
+        """Says whether a delivery has been sent in part."""
+        return self.started
+
+    @property
+    def waits_for(self):
+        """Names the link whose sender leaves others waiting here, or None.
+
+        That is one with a delivery under way of which all that came was sent on, that could send
+        more, and behind which there are deliveries of others.
+        """
+        d: cython.pointer(Delivery)
+        link: IncomingLink
+        entry: AddressEntry
+        if not self.queue_count or not self.started or self.cursor != cython.NULL:
+            return None
+        d = self.queue[self.queue_head]
+        if d.complete:
+            return None
+        if self.queue_count == 1:
+            if type(self.feeder) is not AddressEntry:
+                return None
+            entry = self.feeder
+            if entry.held_first == cython.NULL:
+                return None
+        link = self.core.resolve(d.charged_index, d.charged_generation)
+        return link if link is not None and link.session.incoming_window else None
+
+    def pardon(self) -> None:
+        """Takes back that its backlog is too large: that is another's fault."""
+        self.overdue = False
+
     def outstanding_available(self):
         """Counts what waits here, for the `available` of a flow."""
         return self.queue_count
@@ -2708,6 +2741,7 @@ class OutgoingLink(Terminus):
         if self.cursor != cython.NULL or (not self.started and begun):
             return 1
         self.cursor_offset = 0
+        self.blocked_since_s = self.core.now
         if self.send_piece(d, data, size, d.complete):
             if d.complete:
                 self.pop()
