@@ -69,7 +69,7 @@ class Shelf:
         block: cython.pointer(Node)
         for at in range(self.slots_size):
             free(self.slots[at].item)
-        for at in range(SPARE_SIZES):
+        for at in range(cython.cast(uint32_t, SPARE_SIZES)):
             while self.spare[at] != cython.NULL:
                 block = self.spare[at]
                 self.spare[at] = block.next
