@@ -121,6 +121,15 @@ def test_a_link_is_detached(manager: Manager) -> None:
     assert manager.connection.create_receiver("managed/detached", credit=1).link is not None
 
 
+def test_every_entity_has_the_attributes_of_its_type(manager: Manager) -> None:
+    manager.get("CREATE", "queue", name="queue/attributes")
+    for kind, attributes in manager.get("GET-ATTRIBUTES").items():
+        for row in manager.rows(kind)[:5]:
+            found = manager.get("READ", kind, name=row["name"])
+            assert {*found} - {"type"} == {*attributes}, kind
+            assert found["type"] == kind
+
+
 # -- patterns
 
 

@@ -77,10 +77,11 @@ ADDRESS = (
     *("released", "dropped", "unmatched", "unsettled", "depth"),
 )
 QUEUE = (
-    *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed", "parked"),
-    *("consumers", "bytes", "in", "out", "accepted", "released", "modified", "rejected"),
-    *("redelivered", "expired", "delivery-count-exceeded", "doubts-parked", "dropped", "refused"),
-    *("duplicates", "stale-claims", "removed", "options"),
+    *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed"),
+    *("waiting-for-group", "held", "groups", "consumers", "bytes", "in", "out", "accepted"),
+    *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
+    *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
+    *("stale-claims", "removed", "options"),
 )
 NODE = ("name", "address", "vhost", "kind", "status")
 
