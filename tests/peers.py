@@ -128,9 +128,7 @@ class Peer:
         """Sends a message; returns its delivery-id."""
         return self.send_run(link, [message], settled=settled)
 
-    def send_run(
-        self, link: IncomingLink, messages: list[bytes], *, settled: bool = False
-    ) -> int:
+    def send_run(self, link: IncomingLink, messages: list[bytes], *, settled: bool = False) -> int:
         """Sends messages that arrive as one piece of input; returns the first delivery-id."""
         first = self._sent
         self._sent += len(messages)
@@ -247,6 +245,9 @@ class Peer:
 
     def on_link_violation(self, link: object, condition: str, description: str) -> None:
         raise AssertionError(f"{condition}: {description}")
+
+    def on_fault(self, error: Exception) -> None:
+        raise error
 
     def on_lost(self, errno: int) -> None:
         self.lost.append(errno)
