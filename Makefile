@@ -2,9 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find src -name '*.pxd') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
+SOURCES := $(shell find src -name '*.pxd') $(wildcard $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')))
 
-.PHONY: setup build test lint demo bench soak sim fuzz clean
+SANITIZED := build/sanitized
+SANITIZE := LD_PRELOAD="$$(cc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	PYTHONPATH=$(SANITIZED)/lib:tests
+
+.PHONY: setup build test lint demo bench soak sanitized fuzz fuzz-short clean
 
 setup: $(VENV)/.setup-stamp
 
@@ -29,11 +34,25 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The compiled modules once more, under AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitized: setup
+	COGWORK_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
+
+fuzz: sanitized
+	$(SANITIZE) $(BIN)/python -m fuzz
+
+fuzz-short: sanitized
+	$(SANITIZE) $(BIN)/python -m fuzz --count 20000
+	$(SANITIZE) $(BIN)/python -m pytest -o pythonpath=$(SANITIZED)/lib tests/unit/dataplane tests/property/test_data_plane_properties.py
+
 bench/build/relay: bench/relay.c
 	mkdir -p bench/build && $${CC:-cc} -O2 -Wall -o $@ $<
 
 bench: setup bench/build/relay
 	$(BIN)/python bench/run.py
+
+demo: setup
+	$(BIN)/python examples/flights/demo.py
 
 clean:
 	rm -rf build dist $(VENV) src/*.egg-info

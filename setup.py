@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 SOURCE_ROOT = Path("src")
 SANITIZE = os.environ.get("COGWORK_SANITIZE") == "1"
@@ -57,7 +60,7 @@ setup(
     ext_modules=cythonize(
         [extension(source) for source in compiled_sources()],
         nthreads=os.cpu_count() or 1,
-        build_dir="build/cython",
+        build_dir="build/cython-sanitized" if SANITIZE else "build/cython",
         include_path=[str(SOURCE_ROOT)],
         compiler_directives={
             "language_level": 3,
@@ -67,5 +70,5 @@ setup(
             "cdivision": True,
             "embedsignature": True,
         },
-    )
+    ),
 )

@@ -49,6 +49,7 @@ from cogwork.dataplane.core import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.amqp.frames import Frame
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.performatives import Performative
     from cogwork.amqp.sasl import SaslInit, SaslResponse
@@ -109,12 +110,15 @@ class Broker:
         peer.greet()
         return peer
 
+    def connect(self, **settings: object) -> Connection:
+        """Makes this side of a connection; `fd` is a socket's, all else is a setting."""
+        fd = settings.pop("fd", -1)
+        return Connection(self.core, self, ConnectionSettings(**settings), fd)
+
     def settle_down(self) -> None:
         """Lets every peer hear what there is to hear."""
         self.core.flush()
-        while any(peer.wire.unsent_bytes and not peer.is_deaf for peer in self.peers):
-            for peer in list(self.peers):
-                peer.hear()
+        while any(peer.hear() for peer in self.peers):
             self.core.flush()
         assert not self.faults, self.faults
 
@@ -202,6 +206,9 @@ class Broker:
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
         self.links.pop(link.name, None)
 
+    def on_session_begun(self, session: SessionEndpoint) -> None:
+        pass
+
     def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
         pass
 
@@ -252,7 +259,7 @@ class Peer:
         self.broker = broker
         self.max_frame_size = max_frame_size
         self.incoming_window = incoming_window
-        self.connection = Connection(broker.core, broker, ConnectionSettings(**settings))
+        self.connection = broker.connect(**settings)
         self.wire = self.connection.wire
         self.connection.transport = self
         self.finished = False
@@ -309,23 +316,31 @@ class Peer:
     def close(self) -> None:
         self.say(Close())
 
-    def hear(self) -> None:
+    def hear(self) -> bool:
+        """Reads what there is; returns whether there was anything."""
         if self.is_deaf:
-            return
-        data = self.wire.take_output()
+            return False
+        data = self.take()
+        self.read(data)
+        return bool(data)
+
+    def take(self) -> bytes:
+        return self.wire.take_output()
+
+    def read(self, data: bytes) -> None:
         if len(self.header) < PROTOCOL_HEADER_BYTES:
             cut = PROTOCOL_HEADER_BYTES - len(self.header)
             self.header += data[:cut]
             data = data[cut:]
         for each in self.reader.feed(data):
             if each.body:
-                performative, at = decode_performative(each.body)
-                self.heard.append((each.channel, performative))
-                self._note(each.channel, performative, each.body[at:])
+                self.note(each)
 
-    def _note(self, channel: int, performative: Performative, payload: bytes) -> None:
-        if channel in self.channels and not isinstance(performative, (Open, Close, Begin)):
-            self.channels[channel].note(performative, payload)
+    def note(self, heard: Frame) -> None:
+        performative, at = decode_performative(heard.body)
+        self.heard.append((heard.channel, performative))
+        if heard.channel in self.channels and not isinstance(performative, (Open, Close, Begin)):
+            self.channels[heard.channel].note(performative, heard.body[at:])
 
     def of(self, kind: type[object]) -> list[object]:
         """Lists what was heard of one kind of performative."""
@@ -514,6 +529,16 @@ class Publisher:
             piece = body[number * size : (number + 1) * size]
             self.more(piece, more=number < pieces - 1)
         return delivery_id
+
+    def send_at_once(self, bodies: list[bytes], *, settled: bool = False) -> list[int]:
+        """Sends messages in a single batch of bytes; returns their delivery-ids."""
+        said: list[bytes] = []
+        peer = self.channel.peer
+        peer.split = lambda data: said.append(data) or []
+        sent = [self.send(body, settled=settled) for body in bodies]
+        peer.split = lambda data: [data]
+        peer.feed(b"".join(said))
+        return sent
 
     def start(
         self, piece: bytes, *, settled: bool = False, more: bool = True, **fields: object

@@ -103,8 +103,9 @@ async def play_topics(
         async with mesh.publisher() as out:
             for batch in flights.batches(TOPIC, BATCH):
                 await out.ready()
-                await out.send_batch(batch)
+                out.post_batch(batch)
                 advance("published", len(batch))
+            await out.flush()
         took_s = time.perf_counter() - started_s
         await asyncio.wait_for(asyncio.gather(*tasks), timeout=60)
         return took_s
@@ -132,13 +133,15 @@ async def do_the_work(mesh: Mesh, flights: Flights, advance: Advance) -> Shift:
     async with AsyncExitStack() as stack:
         workers = []
         for number, pause_s in enumerate(PAUSES_S):
-            items = await stack.enter_async_context(mesh.consume(WORK, credit=200))
+            items = await stack.enter_async_context(mesh.consume(WORK, credit=2 * BATCH))
             workers.append(asyncio.create_task(_work(items, shift, number, pause_s, advance)))
         started_s = time.perf_counter()
         async with mesh.publisher(WORK) as out:
             for batch in flights.batches(WORK, BATCH):
-                await out.send_batch(batch)
+                await out.ready()
+                out.post_batch(batch)
                 advance("posted", len(batch))
+            await out.flush()
         while shift.count < len(flights) and not any(worker.done() for worker in workers):
             await asyncio.sleep(0.01)
         shift.took_s = time.perf_counter() - started_s
@@ -154,7 +157,7 @@ async def _work(
     items: Consumer, shift: Shift, number: int, pause_s: float, advance: Advance
 ) -> None:
     while True:
-        batch = await items.take(100)
+        batch = await items.take(BATCH)
         await items.accept(batch)
         for item in batch:
             shift.confirmed[item.properties["row"]] += 1

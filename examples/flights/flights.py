@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, files
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -19,7 +21,7 @@ TOPIC = "topic/flights"
 WORK = "work/flights"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Flights:
     """The table, and the messages made of it.
 
@@ -39,13 +41,20 @@ class Flights:
             address: `TOPIC`, for a topic of each route and carrier, or the queue's address.
             size: Messages in a batch.
         """
-        for start in range(0, len(self.frame), size):
-            part = self.frame.iloc[start : start + size]
-            rows = part.astype(object).where(part.notna(), None).to_dict("records")
-            yield [
-                Message(row, to=_place(address, row), properties={"row": start + at})
-                for at, row in enumerate(rows)
-            ]
+        names = list(self.frame)
+        numbered = enumerate(zip(*self._columns, strict=True))
+        while batch := [
+            Message(row, to=_place(address, row), properties={"row": number})
+            for number, values in islice(numbered, size)
+            for row in (dict(zip(names, values, strict=True)),)
+        ]:
+            yield batch
+
+    @cached_property
+    def _columns(self) -> list[list[object]]:
+        """The columns as Python's own values; what is missing is None."""
+        columns = (self.frame[name] for name in self.frame)
+        return [column.astype(object).where(column.notna(), None).tolist() for column in columns]
 
     def count(self, column: str, value: str) -> int:
         """Counts the flights with a value in a column."""

@@ -68,12 +68,14 @@ async def test_bodies_keep_their_types(url: str) -> None:
     assert [message.body for message in got] == bodies
 
 
+@pytest.mark.parametrize("credit", [500, 5_000])
 @story
-async def test_order_and_count_survive_more_than_all_windows(url: str) -> None:
+async def test_order_and_count_survive_more_than_all_windows(url: str, credit: int) -> None:
+    """With 500 credit is what ends first, with 5,000 the session's window."""
     count = 50_000
     async with (
         cogwork.connect(url) as mesh,
-        mesh.subscribe("topic/many", credit=500) as messages,
+        mesh.subscribe("topic/many", credit=credit) as messages,
         mesh.publisher("topic/many") as out,
     ):
         sending = asyncio.create_task(out.send_batch(range(count)))

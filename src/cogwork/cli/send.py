@@ -179,14 +179,15 @@ async def _send(mesh: Mesh, outgoing: Outgoing, tally: Tally) -> None:
     messages = outgoing.messages()
     async with mesh.publisher(outgoing.address) as publisher:
         while batch := list(islice(messages, BATCH)):
-            sending = asyncio.ensure_future(
-                publisher.send_batch(batch, settled=outgoing.presettled)
-            )
-            done, _ = await asyncio.wait((sending,), timeout=PATIENCE_S)
-            if not done and publisher.backlog:
-                where = outgoing.address
-                click.echo(f"cogwork: waiting: {where} is full, or nobody receives there", err=True)
-            tally.add(await sending)
+            sending = asyncio.create_task(publisher.send_batch(batch, settled=outgoing.presettled))
+            try:
+                await asyncio.wait((sending,), timeout=PATIENCE_S)
+                if not sending.done() and publisher.backlog:
+                    text = f"waiting: {outgoing.address} is full, or nobody receives there"
+                    click.echo(f"cogwork: {text}", err=True)
+                tally.add(await sending)
+            finally:
+                sending.cancel()
 
 
 def _progress(console: Console) -> Progress:

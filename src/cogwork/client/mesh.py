@@ -244,9 +244,7 @@ class Mesh:
         except Released as error:
             await self._senders.explain(address, error)
 
-    def publisher(
-        self, address: str | None = None, *, on_doubt: OnDoubt = "raise"
-    ) -> Publisher:
+    def publisher(self, address: str | None = None, *, on_doubt: OnDoubt = "raise") -> Publisher:
         """Opens a link to send many messages; use it in `async with`.
 
         Args:

@@ -9,6 +9,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from cogwork.amqp.types import Symbol
@@ -29,7 +30,7 @@ class ClientContext:
         number: Counts the container's connections.
         vhost: Its virtual host; the default one until it opens.
         permissions: What it may do.
-        peer: The address it came from.
+        sock: What it came by.
         connected_at_s: When, by the wall clock.
         is_free: Whether it may do everything, so that nothing need be looked up.
         is_excess: Whether it is beyond the limit, and only kept to be told so.
@@ -42,8 +43,8 @@ class ClientContext:
     number: int
     vhost: VirtualHost
     permissions: Permissions
-    peer: str = ""
-    connected_at_s: float = 0.0
+    sock: socket.socket
+    connected_at_s: float
     is_free: bool = False
     is_excess: bool = False
     closing_since_s: float | None = None

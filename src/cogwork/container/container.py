@@ -9,40 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import platform
 import socket
 import time
 from typing import TYPE_CHECKING, cast
 
 from msgspec import structs
 
-from cogwork import __version__
-from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
-from cogwork.amqp.performatives import Open
-from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
-from cogwork.amqp.types import Symbol
+from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.container.access import Access
 from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
-from cogwork.container.clients import ClientContext
 from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
 from cogwork.container.outgoing import Outgoing
+from cogwork.container.peers import Peers
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
-from cogwork.dataplane.connection import Connection, ConnectionSettings
 from cogwork.dataplane.core import Core, OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.amqp.performatives import Attach
     from cogwork.container.limits import Limits
-    from cogwork.container.settings import Configuration, Listen, Queue, Vhost
-    from cogwork.dataplane.core import Session
+    from cogwork.container.settings import Configuration, Queue, Vhost
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.session import SessionEndpoint
     from cogwork.router.addresses import AddressTable
 
 __all__ = ("Container",)
@@ -50,18 +40,10 @@ __all__ = ("Container",)
 TICK_S = 0.1
 """How exactly time-outs of nodes and slow subscribers are kept."""
 
-CLOSE_TIMEOUT_S = 5.0
-"""A peer answers a close at once, or never."""
-
-TOLD_MAX = 16
-"""Connections beyond the limit that are kept until they are told of it; others are closed."""
-
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
 
 POLICY_DROP = 1
-VHOST_PREFIX = "vhost:"
-CAPABILITIES = (Symbol("ANONYMOUS-RELAY"), Symbol("cogwork:management"))
 
 log = logging.getLogger("cogwork")
 
@@ -75,7 +57,7 @@ class Container:
         core: Its data plane.
         outgoing: Sends messages of its own.
         vhosts: By name; the default one's is empty.
-        connections: Those that stand, each with its `ClientContext`.
+        peers: Their connections.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -94,28 +76,28 @@ class Container:
         self.core = Core(self.on_node_fault)
         self.outgoing = Outgoing(self.core)
         self.vhosts: dict[str, VirtualHost] = {}
-        self.connections: dict[Connection, ClientContext] = {}
-        self.connections_accepted = 0
-        self.connections_refused = 0
-        self.is_draining = False
-        self._limits = configuration.limits
         self._access = Access(configuration)
         self._retired: list[VirtualHost] = []
-        self._attachments = Attachments(self._limits, f"_reply/{self.id}.{self.incarnation:x}")
-        self._settings = _settings_of(self._limits)
-        self._listeners = Listeners(self)
+        self._attachments = Attachments(self.limits, f"_reply/{self.id}.{self.incarnation:x}")
+        self.peers = Peers(
+            self.core,
+            self.id,
+            self._access,
+            self._attachments,
+            vhosts=self.vhosts,
+            limits=self.limits,
+        )
+        self._listeners = Listeners(self.peers)
         self._effects = EffectRunner(self.core)
-        self._opening = self._make_opening()
         self._ticks = 0
-        self._refusal_logged_s = -1.0
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
         for name, tables in _vhosts_of(configuration).items():
             self._add_vhost(name, table_of(tables), tables.queues)
 
     def _limit_core(self) -> None:
-        self.core.held_bytes_max = self._limits.held_bytes
-        self.core.congested_at_bytes = self._limits.unsent_bytes
+        self.core.held_bytes_max = self.limits.held_bytes
+        self.core.congested_at_bytes = self.limits.unsent_bytes
 
     def _add_vhost(self, name: str, table: AddressTable, queues: Iterable[Queue]) -> None:
         vhost = VirtualHost(self.core, name, table, self.id, self._effects.run)
@@ -157,8 +139,8 @@ class Container:
         self._access.replace(configuration)
         listeners, problems = self._listeners.replaced(configuration.listeners)
         self.configuration = structs.replace(configuration, listeners=listeners)
-        self._limits = self._attachments.limits = configuration.limits
-        self._settings = _settings_of(self._limits)
+        self._attachments.limits = configuration.limits
+        self.peers.limit(configuration.limits)
         self._limit_core()
         for name, table in tables.items():
             self._take_vhost(name, table, wanted[name].queues)
@@ -186,25 +168,23 @@ class Container:
         Args:
             drain_timeout_s: How long they may take; None for the configured limit.
         """
-        self.is_draining = True
+        self.peers.is_draining = True
         self._listeners.close()
-        limit_s = self._limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
+        limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
         deadline_s = time.monotonic() + limit_s
         while self.unsettled and time.monotonic() < deadline_s:
             await asyncio.sleep(0.02)
-        for connection in list(self.connections):
-            connection.close(
-                AmqpError(
-                    condition=Condition.CONNECTION_FORCED,
-                    description=f"container {self.id} is shutting down",
-                )
+        self.peers.close(
+            AmqpError(
+                condition=Condition.CONNECTION_FORCED,
+                description=f"container {self.id} is shutting down",
             )
+        )
         self.core.flush()
         deadline_s = time.monotonic() + min(1.0, limit_s)
-        while self.connections and time.monotonic() < deadline_s:
+        while self.peers.connections and time.monotonic() < deadline_s:
             await asyncio.sleep(0.01)
-        for connection in list(self.connections):
-            connection.lose()
+        self.peers.lose()
         if self._timer is not None:
             self._timer.cancel()
         self._access.close()
@@ -212,11 +192,17 @@ class Container:
     @property
     def unsettled(self) -> int:
         """Counts the deliveries that were sent to clients and are not settled."""
-        return sum(
-            session.end.unsettled
-            for connection in self.connections
-            for session in connection.sessions
-        )
+        return self.peers.unsettled
+
+    @property
+    def limits(self) -> Limits:
+        """How much it takes on."""
+        return self.configuration.limits
+
+    @property
+    def links(self) -> dict[str, Link]:
+        """The links that stand, by link id."""
+        return self._attachments.links
 
     # -- time
 
@@ -233,29 +219,14 @@ class Container:
         self.core.flush()
 
     def _sweep(self, now_s: float) -> None:
-        for connection, client in list(self.connections.items()):
-            connection.tick(now_s)
-            connection.wire.shed()
-            waits_s = now_s - connection.started_s
-            if connection.remote is None and waits_s > self._limits.authentication_timeout_s:
-                log.info("connection %d: not opened within the time limit", client.number)
-                connection.lose()
-            elif connection.is_over:
-                self._await_close(connection, client, now_s)
+        self.peers.sweep(now_s)
         for vhost in self.vhosts.values():
             vhost.forget_idle(now_s)
         if self._retired:
-            used = {client.vhost for client in self.connections.values()}
+            used = {client.vhost for client in self.peers.connections.values()}
             for vhost in [each for each in self._retired if each not in used]:
                 vhost.close()
                 self._retired.remove(vhost)
-
-    def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
-        """Gives up a peer that does not answer a close, however lively it is."""
-        if client.closing_since_s is None:
-            client.closing_since_s = now_s
-        elif now_s - client.closing_since_s > CLOSE_TIMEOUT_S:
-            connection.lose()
 
     def _detach_overdue(self) -> None:
         """Detaches the subscribers that are too slow for their address's policy."""
@@ -281,190 +252,11 @@ class Container:
             )
         )
 
-    # -- connections
-
-    def accept(
-        self, listen: Listen, sock: socket.socket
-    ) -> tuple[Connection, ClientContext] | None:
-        """Makes a connection of an accepted socket; a few too many are told why they are not."""
-        excess = len(self.connections) - self._limits.connections
-        if excess >= 0 or self.is_draining:
-            self.connections_refused += 1
-            self._log_refused()
-        if excess >= TOLD_MAX or self.is_draining:
-            sock.close()
-            return None
-        self.connections_accepted += 1
-        fd = sock.fileno() if listen.transport == "amqp" else -1
-        connection = Connection(self.core, self, self._settings, fd)
-        client = ClientContext(
-            listen,
-            tuple(map(Symbol, listen.mechanisms)),
-            self.connections_accepted,
-            self.vhosts[""],
-            self._access.permissions(None),
-            peer=_peer_of(sock),
-            connected_at_s=time.time(),
-            is_excess=excess >= 0,
-        )
-        connection.context = client
-        self.connections[connection] = client
-        return connection, client
-
-    def _log_refused(self) -> None:
-        """Says once a second that connections are refused, however many there are."""
-        if self.core.now - self._refusal_logged_s >= 1.0:
-            self._refusal_logged_s = self.core.now
-            reason = "the container is stopping" if self.is_draining else "the limit is reached"
-            log.warning("connection refused: %d are open, %s", len(self.connections), reason)
-
-    def client_of(self, connection: Connection) -> ClientContext:
-        """Returns what is kept with a connection."""
-        return cast("ClientContext", connection.context)
-
-    def connection_named(self, name: str) -> Connection | None:
-        """Finds a connection by its number, as `$management` shows it."""
-        found = (each for each, client in self.connections.items() if str(client.number) == name)
-        return next(found, None)
-
-    @property
-    def limits(self) -> Limits:
-        """How much it takes on."""
-        return self._limits
-
-    @property
-    def links(self) -> dict[str, Link]:
-        """The links that stand, by link id."""
-        return self._attachments.links
-
-    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
-        """Lists what the connection's listener offers."""
-        return self.client_of(connection).mechanisms
-
-    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
-        """Has the login checked."""
-        if not isinstance(frame, SaslInit):
-            raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
-        self._access.authenticate(
-            connection,
-            frame,
-            self.sasl_mechanisms(connection),
-            self.client_of(connection).certificate_name,
-        )
-
-    def may_skip_sasl(self, connection: Connection) -> bool:
-        """Lets a peer be anonymous without SASL where it could be with it."""
-        return ANONYMOUS in self.sasl_mechanisms(connection)
-
-    def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
-        """Never asked of a server."""
-        raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
-
-    def on_open(self, connection: Connection, opened: Open) -> None:
-        """Finds the virtual host and answers the open."""
-        client = self.client_of(connection)
-        hostname = opened.hostname or ""
-        name = hostname.removeprefix(VHOST_PREFIX) if hostname.startswith(VHOST_PREFIX) else ""
-        vhost = self.vhosts.get(name)
-        if vhost is not None:
-            client.vhost = vhost
-        client.permissions = self._access.permissions(connection.identity)
-        client.is_free = client.permissions.are_all
-        connection.open(self._opening)
-        if client.is_excess:
-            raise ProtocolError(
-                Condition.RESOURCE_LIMIT_EXCEEDED,
-                f"{self._limits.connections} connections are open, which is the limit",
-            )
-        if vhost is None:
-            raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
-
-    def _make_opening(self) -> Open:
-        limits = self._limits
-        return Open(
-            container_id=self.id,
-            max_frame_size=limits.max_frame_size_bytes,
-            channel_max=limits.sessions_per_connection - 1,
-            idle_time_out=int(limits.idle_timeout_s * 500),
-            offered_capabilities=CAPABILITIES,
-            properties={
-                Symbol("product"): "cogwork",
-                Symbol("version"): __version__,
-                Symbol("platform"): f"Python {platform.python_version()}, {platform.system()}",
-            },
-        )
-
-    def on_attach(self, link: Link, attach: Attach) -> None:
-        """Has the attach decided."""
-        self._attachments.take(link, attach, self.client_of(link.session.connection))
-
-    def on_attached(self, link: Link) -> None:
-        """Never happens: a container attaches no links of its own to clients."""
-
-    def on_stopping(self, link: Link) -> None:
-        """Gives back what the link held."""
-        self._attachments.release(link, self.client_of(link.session.connection))
-
-    def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
-        """Nothing is left to do."""
-
-    def on_session_begun(self, session: SessionEndpoint) -> None:
-        """Never happens: a container begins no sessions of its own with clients."""
-
-    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
-        """Nothing is left to do."""
-
-    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
-        """Forgets the connection."""
-        self.connections.pop(connection, None)
-        if error is not None:
-            log.info(
-                "connection %d closed: %s", self.client_of(connection).number, error.description
-            )
-
-    def on_fault(self, connection: Connection, error: BaseException) -> None:
-        """Logs what went wrong with one connection."""
-        log.error("connection %d: %s", self.client_of(connection).number, error, exc_info=error)
-
-    def on_settled_by_sender(
-        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
-    ) -> None:
-        """A publisher settled: what it was told stays told."""
-
-    def on_drained(self, link: Link) -> None:
-        """Never asked for: a container does not drain publishers."""
-
     def on_node_fault(self, _port: object, error: Exception) -> None:
         """Logs a fault of a node; all others go on."""
         log.error("a node failed: %s", error, exc_info=error)
-
-    # -- for people
-
-    @property
-    def process_id(self) -> int:
-        """The process it runs in."""
-        return os.getpid()
-
-
-def _settings_of(limits: Limits) -> ConnectionSettings:
-    return ConnectionSettings(
-        max_frame_size_bytes=limits.max_frame_size_bytes,
-        channel_max=limits.sessions_per_connection - 1,
-        handle_max=limits.links_per_session - 1,
-        session_window_frames=limits.session_window_frames,
-        idle_timeout_s=limits.idle_timeout_s,
-    )
 
 
 def _vhosts_of(configuration: Configuration) -> dict[str, Configuration | Vhost]:
     """Lists the tables of each virtual host, the default one's first."""
     return {"": configuration, **{vhost.name: vhost for vhost in configuration.vhosts}}
-
-
-def _peer_of(sock: socket.socket) -> str:
-    """Tells where a socket is connected to, as host and port."""
-    try:
-        name = sock.getpeername()
-    except OSError:
-        return ""
-    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)

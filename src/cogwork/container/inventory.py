@@ -96,8 +96,10 @@ def _containers(container: Container) -> Entities[Container]:
 def _connections(container: Container, vhost: VirtualHost) -> Entities[Connection]:
     def members() -> Iterable[Connection]:
         if not vhost.name:
-            return container.connections.keys()
-        return [each for each, client in container.connections.items() if client.vhost is vhost]
+            return container.peers.connections.keys()
+        return [
+            each for each, client in container.peers.connections.items() if client.vhost is vhost
+        ]
 
     def get(name: str) -> Connection | None:
         return next((each for each in members() if rows.connection_name(each) == name), None)
@@ -119,7 +121,7 @@ def _sessions(container: Container, vhost: VirtualHost) -> Entities[SessionEndpo
 
 def _links(container: Container, vhost: VirtualHost) -> Entities[Link]:
     def sees(link: Link) -> bool:
-        return not vhost.name or container.client_of(link.session.connection).vhost is vhost
+        return not vhost.name or container.peers.client_of(link.session.connection).vhost is vhost
 
     def members() -> Iterable[Link]:
         links = container.links.values()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogwork.container.clients import ClientContext
-    from cogwork.container.container import Container
+    from cogwork.container.peers import Peers
     from cogwork.container.settings import Listen, Tls
     from cogwork.io.stream import ByteStream
 
@@ -41,13 +41,13 @@ class _Open:
 class Listeners:
     """Opens, reloads and closes listeners. Owned by the container."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, peers: Peers) -> None:
         """Listens nowhere yet.
 
         Args:
-            container: Gets the connections.
+            peers: Get the connections.
         """
-        self._container = container
+        self._peers = peers
         self._open: list[_Open] = []
         self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
 
@@ -116,7 +116,7 @@ class Listeners:
 
     def _accept(self, place: _Open, sock: socket.socket) -> None:
         listen = place.listen
-        accepted = self._container.accept(listen, sock)
+        accepted = self._peers.accept(listen, sock)
         if accepted is None:
             return
         connection, client = accepted

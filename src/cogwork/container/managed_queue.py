@@ -29,9 +29,9 @@ class ManagedQueue:
         """Returns items, encoded and with facts about each, and leaves them where they are."""
         return self._store.peek(count, offset)
 
-    def purge(self) -> int:
-        """Drops every item that no consumer holds; returns how many."""
-        return self._store.purge()
+    def purge(self, count: int) -> int:
+        """Drops items that no consumer holds; returns how many."""
+        return self._store.purge(count)
 
     def take_ready(self, count: int) -> Sequence[bytes]:
         """Takes the first messages that are ready out of the queue; returns them encoded."""

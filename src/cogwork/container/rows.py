@@ -22,6 +22,8 @@ from cogwork.dataplane.core import (
 from cogwork.nodes.topic import TopicNode
 
 if TYPE_CHECKING:
+    import socket
+
     from cogwork.container.clients import ClientContext
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
@@ -106,14 +108,14 @@ def container_row(container: Container) -> Row:
         "uptime_s": round(now_s - container.started_at, 3),
         "cpu_s": round(time.process_time(), 3),
         "resident_bytes": _resident_bytes(),
-        "is_draining": container.is_draining,
+        "is_draining": container.peers.is_draining,
         "endpoints": container.endpoints,
         "vhosts": list(container.vhosts),
-        "connections_accepted": container.connections_accepted,
-        "connections_refused": container.connections_refused,
+        "connections_accepted": container.peers.accepted,
+        "connections_refused": container.peers.refused,
         "frames_in": container.core.frames_in,
         "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),
-        "totals": {"connections": len(container.connections), **totals},
+        "totals": {"connections": len(container.peers.connections), **totals},
         "limits": structs.asdict(container.limits),
     }
 
@@ -141,7 +143,7 @@ def connection_row(connection: Connection) -> Row:
         "name": str(client.number),
         "container": remote.container_id if remote is not None else "",
         "user": connection.identity or "",
-        "peer": client.peer,
+        "peer": _peer_of(client.sock),
         "listener": f"{client.listen.transport}://{client.listen.endpoint}",
         "vhost": client.vhost.name,
         "product": _product(cast("dict[str, object]", properties)),
@@ -156,6 +158,15 @@ def connection_row(connection: Connection) -> Row:
         "unsent_bytes": wire.unsent_bytes,
         "is_congested": bool(wire.congested),
     }
+
+
+def _peer_of(sock: socket.socket) -> str:
+    """Tells where a socket is connected to, as host and port."""
+    try:
+        name = sock.getpeername()
+    except OSError:
+        return ""
+    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
 
 
 def _product(properties: dict[str, object]) -> str:

@@ -110,7 +110,7 @@ def one_line(container: Container) -> str:
     row = container_row(container)
     totals = container.core.totals()
     return (
-        f"{container.id}: {len(container.connections)} connections, {totals['links']} links, "
+        f"{container.id}: {len(container.peers.connections)} connections, {totals['links']} links, "
         f"{totals['unsettled']} unsettled, {totals['unsent_bytes']} bytes unsent, "
         f"{totals['held_bytes']} bytes held, {row['frames_in']} frames in, "
         f"{row['resident_bytes']} bytes resident, {row['cpu_s']} s CPU, up {row['uptime_s']} s"

@@ -74,10 +74,10 @@ class View:
 
     def close_connection(self, name: str, reason: str) -> bool:
         """Closes a connection, once the reply is on its way; returns whether it was there."""
-        connection = self._container.connection_named(name)
+        connection = self._container.peers.connection_named(name)
         if connection is None or connection.is_over:
             return False
-        if not self._sees(self._container.client_of(connection).vhost):
+        if not self._sees(self._container.peers.client_of(connection).vhost):
             return False
         error = AmqpError(condition=Condition.CONNECTION_FORCED, description=reason)
         self.soon(lambda: connection.close(error))
@@ -96,7 +96,7 @@ class View:
         return vhost is self._vhost or not self._vhost.name
 
     def _vhost_of(self, link: Link) -> VirtualHost:
-        return self._container.client_of(link.session.connection).vhost
+        return self._container.peers.client_of(link.session.connection).vhost
 
     # -- subscriptions
 

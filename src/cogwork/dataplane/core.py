@@ -285,7 +285,9 @@ class Core:
         if grown == cython.NULL:
             raise MemoryError("no room for more links")
         memset(
-            grown + self.generations_size, 0, (size - self.generations_size) * cython.sizeof(uint32_t)
+            grown + self.generations_size,
+            0,
+            (size - self.generations_size) * cython.sizeof(uint32_t),
         )
         self.generations = grown
         self.generations_size = size
@@ -890,7 +892,7 @@ class Wire:
                 return size
             if size - at < frame_size:
                 break
-            if data[at + 10] == 0x14 and frame_size > 64:
+            if frame_size > 64 and data[at + 10] == 0x14:
                 taken = self.scan_run(data + at, size - at)
                 if taken > 0:
                     at += taken
@@ -965,6 +967,7 @@ class Wire:
         if count == 0:
             return 0
         self.core.frames_in += count
+        self.frames_in += count
         session.incoming_window -= count
         session.next_incoming_id += count
         link.route_run(pieces, count, settled)
@@ -992,7 +995,9 @@ class Wire:
             return 0
         self.core.frames_in += 1
         self.frames_in += 1
-        code = performative_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
+        code = (
+            performative_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
+        )
         session = self.session_of(channel) if 0x13 <= code <= 0x15 else None
         if session is None:
             return self._give_to_owner(frame, at, size, channel)
@@ -1446,7 +1451,11 @@ class Session:
                 refusal.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(STALE_STATE))
                 refusal.settled = True
                 self.settle(
-                    cython.address(self.to_receiver), False, e.delivery_id, cython.address(refusal), True
+                    cython.address(self.to_receiver),
+                    False,
+                    e.delivery_id,
+                    cython.address(refusal),
+                    True,
                 )
             else:
                 self.settle(cython.address(self.to_receiver), False, e.delivery_id, verdict, True)
@@ -1579,7 +1588,10 @@ class Session:
             if entry.used and entry.link_index == link_index:
                 entry.used = False
                 self.core.answer(
-                    entry.source_index, entry.source_generation, entry.token, cython.address(verdict)
+                    entry.source_index,
+                    entry.source_generation,
+                    entry.token,
+                    cython.address(verdict),
                 )
             at += 1
             left -= 1
@@ -2247,6 +2259,8 @@ class IncomingLink(Terminus):
         )
         if not self.in_delivery:
             self.top_up()
+        elif self.current_id - cython.cast(uint32_t, token) < count:
+            self.current_answered = True
         return 0
 
     def reply(self, token, code, settled):
@@ -2284,9 +2298,7 @@ def _starts_with(p: octets, prefix: bytes, size: uint32_t) -> cython.bint:
 
 def _join(d):
     """Copies a complete delivery's chunks into one block, which the caller frees."""
-    joined: cython.pointer(uint8_t) = cython.cast(
-        cython.pointer(uint8_t), malloc(d.size_bytes + 1)
-    )
+    joined: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), malloc(d.size_bytes + 1))
     if joined == cython.NULL:
         raise MemoryError("no room to assemble a message")
     at: uint64_t = 0
@@ -2300,9 +2312,7 @@ def _join(d):
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _ship(
-    s: cython.pointer(Shipment), d: cython.pointer(Delivery), data: octets
-) -> cython.void:
+def _ship(s: cython.pointer(Shipment), d: cython.pointer(Delivery), data: octets) -> cython.void:
     """Describes a whole delivery as a shipment again."""
     s.data = data
     s.size = cython.cast(uint32_t, d.size_bytes)
@@ -2321,9 +2331,7 @@ def _ship(
 class OutgoingLink(Terminus):
     """A link on which this side sends: the peer's credit, and a queue for what must wait."""
 
-    def __init__(
-        self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0
-    ):
+    def __init__(self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0):
         """Makes the sending end of a link.
 
         Args:
@@ -2465,9 +2473,7 @@ class OutgoingLink(Terminus):
         wire.committed(cython.cast(uint32_t, total))
         if self.presettles and not s.settled:
             for index in range(count):
-                self._answer(
-                    s.source_index, s.source_generation, pieces[index].token, ACCEPTED
-                )
+                self._answer(s.source_index, s.source_generation, pieces[index].token, ACCEPTED)
         return count
 
     def take(self, s):
@@ -2625,7 +2631,10 @@ class OutgoingLink(Terminus):
             self.cursor_offset = 0
         while self.cursor != cython.NULL:
             chunk = self.cursor
-            if self.send_piece(d, chunk.data, chunk.size, d.complete and chunk.next == cython.NULL) == 0:
+            if (
+                self.send_piece(d, chunk.data, chunk.size, d.complete and chunk.next == cython.NULL)
+                == 0
+            ):
                 return 0
             self.cursor = chunk.next
             self.cursor_offset = 0
@@ -2956,7 +2965,8 @@ class AddressEntry(Terminus):
         if self.distribution == MULTICAST:
             return
         self.offered = any(
-            type(o) is not OutgoingLink or cython.cast(OutgoingLink, o).offered for o in self.outlets
+            type(o) is not OutgoingLink or cython.cast(OutgoingLink, o).offered
+            for o in self.outlets
         )
         if not self.outlets:
             self._release_held()
@@ -3025,7 +3035,10 @@ class AddressEntry(Terminus):
                 outlet = cython.cast(Terminus, self.outlets[0])
                 s.data = pieces[at].data
                 s.size = pieces[at].size
-                if type(outlet) is not OutgoingLink or not cython.cast(OutgoingLink, outlet).picky():
+                if (
+                    type(outlet) is not OutgoingLink
+                    or not cython.cast(OutgoingLink, outlet).picky()
+                ):
                     taken = outlet.take_run(s, pieces + at, count - at)
                     self.delivered += taken
                     at += cython.cast(uint32_t, taken)
@@ -3044,6 +3057,7 @@ class AddressEntry(Terminus):
         outlet: Terminus
         index: uint32_t
         taken: uint32_t
+        step: int64_t
         late: cython.pointer(Delivery)[RUN_MAX]
         if not outlets or self._some_are_picky(outlets):
             for index in range(count):
@@ -3063,12 +3077,18 @@ class AddressEntry(Terminus):
             if not s.settled:
                 for index in range(count):
                     self.core.fanouts.records[pieces[index].token].waiting += 1
-            if type(outlet) is OutgoingLink:
-                taken = cython.cast(
-                    uint32_t, cython.cast(OutgoingLink, outlet).take_run(s, pieces, count)
-                )
-            else:
-                taken = cython.cast(uint32_t, outlet.take_run(s, pieces, count))
+            taken = 0
+            # Until it takes no more: only then is it noted as one to be woken.
+            while taken < count:
+                if type(outlet) is OutgoingLink:
+                    step = cython.cast(OutgoingLink, outlet).take_run(
+                        s, pieces + taken, count - taken
+                    )
+                else:
+                    step = outlet.take_run(s, pieces + taken, count - taken)
+                if step == 0:
+                    break
+                taken += cython.cast(uint32_t, step)
             if taken < count:
                 self._run_late(s, pieces, late, outlet, taken, count)
         self.delivered += cython.cast(uint64_t, len(outlets)) * count
@@ -3101,6 +3121,10 @@ class AddressEntry(Terminus):
                 self.core.append_chunk(late[index], pieces[index].data, pieces[index].size)
             cython.cast(OutgoingLink, outlet).enqueue(late[index])
             cython.cast(OutgoingLink, outlet).apply_policy(late[index])
+        if type(outlet) is OutgoingLink:
+            # A run that filled the session's window leaves the link neither stalled nor without
+            # credit: only this makes the wire wake it when the window opens.
+            cython.cast(OutgoingLink, outlet).pump()
         return 0
 
     def pick(self, s):
@@ -3114,10 +3138,9 @@ class AddressEntry(Terminus):
         if count == 1:
             outlet = cython.cast(Terminus, self.outlets[0])
             if type(outlet) is OutgoingLink:
-                if (
-                    cython.cast(OutgoingLink, outlet).is_ready()
-                    and not cython.cast(OutgoingLink, outlet).refuses(s)
-                ):
+                if cython.cast(OutgoingLink, outlet).is_ready() and not cython.cast(
+                    OutgoingLink, outlet
+                ).refuses(s):
                     return outlet
                 return None
         for step in range(count):

@@ -383,15 +383,14 @@ class ItemInbox(Inbox):
 
     def revoke_waiting(self, first, last):
         """Forgets what the owner took back before it was handed over."""
-        self.refill()
-        for waiting in (self.ready, self.arrivals):
-            kept = [
-                item
-                for item in waiting
-                if item is not None and cython.cast(Item, item).delivery_id - first > last - first
-            ]
-            waiting[:] = kept
+        self.ready = self.ready[self.at :] + self.arrivals
+        self.arrivals = []
         self.at = 0
+        self.ready = [
+            item
+            for item in self.ready
+            if cython.cast(Item, item).delivery_id - first > last - first
+        ]
         return 0
 
     def accept_all(self, items: list) -> Claim:

@@ -64,3 +64,7 @@ cdef const char* parse_disposition(octets p, int64_t at, int64_t end, Dispositio
 cdef int state_code(octets p, uint32_t size) noexcept nogil
 cdef int find_to(octets p, int64_t end, octets* value, uint32_t* size) noexcept nogil
 cdef int read_string(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil
+cdef object _transfer_fields(octets p, int64_t at, int64_t end)
+cdef object _flow_fields(octets p, int64_t at, int64_t end)
+cdef object _disposition_fields(octets p, int64_t at, int64_t end)
+cdef bytes _bytes(octets p, uint32_t size)

@@ -7,6 +7,11 @@ is well, else a text for the peer; nothing here allocates, raises or touches Pyt
 """
 
 import cython
+from cython.cimports.cpython.bytes import (
+    PyBytes_AS_STRING,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+)
 from cython.cimports.libc.string import memset
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -415,3 +420,82 @@ def read_string(p, at, end, value, size):
         value[0] = p + at + 5
         return 1
     return -1
+
+
+def fields_of(body: bytes):
+    """Reads a transfer, flow or disposition as the data plane does: for tests and tools.
+
+    Args:
+        body: A frame's body.
+
+    Returns:
+        The fields by name, with None for those that are absent; or, as a string, what is wrong.
+    """
+    p: octets = cython.cast(octets, PyBytes_AS_STRING(body))
+    end: int64_t = PyBytes_GET_SIZE(body)
+    at: int64_t = 0
+    code: cython.int = performative_code(p, end, cython.address(at))
+    if code == 0x14:
+        return _transfer_fields(p, at, end)
+    if code == 0x13:
+        return _flow_fields(p, at, end)
+    if code == 0x15:
+        return _disposition_fields(p, at, end)
+    return "neither transfer, flow nor disposition"
+
+
+def _transfer_fields(p, at, end):
+    t: TransferFields
+    problem: cython.p_const_char = parse_transfer(p, at, end, cython.address(t))
+    if problem != cython.NULL:
+        return problem.decode()
+    return {
+        "handle": t.handle,
+        "delivery_id": t.delivery_id if t.has_delivery_id else None,
+        "delivery_tag": _bytes(t.tag, t.tag_size),
+        "message_format": t.message_format,
+        "settled": bool(t.settled),
+        "more": bool(t.more),
+        "state": _bytes(t.state, t.state_size),
+        "resume": bool(t.resume),
+        "aborted": bool(t.aborted),
+        "payload": _bytes(t.payload, t.payload_size),
+    }
+
+
+def _flow_fields(p, at, end):
+    f: FlowFields
+    problem: cython.p_const_char = parse_flow(p, at, end, cython.address(f))
+    if problem != cython.NULL:
+        return problem.decode()
+    return {
+        "next_incoming_id": f.next_incoming_id if f.has_next_incoming_id else None,
+        "incoming_window": f.incoming_window,
+        "next_outgoing_id": f.next_outgoing_id,
+        "outgoing_window": f.outgoing_window,
+        "handle": f.handle if f.has_handle else None,
+        "delivery_count": f.delivery_count if f.has_delivery_count else None,
+        "link_credit": f.link_credit if f.has_link_credit else None,
+        "available": f.available,
+        "drain": bool(f.drain),
+        "echo": bool(f.echo),
+    }
+
+
+def _disposition_fields(p, at, end):
+    d: DispositionFields
+    problem: cython.p_const_char = parse_disposition(p, at, end, cython.address(d))
+    if problem != cython.NULL:
+        return problem.decode()
+    return {
+        "from_receiver": bool(d.from_receiver),
+        "first": d.first,
+        "last": d.last,
+        "settled": bool(d.settled),
+        "state": _bytes(d.state, d.state_size),
+        "code": d.code,
+    }
+
+
+def _bytes(p, size):
+    return PyBytes_FromStringAndSize(cython.cast(cython.p_char, p), size)

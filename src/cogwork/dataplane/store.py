@@ -375,8 +375,12 @@ class Store(Terminus):
         return 1
 
     def put(self, message: bytes) -> bool:
-        """Stores a message from within the process; False where the store is full and blocks."""
+        """Puts a message back that was taken out; False where the store is full and blocks.
+
+        It is no duplicate, whatever is remembered of its message-id.
+        """
         s: Shipment
+        wants: cython.int = self.wants
         memset(cython.address(s), 0, cython.sizeof(Shipment))
         if not self.is_ready():
             return False
@@ -384,7 +388,11 @@ class Store(Terminus):
         s.size = cython.cast(uint32_t, PyBytes_GET_SIZE(message))
         s.settled = True
         s.source_index = s.via_index = NOWHERE
-        self.take(cython.address(s))
+        self.wants &= ~WANTS_MESSAGE_ID
+        try:
+            self.take(cython.address(s))
+        finally:
+            self.wants = wants
         return True
 
     # -- consumers
@@ -1125,13 +1133,18 @@ class Store(Terminus):
             self.forget(item)
         return taken
 
-    def purge(self) -> int:
-        """Forgets every item that is not out at a consumer; returns how many."""
+    def purge(self, count_max: int = 0xFFFFFFFF) -> int:
+        """Forgets items that are not out at a consumer; returns how many.
+
+        Args:
+            count_max: How many at most, so that others get their turn.
+        """
         count: uint64_t = 0
+        most: uint64_t = count_max
         slot: uint32_t = 0
         item: cython.pointer(Item)
         self.shelf.restore()
-        while True:
+        while count < most:
             item = self.shelf.next_item(cython.address(slot))
             if item == cython.NULL:
                 break

@@ -108,8 +108,8 @@ class ManagedQueue(Protocol):
             offset: How many to leave out first.
         """
 
-    def purge(self) -> int:
-        """Drops every item that no consumer holds; returns how many."""
+    def purge(self, count: int) -> int:
+        """Drops up to `count` items that no consumer holds; returns how many."""
 
     def take_ready(self, count: int) -> Sequence[bytes]:
         """Takes the first messages that are ready out of the queue; returns them encoded."""

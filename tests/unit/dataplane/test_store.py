@@ -745,6 +745,21 @@ def test_peek_shows_and_purge_forgets_what_is_not_out(queue: Queue) -> None:
     assert queue.store.depth == 0
 
 
+def test_purging_goes_step_by_step(queue: Queue) -> None:
+    queue.send(*"abcde")
+    assert [queue.store.purge(2) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_what_is_put_back_is_no_duplicate() -> None:
+    queue = Queue(deduplication_window_s=60.0)
+    queue.send("a", properties=Properties(message_id="1"))
+    (taken,) = queue.store.take_ready(1)
+    assert queue.store.put(taken)
+    assert queue.store.depth == 1
+    queue.send("a", properties=Properties(message_id="1"))
+    assert queue.store.depth == 1, "who sends it again is told so as before"
+
+
 def test_items_can_be_taken_to_move_them(queue: Queue) -> None:
     queue.send(*"abc")
     assert [text_of(data) for data in queue.store.take_ready(2)] == ["a", "b"]

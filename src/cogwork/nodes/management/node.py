@@ -189,7 +189,7 @@ class ManagementNode:
             return 1
         reply = self._step(task)
         if reply is None:
-            return TURN_COST_MAX // 2
+            return TURN_COST_MAX  # what it set off is known once this turn is over
         self._answer(task, reply)
         count = reply.properties.get("count", 0)
         return 1 + (count // 25 if isinstance(count, int) else 0)

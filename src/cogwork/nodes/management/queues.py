@@ -24,6 +24,9 @@ PEEK_STEP = 10
 PEEK_SIZE_BYTES_MAX = 4 * 1024 * 1024
 """A reply with more would stay on the wire for too long."""
 
+PURGE_STEP = 10_000
+"""Items dropped in one piece of work: some 0.8 ms."""
+
 ALL = 2**63
 
 
@@ -78,9 +81,9 @@ class Queues:
                 break
         return Reply(items, properties={"count": len(items)})
 
-    def purge(self, request: Request, requester: Requester) -> Reply:
+    def purge(self, request: Request, requester: Requester) -> Steps:
         """Drops every item that no consumer holds."""
-        return Reply({"purged": self._find(request, requester).purge()})
+        return _purge(self._find(request, requester))
 
     def move(self, request: Request, requester: Requester) -> Steps:
         """Moves items to another queue."""
@@ -116,6 +119,16 @@ class Queues:
         count = request.number("count", ALL, least=1)
         transfers = Transfers(self._container, queue, route)
         return _run(transfers, count)
+
+
+def _purge(queue: ManagedQueue) -> Steps:
+    purged = 0
+    while count := queue.purge(PURGE_STEP):
+        purged += count
+        if count < PURGE_STEP:
+            break
+        yield True
+    return Reply({"purged": purged})
 
 
 def _run(transfers: Transfers, count: int) -> Steps:

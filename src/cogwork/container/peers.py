@@ -1,0 +1,287 @@
+"""The peers of a container: their connections, from the accepted socket to the last word.
+
+Theory of operation. `Peers` is the host of every connection: it has logins checked, answers opens,
+and lets `Attachments` decide over links. Once a second it looks for those that are too late with
+their open, silent for too long, or do not answer a close.
+"""
+
+from __future__ import annotations
+
+import logging
+import platform
+import time
+from typing import TYPE_CHECKING, cast
+
+from cogwork import __version__
+from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
+from cogwork.amqp.performatives import Open
+from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
+from cogwork.amqp.types import Symbol
+from cogwork.container.clients import ClientContext
+from cogwork.dataplane.connection import Connection, ConnectionSettings
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping
+
+    from cogwork.amqp.performatives import Attach
+    from cogwork.container.access import Access
+    from cogwork.container.attachments import Attachments
+    from cogwork.container.limits import Limits
+    from cogwork.container.settings import Listen
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.core import Core, Session
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
+
+__all__ = ("Peers",)
+
+CLOSE_TIMEOUT_S = 5.0
+"""A peer answers a close at once, or never."""
+
+TOLD_MAX = 16
+"""Connections beyond the limit that are kept until they are told of it; others are closed."""
+
+VHOST_PREFIX = "vhost:"
+CAPABILITIES = (Symbol("ANONYMOUS-RELAY"), Symbol("cogwork:management"))
+
+log = logging.getLogger("cogwork")
+
+
+class Peers:
+    """Owned by the container.
+
+    Attributes:
+        connections: Those that stand, each with its `ClientContext`.
+        accepted: How many there have been.
+        refused: How many were one too many.
+        is_draining: Whether no more are taken.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        container_id: str,
+        access: Access,
+        attachments: Attachments,
+        *,
+        vhosts: Mapping[str, VirtualHost],
+        limits: Limits,
+    ) -> None:
+        """Starts with none.
+
+        Args:
+            core: The data plane.
+            container_id: Whose peers they are.
+            access: Decides over logins.
+            attachments: Decides over links.
+            vhosts: Those that are served, by name.
+            limits: What peers may not exceed.
+        """
+        self.connections: dict[Connection, ClientContext] = {}
+        self.accepted = 0
+        self.refused = 0
+        self.is_draining = False
+        self._core = core
+        self._container_id = container_id
+        self._access = access
+        self._attachments = attachments
+        self._vhosts = vhosts
+        self._refusal_logged_s = -1.0
+        self.limit(limits)
+
+    def limit(self, limits: Limits) -> None:
+        """Takes over limits, for connections made from now on."""
+        self._limits = limits
+        self._opening = _opening(self._container_id, limits)
+        self._settings = ConnectionSettings(
+            max_frame_size_bytes=limits.max_frame_size_bytes,
+            channel_max=limits.sessions_per_connection - 1,
+            handle_max=limits.links_per_session - 1,
+            session_window_frames=limits.session_window_frames,
+            idle_timeout_s=limits.idle_timeout_s,
+        )
+
+    def accept(
+        self, listen: Listen, sock: socket.socket
+    ) -> tuple[Connection, ClientContext] | None:
+        """Makes a connection of an accepted socket; a few too many are told why they are not."""
+        excess = len(self.connections) - self._limits.connections
+        if excess >= 0 or self.is_draining:
+            self.refused += 1
+            self._log_refused()
+        if excess >= TOLD_MAX or self.is_draining:
+            sock.close()
+            return None
+        self.accepted += 1
+        fd = sock.fileno() if listen.transport == "amqp" else -1
+        connection = Connection(self._core, self, self._settings, fd)
+        client = ClientContext(
+            listen,
+            tuple(map(Symbol, listen.mechanisms)),
+            self.accepted,
+            self._vhosts[""],
+            self._access.permissions(None),
+            sock,
+            time.time(),
+            is_excess=excess >= 0,
+        )
+        connection.context = client
+        self.connections[connection] = client
+        return connection, client
+
+    def _log_refused(self) -> None:
+        """Says once a second that connections are refused, however many there are."""
+        if self._core.now - self._refusal_logged_s >= 1.0:
+            self._refusal_logged_s = self._core.now
+            reason = "the container is stopping" if self.is_draining else "the limit is reached"
+            log.warning("connection refused: %d are open, %s", len(self.connections), reason)
+
+    def client_of(self, connection: Connection) -> ClientContext:
+        """Returns what is kept with a connection."""
+        return cast("ClientContext", connection.context)
+
+    def connection_named(self, name: str) -> Connection | None:
+        """Finds a connection by its number, as `$management` shows it."""
+        found = (each for each, client in self.connections.items() if str(client.number) == name)
+        return next(found, None)
+
+    # -- time
+
+    def sweep(self, now_s: float) -> None:
+        """Lets time pass, once a second."""
+        for connection, client in list(self.connections.items()):
+            connection.tick(now_s)
+            connection.wire.shed()
+            waits_s = now_s - connection.started_s
+            if connection.remote is None and waits_s > self._limits.authentication_timeout_s:
+                log.info("connection %d: not opened within the time limit", client.number)
+                connection.lose()
+            elif connection.is_over:
+                self._await_close(connection, client, now_s)
+
+    def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
+        """Gives up a peer that does not answer a close, however lively it is."""
+        if client.closing_since_s is None:
+            client.closing_since_s = now_s
+        elif now_s - client.closing_since_s > CLOSE_TIMEOUT_S:
+            connection.lose()
+
+    def close(self, error: AmqpError) -> None:
+        """Closes every connection; peers may still answer."""
+        for connection in list(self.connections):
+            connection.close(error)
+
+    def lose(self) -> None:
+        """Ends every connection that is left, without another word."""
+        for connection in list(self.connections):
+            connection.lose()
+
+    @property
+    def unsettled(self) -> int:
+        """Counts the deliveries that were sent to peers and are not settled."""
+        return sum(
+            session.end.unsettled
+            for connection in self.connections
+            for session in connection.sessions
+        )
+
+    # -- what connections ask, and tell
+
+    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
+        """Lists what the connection's listener offers."""
+        return self.client_of(connection).mechanisms
+
+    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
+        """Has the login checked."""
+        if not isinstance(frame, SaslInit):
+            raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
+        self._access.authenticate(
+            connection,
+            frame,
+            self.sasl_mechanisms(connection),
+            self.client_of(connection).certificate_name,
+        )
+
+    def may_skip_sasl(self, connection: Connection) -> bool:
+        """Lets a peer be anonymous without SASL where it could be with it."""
+        return ANONYMOUS in self.sasl_mechanisms(connection)
+
+    def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
+        """Never asked of a server."""
+        raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
+
+    def on_open(self, connection: Connection, opened: Open) -> None:
+        """Finds the virtual host and answers the open."""
+        client = self.client_of(connection)
+        hostname = opened.hostname or ""
+        name = hostname.removeprefix(VHOST_PREFIX) if hostname.startswith(VHOST_PREFIX) else ""
+        vhost = self._vhosts.get(name)
+        if vhost is not None:
+            client.vhost = vhost
+        client.permissions = self._access.permissions(connection.identity)
+        client.is_free = client.permissions.are_all
+        connection.open(self._opening)
+        if client.is_excess:
+            raise ProtocolError(
+                Condition.RESOURCE_LIMIT_EXCEEDED,
+                f"{self._limits.connections} connections are open, which is the limit",
+            )
+        if vhost is None:
+            raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """Has the attach decided."""
+        self._attachments.take(link, attach, self.client_of(link.session.connection))
+
+    def on_attached(self, link: Link) -> None:
+        """Never happens: a container attaches no links of its own to clients."""
+
+    def on_stopping(self, link: Link) -> None:
+        """Gives back what the link held."""
+        self._attachments.release(link, self.client_of(link.session.connection))
+
+    def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
+        """Nothing is left to do."""
+
+    def on_session_begun(self, session: SessionEndpoint) -> None:
+        """Never happens: a container begins no sessions of its own with clients."""
+
+    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
+        """Nothing is left to do."""
+
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
+        """Forgets the connection."""
+        self.connections.pop(connection, None)
+        if error is not None:
+            log.info(
+                "connection %d closed: %s", self.client_of(connection).number, error.description
+            )
+
+    def on_fault(self, connection: Connection, error: BaseException) -> None:
+        """Logs what went wrong with one connection."""
+        log.error("connection %d: %s", self.client_of(connection).number, error, exc_info=error)
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """A publisher settled: what it was told stays told."""
+
+    def on_drained(self, link: Link) -> None:
+        """Never asked for: a container does not drain publishers."""
+
+
+def _opening(container_id: str, limits: Limits) -> Open:
+    """Makes the open that every peer is answered with."""
+    return Open(
+        container_id=container_id,
+        max_frame_size=limits.max_frame_size_bytes,
+        channel_max=limits.sessions_per_connection - 1,
+        idle_time_out=int(limits.idle_timeout_s * 500),
+        offered_capabilities=CAPABILITIES,
+        properties={
+            Symbol("product"): "cogwork",
+            Symbol("version"): __version__,
+            Symbol("platform"): f"Python {platform.python_version()}, {platform.system()}",
+        },
+    )

@@ -1,0 +1,272 @@
+"""Good conversations, piece by piece: what the mutator starts from.
+
+A conversation is what one client sends, cut where it would pause: a header, or a frame. They are
+made by code and stored in `corpus/`, a hexadecimal line a piece, so that a change shows in review.
+Run `python -m fuzz.seeds` to write the corpus anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER, FrameType, encode_frame
+from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Released
+from cogwork.amqp.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Disposition,
+    End,
+    Flow,
+    Open,
+    ReceiverSettleMode,
+    Role,
+    SenderSettleMode,
+    Transfer,
+    encode_performative,
+)
+from cogwork.amqp.sasl import SaslInit, SaslResponse, encode_sasl
+from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
+from cogwork.amqp.types import Described, Symbol, ULong
+
+if TYPE_CHECKING:
+    from cogwork.amqp.performatives import Performative
+
+__all__ = ("CORPUS", "conversations", "load", "write")
+
+CORPUS = Path(__file__).parent / "corpus"
+
+HEADER_SECTION = b"\x00\x53\x70\xc0\x04\x02\x41\x50\x04"
+ANNOTATIONS = b"\x00\x53\x72\xc1\x0d\x02\xa3\x07x-opt-a\xa1\x01v"
+BODY = b"\x00\x53\x75\xa0\x05hello"
+
+
+def to_section(address: bytes) -> bytes:
+    """Encodes properties that name only `to` (AMQP 1.0 §3.2.4)."""
+    fields = b"\x03\x40\x40\xa1" + bytes([len(address)]) + address
+    return b"\x00\x53\x73\xc0" + bytes([len(fields)]) + fields
+
+
+def frame(performative: Performative, payload: bytes = b"", channel: int = 0) -> bytes:
+    return encode_frame(channel, encode_performative(performative) + payload)
+
+
+def sasl(body: SaslInit | SaslResponse) -> bytes:
+    return encode_frame(0, encode_sasl(body), FrameType.SASL)
+
+
+def opening(**fields: object) -> bytes:
+    return frame(Open(container_id="hostile", **fields))
+
+
+def begin(channel: int = 0) -> bytes:
+    return frame(Begin(next_outgoing_id=0, incoming_window=100, outgoing_window=100), b"", channel)
+
+
+def sender(handle: int, address: str | None, **fields: object) -> bytes:
+    return frame(
+        Attach(
+            name=f"s{handle}", handle=handle, role=Role.SENDER, source=Source(),
+            target=Target(address=address), initial_delivery_count=0, **fields,
+        )
+    )  # fmt: skip
+
+
+def receiver(
+    handle: int, address: str | None, source: Source | None = None, **fields: object
+) -> bytes:
+    return frame(
+        Attach(
+            name=f"r{handle}", handle=handle, role=Role.RECEIVER,
+            source=source or Source(address=address), target=Target(), **fields,
+        )
+    )  # fmt: skip
+
+
+def flow(handle: int | None = None, credit: int = 20, **fields: object) -> bytes:
+    values: dict[str, object] = {
+        "next_incoming_id": 0, "incoming_window": 100, "next_outgoing_id": 0,
+        "outgoing_window": 100, "handle": handle,
+    }  # fmt: skip
+    if handle is not None:
+        values |= {"delivery_count": 0, "link_credit": credit}
+    return frame(Flow(**(values | fields)))
+
+
+def transfer(handle: int, delivery: int | None, body: bytes = BODY, **fields: object) -> bytes:
+    tag = None if delivery is None else b"%d" % delivery
+    return frame(Transfer(handle=handle, delivery_id=delivery, delivery_tag=tag, **fields), body)
+
+
+def burst(handle: int, first: int, **fields: object) -> bytes:
+    """Encodes eight messages that are routed as a run, where they come in one read."""
+    bodies = [b"x" * (70 + 400 * (number == 5)) for number in range(8)]
+    return b"".join(
+        transfer(handle, first + number, body, **fields) for number, body in enumerate(bodies)
+    )
+
+
+def settle(first: int, last: int | None = None, **fields: object) -> bytes:
+    values: dict[str, object] = {"role": Role.RECEIVER, "settled": True, "state": Accepted()}
+    return frame(Disposition(first=first, last=last, **(values | fields)))
+
+
+def filters() -> Source:
+    selector = Described(Symbol("apache.org:selector-filter:string"), "a = 1 OR b LIKE 'x%'")
+    no_local = Described(ULong(0x0000468C00000003), [])
+    names = {Symbol("selector"): selector, Symbol("no-local"): no_local}
+    return Source(address="topic/a.#", filter=names)
+
+
+_START = (AMQP_HEADER, opening(), begin())
+_LOOP = (*_START, receiver(0, "fuzz/a"), flow(0), sender(1, "fuzz/a"))
+
+
+def conversations() -> dict[str, tuple[bytes, ...]]:
+    """Returns the conversations by name."""
+    error = AmqpError(condition=Symbol("amqp:not-allowed"), description="no")
+    return {
+        "sasl_anonymous": (
+            SASL_HEADER,
+            sasl(SaslInit(mechanism=Symbol("ANONYMOUS"), initial_response=b"me")),
+            *_START,
+            frame(Close()),
+        ),
+        "sasl_plain": (
+            SASL_HEADER,
+            sasl(SaslInit(mechanism=Symbol("PLAIN"), initial_response=b"\0user\0secret")),
+            sasl(SaslResponse(response=b"x")),
+            *_START,
+        ),
+        "open_full": (
+            AMQP_HEADER,
+            opening(
+                hostname="vhost:nowhere", max_frame_size=512, channel_max=3, idle_time_out=1000,
+                desired_capabilities=(Symbol("a"), Symbol("b")),
+                properties={Symbol("product"): "fuzz", Symbol("n"): [1, {"k": b"v"}, None]},
+            ),
+            begin(),
+        ),
+        "loop": (
+            *_LOOP,
+            transfer(1, 0),
+            transfer(1, 1, settled=True),
+            settle(0, 1),
+            transfer(1, 2),
+            settle(2, state=Rejected(error=error)),
+            transfer(1, 3),
+            settle(3, state=Modified(delivery_failed=True, message_annotations={Symbol("x"): 1})),
+            transfer(1, 4),
+            settle(4, state=Received(section_number=1, section_offset=2), settled=False),
+            settle(4, state=Released(), settled=False),
+            flow(0, 50, drain=True, echo=True),
+            frame(Detach(handle=0, closed=True)),
+            transfer(1, 5),
+            frame(Detach(handle=1, closed=False, error=error)),
+            frame(End()),
+            frame(Close(error=error)),
+        ),
+        "large": (
+            *_LOOP,
+            transfer(1, 0, b"begin" * 20, more=True),
+            transfer(1, None, b"middle" * 200, more=True),
+            transfer(1, None, b"end", more=False),
+            transfer(1, 1, b"begin", more=True),
+            transfer(1, None, b"", aborted=True),
+            transfer(1, 2, b"begin", more=True),
+            settle(0, 2),
+            frame(Detach(handle=0, closed=True)),
+            transfer(1, None, b"rest", more=True),
+        ),
+        "topic": (
+            *_START,
+            receiver(0, "topic/a.#"),
+            receiver(1, "topic/*.b", snd_settle_mode=SenderSettleMode.SETTLED),
+            receiver(2, None, filters()),
+            flow(0), flow(1), flow(2, 1),
+            sender(3, "topic/a.b"),
+            transfer(3, 0), transfer(3, 1, HEADER_SECTION + ANNOTATIONS + BODY, settled=True),
+            transfer(3, 2, b"large", more=True), transfer(3, None, b"end"),
+            settle(0, 5),
+            frame(Detach(handle=1, closed=True)),
+        ),
+        "relay": (
+            *_START,
+            receiver(0, "fuzz/a"), flow(0),
+            sender(1, None),
+            transfer(1, 0, to_section(b"fuzz/a") + BODY),
+            transfer(1, 1, HEADER_SECTION + to_section(b"topic/a.b") + BODY),
+            transfer(1, 2, to_section(b"/nobody/here") + BODY, settled=True),
+            transfer(1, 3, BODY),
+            transfer(1, 4, to_section(b"sink/x") + BODY, more=True), transfer(1, None, BODY),
+        ),
+        "reply": (
+            *_START,
+            receiver(0, None, Source(dynamic=True)), flow(0),
+            sender(1, "$management"),
+            transfer(1, 0, to_section(b"$management") + BODY),
+            receiver(2, "$management"),
+        ),
+        "queue": (
+            *_START,
+            sender(0, "queue/fuzz"), transfer(0, 0), transfer(0, 1, b"big", more=True),
+            transfer(0, None, b"end"),
+            receiver(1, "queue/fuzz", rcv_settle_mode=ReceiverSettleMode.SECOND), flow(1),
+            settle(0, 1, settled=False), settle(0, 1, settled=True),
+            receiver(2, None, Source(address="work/fuzz", distribution_mode=COPY)), flow(2),
+            sender(3, "work/fuzz"), transfer(3, 2), settle(2, state=Released()),
+        ),
+        "sessions": (
+            AMQP_HEADER, opening(), begin(0), begin(1), begin(7),
+            receiver(0, "fuzz/a"), frame(End()), begin(0), receiver(0, "fuzz/a"), flow(0),
+            frame(End(error=error), b"", 1), begin(1),
+        ),
+        "resume": (
+            *_START,
+            sender(0, "fuzz/a", unsettled={b"0": Accepted(), b"1": None}),
+            receiver(1, "fuzz/a", unsettled={b"0": None}, incomplete_unsettled=True),
+            frame(
+                Attach(
+                    name="tx", handle=2, role=Role.SENDER, source=Source(), target=Coordinator(),
+                    initial_delivery_count=0,
+                )
+            ),
+            flow(1),
+            transfer(0, 0, resume=True, state=Received(section_number=0, section_offset=3)),
+        ),
+        "burst": (
+            *_START, receiver(0, "fuzz/a"), receiver(1, "broadcast/a"), flow(0), flow(1, 3),
+            sender(2, "fuzz/a"), sender(3, "broadcast/a"),
+            burst(2, 0), burst(3, 8), burst(2, 16, settled=True), burst(3, 24, settled=True),
+            settle(0, 20), flow(0, 40), flow(1, 40), settle(0, 31, state=Released()),
+        ),
+        "settles_second": (
+            *_START,
+            receiver(0, "fuzz/a"), flow(0),
+            sender(1, "fuzz/a", rcv_settle_mode=ReceiverSettleMode.SECOND),
+            transfer(1, 0), settle(0, settled=False), settle(0, role=Role.SENDER, state=None),
+        ),
+        "heartbeats": (*_START, encode_frame(0, b""), encode_frame(9, b""), flow(echo=True)),
+    }  # fmt: skip
+
+
+def write() -> None:
+    """Writes the corpus."""
+    CORPUS.mkdir(exist_ok=True)
+    for name, pieces in conversations().items():
+        (CORPUS / f"{name}.hex").write_text("".join(f"{piece.hex()}\n" for piece in pieces))
+
+
+def load() -> dict[str, tuple[bytes, ...]]:
+    """Reads the corpus."""
+    return {
+        path.stem: tuple(bytes.fromhex(line) for line in path.read_text().split())
+        for path in sorted(CORPUS.glob("*.hex"))
+    }
+
+
+if __name__ == "__main__":
+    write()

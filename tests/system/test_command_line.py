@@ -1,0 +1,310 @@
+"""The commands against a container in a process of its own, as scripts use them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from proton import Message
+from proton.utils import BlockingConnection
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.container.users import hash_password
+
+from .served import COGWORK, Served, served, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SECRET = "seven-spare-teeth"
+
+CONFIGURATION = f"""
+[[queue]]
+address = "queue/small"
+maximum_length = 2
+maximum_length_policy = "reject"
+
+[[user]]
+name = "bob"
+password_hash = "{hash_password(SECRET)}"
+permissions = [{{ address = "queue/bobs", rights = ["send", "receive"] }}]
+"""
+
+
+@pytest.fixture(scope="module")
+def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("commanded"), CONFIGURATION) as running:
+        yield running
+
+
+def failing(*arguments: str) -> tuple[int, str]:
+    """Runs a command that ends with an error; returns its exit code and its one line."""
+    done = subprocess.run(
+        [*COGWORK, *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stderr.startswith("cogwork: "), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.returncode, done.stderr
+
+
+@contextlib.contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Runs a command beside the test."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [*COGWORK, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def connected(container: Served) -> Iterator[BlockingConnection]:
+    connection = BlockingConnection(container.url, timeout=10)
+    yield connection
+    connection.close()
+
+
+def test_what_is_sent_is_received_in_order(container: Served, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("one\ntwo\n\nthrée, with a comma")
+    container.run("send", container.url, "queue/order", "--file", str(lines))
+    container.run("send", container.url, "queue/order", "again", "--count", "2")
+    printed = container.run("receive", container.url, "queue/order", "--count", "6")
+    assert printed == "one\ntwo\n\nthrée, with a comma\nagain\nagain\n"
+    assert container.address("queue/order")["depth"] == 0
+
+
+def test_a_whole_message_is_a_line_of_json(container: Served) -> None:
+    container.run(
+        *("send", container.url, "queue/json", "body", "--subject", "S", "--property", "k=v=w"),
+        *("--ttl", "60", "--durable"),
+    )
+    printed = container.run("receive", container.url, "queue/json", "--count", "1", "--json")
+    message = json.loads(printed)
+    assert message["body"] == "body"
+    assert message["properties"]["subject"] == "S"
+    assert message["application_properties"] == {"k": "v=w"}
+    assert message["header"]["durable"] is True
+    assert 50_000 < message["header"]["ttl"] <= 60_000
+
+
+def test_bodies_of_any_kind_are_lines(container: Served) -> None:
+    with connected(container) as connection:
+        sender = connection.create_sender("queue/kinds")
+        for body in ("text", b"bytes", b"\xff\x00", {"a": [1, None]}, 5, True, None):
+            sender.send(Message(body=body, inferred=isinstance(body, bytes)))
+    printed = container.run("receive", container.url, "queue/kinds", "--count", "7")
+    assert printed.splitlines() == [
+        *("text", "bytes", '{"base64": "/wA="}', '{"a": [1, null]}', "5", "true", "null")
+    ]
+
+
+def test_lines_come_from_stdin_as_they_are_typed(container: Served) -> None:
+    with started("send", container.url, "queue/stdin", "--file", "-") as sender:
+        out, err = sender.communicate("a\nb\n", timeout=20)
+        assert (sender.returncode, out, err) == (0, "", "")
+    assert container.run("receive", container.url, "queue/stdin", "--count", "2") == "a\nb\n"
+
+
+def test_presettled_messages_arrive_too(container: Served) -> None:
+    container.run("send", container.url, "queue/pre", "x", "--count", "2500", "--presettled")
+    within(5, lambda: container.address("queue/pre")["depth"] == 2500, "all are there")
+
+
+def test_what_is_not_accepted_is_8(container: Served) -> None:
+    code, line = failing("send", container.url, "queue/small", "x", "--count", "5")
+    assert code == ExitCode.NOT_ACCEPTED
+    assert "2 accepted, 3 rejected" in line
+
+
+def test_nothing_in_time_is_7(container: Served) -> None:
+    asked = ("receive", container.url, "queue/empty", "--timeout", "0.3")
+    done = subprocess.run(
+        [*COGWORK, *asked, "--count", "1"], capture_output=True, timeout=20, check=False
+    )
+    assert (done.returncode, done.stdout) == (ExitCode.TIMEOUT, b"")
+    assert container.run(*asked) == "", "without a count it is no failure"
+
+
+def test_a_reader_that_leaves_loses_nothing(container: Served) -> None:
+    container.run("send", container.url, "queue/head", "x", "--count", "5000")
+    with started("receive", container.url, "queue/head") as reader:
+        assert reader.stdout is not None
+        assert reader.stderr is not None
+        assert reader.stdout.readline() == "x\n"
+        reader.stdout.close()
+        assert "Traceback" not in reader.stderr.read()
+        assert reader.wait(20) == ExitCode.BROKEN_PIPE
+
+
+def test_ctrl_c_ends_without_a_traceback(container: Served) -> None:
+    for arguments in (("receive", container.url, "queue/none"), ("send", container.url, "no", "x")):
+        with started(*arguments) as process:
+            time.sleep(1.5)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+            assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")
+            assert "Traceback" not in err
+
+
+def test_a_sender_without_credit_says_what_it_waits_for(container: Served) -> None:
+    with started("send", container.url, "nobody/here", "x") as process:
+        assert process.stderr is not None
+        assert "nobody/here is full, or nobody receives there" in process.stderr.readline()
+        assert container.run("receive", container.url, "nobody/here", "--count", "1") == "x\n"
+        assert process.wait(10) == ExitCode.OK
+
+
+def test_a_call_is_answered(container: Served) -> None:
+    with connected(container) as connection:
+        receiver = connection.create_receiver("service/echo", credit=10)
+        with started("call", container.url, "service/echo", "hello") as caller:
+            request = receiver.receive()
+            receiver.accept()
+            reply = Message(
+                address=request.reply_to,
+                correlation_id=request.correlation_id or request.id,
+                body=f"{request.body} to you",
+            )
+            connection.create_sender(None).send(reply)
+            out, err = caller.communicate(timeout=10)
+            assert (caller.returncode, out, err) == (0, "hello to you\n", "")
+
+
+def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
+    with connected(container) as connection:
+        connection.create_receiver("service/mute", credit=10)
+        code, line = failing("call", container.url, "service/mute", "hello", "--timeout", "0.5")
+        assert code == ExitCode.TIMEOUT
+        assert line == "cogwork: service/mute: no reply within 0.5 s\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("send", "tomato", "a", "b"), ExitCode.USAGE, "starts with one of amqp://"),
+        (("send", "amqp://127.0.0.1:1", "a", "b"), ExitCode.CONNECTION, "refused"),
+        (("status", "amqp://no.such.host.invalid"), ExitCode.CONNECTION, "no.such.host.invalid"),
+        (("status", "{url}/blue"), ExitCode.NOT_FOUND, "virtual host 'blue' is not served here"),
+        (("status", "{bob}"), ExitCode.AUTHENTICATION, "no permission to send at '$management'"),
+        (("send", "{bob}", "queue/anns", "x"), ExitCode.AUTHENTICATION, "no permission to send"),
+        (("receive", "{bob}", "queue/anns"), ExitCode.AUTHENTICATION, "no permission to receive"),
+        (("status", "{wrong}"), ExitCode.AUTHENTICATION, "authentication"),
+        (("send", "{url}", "stream/a", "x"), ExitCode.ERROR, "needs a node of kind 'stream'"),
+        (("receive", "{url}", "sink/a"), ExitCode.ERROR, "nothing can be received from it"),
+        (("send", "{url}", "a", "--file", "gone"), ExitCode.USAGE, "No such file or directory"),
+        (("queue", "purge", "{url}", "queue/gone"), ExitCode.NOT_FOUND, "no queue 'queue/gone'"),
+        (("queue", "move", "{url}", "queue/gone", "b"), ExitCode.NOT_FOUND, "no queue"),
+        (
+            ("queue", "declare", "{url}", "topic/a"),
+            ExitCode.ERROR,
+            "a topic, which is no queue",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_a_code(
+    container: Served, arguments: tuple[str, ...], code: ExitCode, says: str
+) -> None:
+    urls = {
+        "url": container.url,
+        "bob": container.url.replace("://", f"://bob:{SECRET}@"),
+        "wrong": container.url.replace("://", "://bob:wrong@"),
+    }
+    found, line = failing(*(argument.format(**urls) for argument in arguments))
+    assert says in line
+    assert found == code
+    assert SECRET not in line
+
+
+def test_queues_from_the_cradle_to_the_grave(container: Served) -> None:
+    url = container.url
+    declared = ("queue", "declare", url, "queue/cradle", "--option", "dead_letter=queue/grave")
+    assert container.run(*declared) == "queue/cradle declared\n"
+    assert container.run(*declared) == "queue/cradle was there with these options\n"
+    code, line = failing(*declared, "--option", "priorities=3")
+    assert (code, "priorities = 10, not 3" in line) == (ExitCode.ERROR, True)
+    container.run("send", url, "queue/cradle", "item", "--count", "12")
+    peeked = container.run("queue", "peek", url, "queue/cradle", "--count", "11").splitlines()
+    assert len(peeked) == 11
+    assert all(line.endswith("\titem") and "\tready, " in line for line in peeked)
+    shown = json.loads(
+        container.run("queue", "peek", url, "queue/cradle", "--json").splitlines()[0]
+    )
+    assert (shown["body"], shown["state"], shown["attempts"]) == ("item", "ready", 0)
+    container.run("queue", "declare", url, "queue/other")
+    moved = container.run("queue", "move", url, "queue/cradle", "queue/other", "--count", "5")
+    assert moved == "5 items moved from queue/cradle\n"
+    listed = json.loads(container.run("queue", "list", url, "--json"))
+    depths = {row["address"]: row["depth"] for row in listed}
+    assert (depths["queue/cradle"], depths["queue/other"]) == (7, 5)
+    table = container.run("queue", "list", url)
+    assert "queue/cradle" in table
+    assert "consumers" in table
+    assert container.run("queue", "purge", url, "queue/other") == (
+        "5 items purged from queue/other\n"
+    )
+
+
+def test_the_dead_are_driven_back(container: Served) -> None:
+    url = container.url
+    container.run(
+        *("queue", "declare", url, "queue/mortal", "--option", "dead_letter=queue/limbo"),
+        *("--option", "ttl_s=0.2"),
+    )
+    container.run("send", url, "queue/mortal", "soul", "--count", "3")
+    within(5, lambda: container.address("queue/limbo")["depth"] == 3, "three have died")
+    (dead,) = container.run("queue", "peek", url, "queue/limbo", "--count", "1", "--json").split(
+        "\n"
+    )[:1]
+    annotations = json.loads(dead)["message_annotations"]
+    assert annotations["x-opt-dead-letter-source"] == "queue/mortal"
+    assert annotations["x-opt-dead-letter-reason"] == "expired"
+    with started("receive", url, "queue/mortal", "--count", "3", "--json") as receiver:
+        time.sleep(1.0)
+        moved = container.run("queue", "redrive", url, "queue/limbo")
+        assert moved == "3 items moved from queue/limbo\n"
+        out, _ = receiver.communicate(timeout=10)
+    assert [json.loads(line)["body"] for line in out.splitlines()] == ["soul"] * 3
+    assert "x-opt-dead-letter-source" not in out
+
+
+def test_what_does_not_fit_is_8(container: Served) -> None:
+    url = container.url
+    container.run("send", url, "queue/big", "x", "--count", "6")
+    container.run("queue", "purge", url, "queue/small")
+    done = subprocess.run(
+        [*COGWORK, "queue", "move", url, "queue/big", "queue/small"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == ExitCode.NOT_ACCEPTED
+    assert done.stdout == "2 items moved from queue/big\n"
+    assert done.stderr == "cogwork: 4 items were not accepted, and are back in queue/big\n"
+
+
+def test_status_shows_people_the_same_as_programs(container: Served) -> None:
+    with connected(container) as connection:
+        receiver = connection.create_receiver("topic/shown.#", credit=33, name="shown")
+        connection.create_sender("topic/shown.one").link.send(Message(body="x"))
+        receiver.receive()
+        found = container.status()
+        shown = container.run("status", container.url)
+    (link,) = (row for row in found["links"] if row["link"] == "shown")
+    assert (link["deliveries"], link["unsettled"]) == (1, 1)
+    assert link["credit"] > 0
+    assert found["container"]["process_id"] == container.process.pid
+    assert {row["address"] for row in found["addresses"]} >= {"topic/shown.one"}
+    for word in ("connections", "topic/shown.#", "topic/shown.one", "multicast", "resident"):
+        assert word in shown

@@ -1,0 +1,113 @@
+"""Wires on real sockets: full ones, broken ones, and what they must not tear down with them."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+from wires import Broker, Peer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogwork.dataplane.connection import Connection
+
+BODY = b"x" * 50_000
+
+
+class SocketPeer(Peer):
+    """A peer whose broker's end writes to a socket; what it says is still fed."""
+
+    def __init__(self, broker: SocketBroker) -> None:
+        self.near, self.far = socket.socketpair()
+        for each in (self.near, self.far):
+            each.setblocking(False)
+        broker.fd = self.far.fileno()
+        super().__init__(broker)
+
+    def take(self) -> bytes:
+        data = b""
+        try:
+            while self.near.fileno() >= 0 and (chunk := self.near.recv(1 << 20)):
+                data += chunk
+                if self.wire.blocked:
+                    self.wire.on_writable()
+        except BlockingIOError:
+            pass
+        return data
+
+
+class SocketBroker(Broker):
+    """Makes connections on whatever descriptor it was told last."""
+
+    fd = -1
+
+    def connect(self, **settings: object) -> Connection:
+        connection = super().connect(fd=self.fd, **settings)
+        self.fd = -1
+        return connection
+
+
+@pytest.fixture
+def broker() -> Iterator[SocketBroker]:
+    broker = SocketBroker()
+    yield broker
+    for peer in broker.peers:
+        if isinstance(peer, SocketPeer):
+            peer.near.close()
+            peer.far.close()
+
+
+def test_messages_go_through_a_socket(broker: SocketBroker) -> None:
+    consumer = SocketPeer(broker).greet().consumer("one/a", credit=5)
+    broker.peer().publisher("one/a").send(BODY)
+    assert consumer.bodies == [BODY]
+
+
+def test_a_full_socket_waits_and_loses_nothing(broker: SocketBroker) -> None:
+    peer = SocketPeer(broker).greet()
+    consumer = peer.consumer("one/a", credit=100)
+    publisher = broker.peer().publisher("one/a")
+    peer.is_deaf = True
+    for _ in range(100):
+        publisher.send(BODY)
+    assert peer.wire.blocked
+    assert peer.wire.congested
+    assert broker.entry("one/a").held > 0
+    peer.is_deaf = False
+    broker.settle_down()
+    assert consumer.bodies == [BODY] * 100
+    consumer.accept_all()
+    broker.assert_clean()
+
+
+def test_a_broken_socket_takes_nothing_from_those_served_after_it(broker: SocketBroker) -> None:
+    """Its owner hears of it only when the batch has been routed: lists stay as they are."""
+    broken = SocketPeer(broker).greet()
+    lost = [broken.consumer("all/a", credit=100) for _ in range(2)]
+    good = broker.peer().consumer("all/a", credit=100)
+    publisher = broker.peer().publisher("all/a")
+    broken.near.close()
+    publisher.send_at_once([BODY] * 60)
+    assert good.bodies == [BODY] * 60
+    assert broken.finished
+    good.accept_all()
+    assert len(publisher.outcomes) == 60
+    assert lost[0].name not in broker.links
+    broker.assert_clean()
+
+
+def test_a_reset_in_the_middle_of_a_large_delivery(broker: SocketBroker) -> None:
+    broken = SocketPeer(broker).greet()
+    broken.consumer("one/a", credit=100)
+    publisher = broker.peer().publisher("one/a")
+    publisher.start(BODY)
+    broken.near.close()
+    for _ in range(60):
+        publisher.more(BODY)
+    publisher.more(b"", more=False)
+    assert broken.finished
+    assert len(publisher.outcomes) == 1
+    assert publisher.end.unsettled == 0
+    broker.assert_clean()
