@@ -12,6 +12,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
+from cogwork.client.browser import Browser
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
 from cogwork.client.errors import CallTimeout, ConnectError, Disconnected, LinkRefused, Released
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
     from types import TracebackType
 
+    from cogwork.amqp.performatives import Open
     from cogwork.client.fields import MessageFields
     from cogwork.client.link_end import LinkEnd
     from cogwork.client.uplink import Uplink
@@ -162,6 +164,18 @@ class Mesh:
         """Whether the connection stands at present."""
         return self._uplink is not None and self._uplink.connection.is_open
 
+    @property
+    def container(self) -> Open:
+        """What the container at the other end said when the connection was opened.
+
+        Raises:
+            Disconnected: There is no connection at present.
+        """
+        opened = self._uplink.connection.remote if self._uplink is not None else None
+        if opened is None or not self.is_connected:
+            raise Disconnected("there is no connection at present")
+        return opened
+
     # -- for link ends
 
     def next_link_name(self, address: str) -> str:
@@ -292,7 +306,12 @@ class Mesh:
         return Subscription(self, address, credit, selector, no_local=no_local, settled=settled)
 
     def consume(
-        self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
+        self,
+        address: str,
+        *,
+        credit: int = CONSUMER_CREDIT,
+        selector: str | None = None,
+        confirms: bool = True,
     ) -> Consumer:
         """Takes items off a queue; use it in `async with`, then `async for`.
 
@@ -300,8 +319,21 @@ class Mesh:
             address: A queue, `work/...` or `queue/...`.
             credit: Items that may be on their way, waiting or held.
             selector: A condition in SQL over properties; None for all items.
+            confirms: Whether the container confirms accepts; else they stand once they are sent.
         """
-        return Consumer(self, address, credit, selector)
+        return Consumer(self, address, credit, selector, confirms=confirms)
+
+    def browse(
+        self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
+    ) -> Browser:
+        """Looks at a queue's items and leaves them there; use it in `async with`.
+
+        Args:
+            address: A queue.
+            credit: Items that may be on their way or waiting.
+            selector: A condition in SQL over properties; None for all items.
+        """
+        return Browser(self, address, credit, selector)
 
     # -- requests
 

@@ -479,6 +479,7 @@ class ItemInbox(Inbox):
             self.earlier[item.delivery_tag] = item
         self.open_items.clear()
         self.epoch += 1
+        self.drained()
 
     def expire(self) -> None:
         """Gives up the items of earlier links that were not resumed: they are stale."""
