@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.pxd') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
 
-.PHONY: setup build test lint demo bench soak sim fuzz clean
+.PHONY: setup build test lint demo bench soak fuzz fuzz-short clean
 
 setup: $(VENV)/.setup-stamp
 
@@ -34,6 +34,9 @@ bench/build/relay: bench/relay.c
 
 bench: setup bench/build/relay
 	$(BIN)/python bench/run.py
+
+demo: setup
+	$(BIN)/python examples/flights/demo.py
 
 clean:
 	rm -rf build dist $(VENV) src/*.egg-info

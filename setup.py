@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 SOURCE_ROOT = Path("src")
 SANITIZE = os.environ.get("COGWORK_SANITIZE") == "1"
@@ -67,5 +70,5 @@ setup(
             "cdivision": True,
             "embedsignature": True,
         },
-    )
+    ),
 )

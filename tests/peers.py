@@ -126,18 +126,24 @@ class Peer:
 
     def send(self, link: IncomingLink, message: bytes, *, settled: bool = False) -> int:
         """Sends a message; returns its delivery-id."""
-        delivery_id = self._sent
-        self._sent += 1
-        self.say(
-            Transfer(
+        return self.send_run(link, [message], settled=settled)
+
+    def send_run(self, link: IncomingLink, messages: list[bytes], *, settled: bool = False) -> int:
+        """Sends messages that arrive as one piece of input; returns the first delivery-id."""
+        first = self._sent
+        self._sent += len(messages)
+        frames = []
+        for delivery_id, message in enumerate(messages, first):
+            transfer = Transfer(
                 handle=link.handle,
                 delivery_id=delivery_id,
                 delivery_tag=delivery_id.to_bytes(4, "big"),
                 settled=settled,
-            ),
-            message,
-        )
-        return delivery_id
+            )
+            frames.append(encode_frame(0, encode_performative(transfer) + message))
+        self.wire.feed(b"".join(frames))
+        self.hear()
+        return first
 
     def flow(self, link: OutgoingLink, credit: int, *, drain: bool = False) -> None:
         self.say(
@@ -202,6 +208,15 @@ class Peer:
             if not transfer.aborted:
                 self.arrivals.append(self._partial)
             self._partial = None
+
+    def outcomes(self) -> dict[int, DeliveryState | None]:
+        """Returns what was said of each message, by delivery-id."""
+        self.hear()
+        return {
+            delivery_id: said.state
+            for said in self.dispositions
+            for delivery_id in range(said.first, (said.last or said.first) + 1)
+        }
 
     def take(self) -> list[Arrival]:
         """Returns what has arrived since the last call."""

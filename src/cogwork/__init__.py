@@ -32,6 +32,7 @@ _NAMES = {
             "LinkRefused",
             "Mesh",
             "Message",
+            "MessageTooLarge",
             "NotFound",
             "Outcome",
             "OutcomeState",

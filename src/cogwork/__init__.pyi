@@ -16,6 +16,7 @@ from cogwork.client import LinkDetached as LinkDetached
 from cogwork.client import LinkRefused as LinkRefused
 from cogwork.client import Mesh as Mesh
 from cogwork.client import Message as Message
+from cogwork.client import MessageTooLarge as MessageTooLarge
 from cogwork.client import NotFound as NotFound
 from cogwork.client import Outcome as Outcome
 from cogwork.client import OutcomeState as OutcomeState

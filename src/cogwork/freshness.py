@@ -1,8 +1,8 @@
 """Keeps a stale build from shadowing edited sources.
 
 A compiled module carries the digest of the sources it was built from: its own `.py` and `.pxd`, and
-every `.pxd` that these take declarations from. `setup.py` has it computed here. Where the sources lie beside it, the digest is
-computed again when the module is loaded.
+every `.pxd` that these take declarations from; `setup.py` has it computed here. Where the sources
+lie beside a module, the digest is computed again when it is loaded.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def source_hash(source: Path) -> str:
 
 
 def inputs(source: Path) -> list[Path]:
-    """Lists a module's source and the declarations that it is compiled with, its own or imported."""
+    """Lists a module's source and the declarations that it is compiled with."""
     found: set[Path] = set()
     waiting = [source, source.with_suffix(".pxd")]
     while waiting:

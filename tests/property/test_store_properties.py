@@ -26,7 +26,7 @@ from cogwork.amqp.message import (
 )
 from cogwork.amqp.outcomes import Modified, Received, Rejected, Released
 from cogwork.dataplane.core import BALANCED_CODE, AddressEntry, Core
-from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
+from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
 
 RECEIVED = Received(section_number=0, section_offset=0)
 DOUBT_S = 30.0
@@ -54,6 +54,7 @@ class Worker:
     out: dict[int, peers.Arrival] = field(default_factory=dict)
     received: set[int] = field(default_factory=set)
     resumed: dict[int, int] = field(default_factory=dict)
+    came_back: set[int] = field(default_factory=set)
     excluded: set[int] = field(default_factory=set)
 
 
@@ -212,13 +213,16 @@ class StoreMachine(RuleBasedStateMachine):
         ]
         for item, answer in zip(chosen, self.store.resume(worker.link, tags), strict=True):
             holders = [w for w in self.workers if item.name in w.out or item.name in w.resumed]
-            assert answer == (item.name in self.in_doubt or bool(holders))
-            if answer:
+            is_open = item.name in self.in_doubt or bool(holders)
+            assert (answer == KEEP_CODE) == is_open
+            assert answer != SETTLE_CODE or item.name in self.confirmed
+            if is_open:
                 self.in_doubt.pop(item.name, None)
                 for holder in holders:
                     holder.out.pop(item.name, None)
                     holder.resumed.pop(item.name, None)
                 worker.resumed[item.name] = item.attempts
+                worker.came_back.add(item.name)
         peer.flow(worker.link, credit)
         self.collect()
 
@@ -290,6 +294,11 @@ class StoreMachine(RuleBasedStateMachine):
         name = name_of(arrival.message)
         item = self.items[name]
         tag = arrival.parts
+        if name in worker.resumed:
+            assert tag.attempt == worker.resumed.pop(name) == item.attempts
+            worker.out[name] = arrival
+            worker.received.add(name)
+            return
         assert name not in self.confirmed | self.gone | self.in_doubt.keys()
         assert not any(name in each.out or name in each.resumed for each in self.workers)
         assert name not in worker.excluded
@@ -305,6 +314,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.first_attempts.setdefault(kind, []).append(name)
         worker.out[name] = arrival
         worker.received.discard(name)
+        worker.came_back.discard(name)
 
     # -- what always holds
 
@@ -338,7 +348,7 @@ class StoreMachine(RuleBasedStateMachine):
             places = [
                 id(worker)
                 for worker in self.workers
-                if any(self.items[n].group == group for n in worker.out)
+                if any(self.items[n].group == group for n in worker.out.keys() - worker.came_back)
             ]
             assert len(places) <= 1
 

@@ -218,6 +218,51 @@ async def test_what_is_not_handed_over_goes_back(url: str) -> None:
 
 
 @story
+async def test_an_item_is_settled_once_and_the_first_word_counts(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.consume("unicast/once", credit=1) as items,
+        mesh.publisher("unicast/once") as out,
+    ):
+        post = out.post(1)
+        item = await anext(items)
+        claim = item.accept()
+        with pytest.raises(cogwork.CogworkError, match="only once"):
+            item.accept()
+        await claim
+        await post
+
+
+@story
+async def test_items_that_come_settled_can_be_accepted_all_the_same(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.consume("unicast/free") as items,
+        mesh.publisher("unicast/free") as out,
+    ):
+        await out.send_batch([1, 2, 3], settled=True)
+        await (await anext(items)).accept()
+        (await anext(items)).accept_nowait()
+        await items.accept([await anext(items)])
+
+
+@story
+async def test_what_is_too_large_is_not_even_sent(url: str) -> None:
+    with container("[limits]\nmax_message_size_bytes = 100_000\n") as small:
+        async with cogwork.connect(small) as mesh:
+            with pytest.raises(cogwork.MessageTooLarge, match="100000"):
+                await mesh.publish("sink/a", bytes(100_001))
+            await mesh.publish("sink/a", bytes(99_000))
+
+
+@story
+async def test_keywords_are_for_bodies(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        with pytest.raises(TypeError, match="subject"):
+            await mesh.publish("sink/a", cogwork.Message(1), subject="s")
+
+
+@story
 async def test_selectors_choose(url: str) -> None:
     async with (
         cogwork.connect(url) as mesh,

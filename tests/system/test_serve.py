@@ -166,7 +166,7 @@ def test_it_waits_for_what_is_unsettled(tmp_path: Path) -> None:
         time.sleep(0.3)
         assert running.process.poll() is None
         receiver.accept()
-        with pytest.raises(ConnectionException, match="amqp:connection:forced.*is shutting down"):
+        with pytest.raises(ConnectionException, match=r"amqp:connection:forced.*is shutting down"):
             consumer.wait(lambda: False, timeout=5)
         with pytest.raises(ConnectionException):
             producer.wait(lambda: False, timeout=5)

@@ -26,7 +26,7 @@ from cogwork.client.service import Service
 from cogwork.client.subscription import Subscription
 from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
-from cogwork.dataplane.outbox import BacklogFull
+from cogwork.dataplane.outbox import BacklogFull, MessageTooLarge
 
 __all__ = (
     "AuthenticationError",
@@ -44,6 +44,7 @@ __all__ = (
     "LinkRefused",
     "Mesh",
     "Message",
+    "MessageTooLarge",
     "NotFound",
     "Outcome",
     "OutcomeState",

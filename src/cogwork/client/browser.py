@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.terminus import Source
-from cogwork.amqp.types import Symbol
+from cogwork.amqp.terminus import COPY, Source
 from cogwork.client.receiver import Receiver, filters_of
 from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.messages import Message
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
 
 __all__ = ("Browser",)
-
-COPY = Symbol("copy")
-"""The distribution mode (AMQP 1.0 §3.5.7)."""
 
 
 class Browser(Receiver[Message]):

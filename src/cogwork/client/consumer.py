@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.performatives import ReceiverSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
-from cogwork.client.errors import stale
+from cogwork.client.errors import InDoubt, StaleAttempt, stale
 from cogwork.client.receiver import Receiver, filters_of
 from cogwork.dataplane.core import IncomingLink
 from cogwork.dataplane.items import Claim, Item, ItemInbox
@@ -32,6 +32,9 @@ RESUME_TIMEOUT_S = 5.0
 
 STOP_TIMEOUT_S = 1.0
 """How long leaving a consumer waits for what is under way; not everyone answers a drain."""
+
+ATTACH_BYTES = 2048
+"""What an attach takes without its unsettled map: name, addresses, filters."""
 
 CONFIRM_TIMEOUT_S = 5.0
 """How long leaving a consumer waits for the owner to confirm accepts."""
@@ -90,7 +93,11 @@ class Consumer(Receiver[Item]):
         try:
             async with asyncio.timeout(CONFIRM_TIMEOUT_S):
                 await self._items.confirmed()
-        except Exception:
+        except TimeoutError:
+            if raises:
+                count = self._items.claimed
+                raise InDoubt(self.address, None, f"{count} accepts were not confirmed") from None
+        except StaleAttempt:
             if raises:
                 raise
 
@@ -120,9 +127,11 @@ class Consumer(Receiver[Item]):
 
     # -- the link
 
-    def unsettled_map(self) -> dict[bytes, DeliveryState | None]:
-        """Returns the tags of the items that are held or claimed."""
-        return self._items.unsettled_map()
+    def unsettled_map(self, link: Link) -> dict[bytes, DeliveryState | None]:
+        """Returns the tags of the items that are held or claimed, as many as fit a frame."""
+        opened = link.session.connection.remote
+        room = opened.max_frame_size - ATTACH_BYTES if opened is not None else 0
+        return self._items.unsettled_map(room)
 
     def desired_capabilities(self) -> tuple[Symbol, ...]:
         """Offers to mark items that were handed over."""

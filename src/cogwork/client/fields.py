@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from cogwork.amqp.message import MessageId
 
-__all__ = ("MessageFields",)
+__all__ = ("MessageFields", "message_of")
 
 
 class MessageFields(TypedDict, total=False):
@@ -37,3 +39,21 @@ class MessageFields(TypedDict, total=False):
     ttl_s: float | None
     first_acquirer: bool
     delivery_count: int
+
+
+def message_of(body: object, **fields: Unpack[MessageFields]) -> Message:
+    """Returns the message to send.
+
+    Args:
+        body: A `Message`, or the body of one.
+        **fields: The message's; only where `body` is none yet.
+
+    Raises:
+        TypeError: There are fields for a message that is one already.
+    """
+    if not isinstance(body, Message):
+        return Message(body, **fields)
+    if fields:
+        names = ", ".join(fields)
+        raise TypeError(f"set {names} on the Message: keywords are for a body that is none yet")
+    return body

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ("LinkEnd",)
 
 
+DETACH_TIMEOUT_S = 5.0
+"""How long a container may take to answer a detach; what comes later is of no interest."""
+
+
 class LinkEnd(ABC):
     """One end of a link, from connection to connection.
 
@@ -63,20 +67,32 @@ class LinkEnd(ABC):
         try:
             await self._attached
         except BaseException:
-            self.mesh.forget(self)
+            self._leave()
             self.abandon()
             raise
 
     async def shut(self) -> None:
         """Detaches for good, and waits until the container has answered."""
-        self.mesh.forget(self)
-        if self.link is not None and self.link.is_attached and not self.link.session.is_over:
-            self.mesh.core.flush()  # what was settled goes before the detach
+        if self._leave():
             self._detached = asyncio.get_running_loop().create_future()
-            self.link.detach()
-            self.mesh.flush()
-            await self._detached
+            await asyncio.wait([self._detached], timeout=DETACH_TIMEOUT_S)
         self.abandon()
+
+    def _leave(self) -> bool:
+        """Detaches if there is a link to detach; returns whether an answer will come."""
+        self.mesh.forget(self)
+        link = self.link
+        if link is None or not link.is_attached or link.session.is_over:
+            return False
+        self.mesh.core.flush()
+        link.detach()
+        self.mesh.flush()
+        return True
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why it ended for good; None while it did not."""
+        return self._failure
 
     def fail(self, error: Exception) -> None:
         """Ends for good because of `error`."""

@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from cogwork.client.browser import Browser
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
-from cogwork.client.errors import CallTimeout, ConnectError, Disconnected, LinkRefused, Released
+from cogwork.client.errors import CallTimeout, ConnectError, Disconnected, Released
+from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.management import manage
 from cogwork.client.options import Mechanism, Options, Retry
 from cogwork.client.publisher import OnDoubt, Publisher
 from cogwork.client.replies import Replies
+from cogwork.client.senders import Senders
 from cogwork.client.service import Service
 from cogwork.client.subscription import Subscription
 from cogwork.client.url import parse_url
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.flusher import Flusher
-from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
     import ssl
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.performatives import Open
-    from cogwork.client.fields import MessageFields
     from cogwork.client.link_end import LinkEnd
     from cogwork.client.uplink import Uplink
+    from cogwork.dataplane.messages import Message
 
 __all__ = ("Mesh", "connect")
 
@@ -57,6 +58,7 @@ class Mesh:
 
     Attributes:
         core: Its data plane.
+        connections: Counts the connections it has had.
         flusher: Sends at the end of the loop's turn what was written in it.
         create_future: The event loop's.
     """
@@ -75,6 +77,7 @@ class Mesh:
         Raises:
             InvalidUrlError: A URL is wrong.
         """
+        self.connections = 0
         self._endpoints = [parse_url(url) for url in urls]
         self._options = options
         self._uplink: Uplink | None = None
@@ -84,8 +87,8 @@ class Mesh:
         self._timer: asyncio.TimerHandle | None = None
         self._failure: Exception | None = None
         self._link_count = 0
-        self._relay: asyncio.Future[Publisher] | None = None
-        self._replies: asyncio.Future[Replies] | None = None
+        self._senders = Senders(self)
+        self._replies: asyncio.Task[Replies] | None = None
 
     # -- life
 
@@ -96,6 +99,7 @@ class Mesh:
         self.create_future = loop.create_future
         self._dialler = Dialler(self.core, self._endpoints, self._options)
         self._uplink = await self._dialler.dial()
+        self.connections = 1
         self._keeper = asyncio.create_task(self._keep_connected(self._uplink))
         self._timer = loop.call_later(TICK_S, self._tick)
         return self
@@ -135,10 +139,13 @@ class Mesh:
             log.info("%s: connection lost: %s", uplink.endpoint, reason)
             try:
                 uplink = await self._dialler.dial_again()
-            except ConnectError as failure:
+            except Exception as failure:
+                if not isinstance(failure, ConnectError):
+                    log.exception("reconnecting failed")
                 self._give_up(Disconnected(f"not connected any more: {failure}"))
                 return
             self._uplink = uplink
+            self.connections += 1
             for end in list(self._ends):
                 uplink.attach(end)
             self.core.flush()
@@ -175,6 +182,11 @@ class Mesh:
         if opened is None or not self.is_connected:
             raise Disconnected("there is no connection at present")
         return opened
+
+    @property
+    def has_relay(self) -> bool:
+        """Whether the container passes on messages that name their address themselves."""
+        return self._uplink is None or self._uplink.has_relay
 
     # -- for link ends
 
@@ -235,53 +247,26 @@ class Mesh:
             PermissionDenied: The user may not send there.
             InDoubt: The connection broke before the outcome was known.
         """
-        relay = self._relay_now() or await self._open_relay()
-        if isinstance(body, Message) and not fields:
-            message = body
-            message.to = address
-        else:
-            message = Message(body, **fields)
-            message.to = address
-        post = relay.post(message, settled=settled)
-        if settled:
-            if not post.is_done:
-                await post
+        message = message_of(body, **fields)
+        message.to = address
+        sender = self._senders.relay() or await self._senders.sender_for(address)
+        post = sender.post(message, settled=settled)
+        if settled and post.is_done:
             return
         try:
             await post
         except Released as error:
-            await self._explain(address, error)
+            await self._senders.explain(address, error)
 
-    def publisher(self, address: str, *, on_doubt: OnDoubt = "raise") -> Publisher:
-        """Opens a link to send many messages to one address; use it in `async with`.
+    def publisher(self, address: str | None = None, *, on_doubt: OnDoubt = "raise") -> Publisher:
+        """Opens a link to send many messages; use it in `async with`.
 
         Args:
-            address: Where to.
+            address: Where to; None where each message names its own in `to`.
             on_doubt: What to do with messages whose outcome a lost connection hides: `raise`
                 `InDoubt`, or `resend` them, which may make two of one.
         """
         return Publisher(self, address, on_doubt)
-
-    def _relay_now(self) -> Publisher | None:
-        relay = self._relay
-        is_there = relay is not None and relay.done() and relay.exception() is None
-        return relay.result() if relay is not None and is_there else None
-
-    async def _open_relay(self) -> Publisher:
-        """Opens the one link for messages that name their address themselves."""
-        if self._relay is None or (self._relay.done() and self._relay.exception()):
-            self._relay = asyncio.ensure_future(_opened(Publisher(self, None)))
-        return await asyncio.shield(self._relay)
-
-    async def _explain(self, address: str, error: Released) -> NoReturn:
-        """Raises why nobody took a message: a link to its address may be refused for a reason."""
-        probe = Publisher(self, address)
-        try:
-            await probe.open()
-        except LinkRefused as refused:
-            raise refused from error
-        await probe.shut()
-        raise Released(address, None, error.description) from None
 
     # -- receiving
 
@@ -358,22 +343,29 @@ class Mesh:
             CallFailed: The service answered with an error.
             Released: Nobody serves the address.
         """
-        message = body if isinstance(body, Message) else Message(body, **fields)
+        message = message_of(body, **fields)
         message.to = address
         try:
             async with asyncio.timeout(timeout_s):
-                relay = self._relay_now() or await self._open_relay()
+                sender = self._senders.relay() or await self._senders.sender_for(address)
                 replies = await self._open_replies()
-                return await replies.call(relay, address, message, timeout_s)
+                return await replies.call(sender, address, message, timeout_s)
         except TimeoutError:
             raise CallTimeout(address, timeout_s) from None
         except Released as error:
-            await self._explain(address, error)
+            await self._senders.explain(address, error)
 
     async def _open_replies(self) -> Replies:
-        if self._replies is None or (self._replies.done() and self._replies.exception()):
-            self._replies = asyncio.ensure_future(_opened(Replies(self)))
-        return await asyncio.shield(self._replies)
+        """Opens the one source of replies, once, and again if it was ended."""
+        task = self._replies
+        if task is None or (task.done() and (task.exception() or task.result().failure)):
+            task = self._replies = asyncio.create_task(self._opened_replies())
+        return await asyncio.shield(task)
+
+    async def _opened_replies(self) -> Replies:
+        replies = Replies(self)
+        await replies.open()
+        return replies
 
     def serve(
         self, address: str, handler: Callable[[Message], object], *, concurrency: int = 16
@@ -439,11 +431,3 @@ def connect(  # the keyword options are those of Options
     }
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     return Mesh([urls] if isinstance(urls, str) else urls, Options(**options))
-
-
-E = TypeVar("E", Publisher, Replies)
-
-
-async def _opened(end: E) -> E:
-    await end.open()
-    return end

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
+from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.link_end import LinkEnd
 from cogwork.client.outcome import outcome_of
 from cogwork.dataplane.core import OutgoingLink
-from cogwork.dataplane.messages import Message
 from cogwork.dataplane.outbox import Batch, Outbox, Post
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
 
-    from cogwork.client.fields import MessageFields
     from cogwork.client.mesh import Mesh
     from cogwork.client.outcome import Outcome
     from cogwork.dataplane.link import Link
@@ -82,9 +81,10 @@ class Publisher(LinkEnd):
 
         Raises:
             BacklogFull: Too many wait for credit; `await ready()` now and then.
+            MessageTooLarge: The container would not take it.
             EncodeError: A value has no AMQP encoding.
         """
-        return self._outbox.post(Message(body, **fields) if fields else body, settled)
+        return self._outbox.post(message_of(body, **fields) if fields else body, settled)
 
     async def send(
         self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]
@@ -156,7 +156,9 @@ class Publisher(LinkEnd):
         self._outbox.attach(end)
 
     def attached(self, link: Link) -> None:
-        """Credit will come by itself."""
+        """Learns how large messages may be; credit will come by itself."""
+        assert link.remote is not None
+        self._outbox.size_bytes_max = link.remote.max_message_size or 0
 
     def stopping(self) -> None:
         """What was not sent goes back to the backlog."""

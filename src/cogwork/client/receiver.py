@@ -109,13 +109,13 @@ class Receiver(LinkEnd, Generic[M]):
             target=Target(),
             snd_settle_mode=self.snd_settle_mode,
             rcv_settle_mode=self.rcv_settle_mode,
-            unsettled=self.unsettled_map() or None,
+            unsettled=self.unsettled_map(link) or None,
             desired_capabilities=self.desired_capabilities(),
         )
         link.carry(end)
         self._inbox.attach(end)
 
-    def unsettled_map(self) -> dict[bytes, DeliveryState | None]:
+    def unsettled_map(self, link: Link) -> dict[bytes, DeliveryState | None]:  # noqa: ARG002  # for those who hold
         """Returns what is held from an earlier link."""
         return {}
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.client.consumer import Consumer
+from cogwork.client.fields import message_of
 from cogwork.client.replies import CONDITION, DESCRIPTION
 from cogwork.dataplane.messages import Message
 
@@ -91,14 +93,15 @@ class Service:
             answer = self._handler(request)
             if inspect.isawaitable(answer):
                 answer = await answer
-            reply = answer if isinstance(answer, Message) else Message(answer)
+            reply = message_of(answer)
             await self._reply(request, reply)
         except asyncio.CancelledError:
             request.release()
             raise
         except Exception as error:  # the handler's faults are the requester's to know
-            log.info("%s: the handler failed: %s", self._address, error, exc_info=error)
-            await self._reply(request, _report(error))
+            log.info("%s: a request failed: %s", self._address, error, exc_info=error)
+            with suppress(CogworkError):  # the connection may be what failed
+                await self._reply(request, _report(error))
         request.accept_nowait()
 
     async def _reply(self, request: Item, reply: Message) -> None:

@@ -17,6 +17,7 @@ from cogwork.router.addresses import Distribution, SlowSubscriber
 from cogwork.spi.node import Node, Refused, Subscription
 
 if TYPE_CHECKING:
+    from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.clients import ClientContext
     from cogwork.container.settings import Limits
     from cogwork.dataplane.core import AddressEntry
@@ -178,6 +179,7 @@ class Attachments:
             target=attach.target if isinstance(attach.target, Target) else Target(),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
+            unsettled=_known(attach, attachment.subscription),
             properties={LINK_ID: attachment.link_id},
         )
         link.carry(end)
@@ -242,3 +244,12 @@ class Attachments:
             attachment.node.unsubscribe(attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)
+
+
+def _known(
+    attach: Attach, subscription: Subscription | None
+) -> dict[bytes, DeliveryState | None] | None:
+    """Answers what a consumer holds from an earlier link (AMQP 1.0 §2.6.13)."""
+    if not attach.unsettled:
+        return None
+    return subscription.known if subscription is not None else {}

@@ -117,7 +117,7 @@ SMALL_ULONGS = [ULong(number) for number in range(256)]
 SYMBOLS = [Symbol()] * SYMBOL_SLOTS
 
 
-class Malformed(Exception):  # noqa: N818  # never leaves this module
+class Malformed(Exception):  # never leaves this module
     """The bytes cannot be decoded; the reference says why."""
 
 

@@ -88,7 +88,7 @@ class Plan:
         self.rows = [Row(field) for field in made.TABLE]
 
 
-class Unfit(Exception):  # noqa: N818  # never leaves this module
+class Unfit(Exception):  # never leaves this module
     """The reference says why."""
 
 

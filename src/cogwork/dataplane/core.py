@@ -285,7 +285,9 @@ class Core:
         if grown == cython.NULL:
             raise MemoryError("no room for more links")
         memset(
-            grown + self.generations_size, 0, (size - self.generations_size) * cython.sizeof(uint32_t)
+            grown + self.generations_size,
+            0,
+            (size - self.generations_size) * cython.sizeof(uint32_t),
         )
         self.generations = grown
         self.generations_size = size
@@ -992,7 +994,9 @@ class Wire:
             return 0
         self.core.frames_in += 1
         self.frames_in += 1
-        code = performative_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
+        code = (
+            performative_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
+        )
         session = self.session_of(channel) if 0x13 <= code <= 0x15 else None
         if session is None:
             return self._give_to_owner(frame, at, size, channel)
@@ -1446,7 +1450,11 @@ class Session:
                 refusal.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(STALE_STATE))
                 refusal.settled = True
                 self.settle(
-                    cython.address(self.to_receiver), False, e.delivery_id, cython.address(refusal), True
+                    cython.address(self.to_receiver),
+                    False,
+                    e.delivery_id,
+                    cython.address(refusal),
+                    True,
                 )
             else:
                 self.settle(cython.address(self.to_receiver), False, e.delivery_id, verdict, True)
@@ -1579,7 +1587,10 @@ class Session:
             if entry.used and entry.link_index == link_index:
                 entry.used = False
                 self.core.answer(
-                    entry.source_index, entry.source_generation, entry.token, cython.address(verdict)
+                    entry.source_index,
+                    entry.source_generation,
+                    entry.token,
+                    cython.address(verdict),
                 )
             at += 1
             left -= 1
@@ -2284,9 +2295,7 @@ def _starts_with(p: octets, prefix: bytes, size: uint32_t) -> cython.bint:
 
 def _join(d):
     """Copies a complete delivery's chunks into one block, which the caller frees."""
-    joined: cython.pointer(uint8_t) = cython.cast(
-        cython.pointer(uint8_t), malloc(d.size_bytes + 1)
-    )
+    joined: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), malloc(d.size_bytes + 1))
     if joined == cython.NULL:
         raise MemoryError("no room to assemble a message")
     at: uint64_t = 0
@@ -2300,9 +2309,7 @@ def _join(d):
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _ship(
-    s: cython.pointer(Shipment), d: cython.pointer(Delivery), data: octets
-) -> cython.void:
+def _ship(s: cython.pointer(Shipment), d: cython.pointer(Delivery), data: octets) -> cython.void:
     """Describes a whole delivery as a shipment again."""
     s.data = data
     s.size = cython.cast(uint32_t, d.size_bytes)
@@ -2321,9 +2328,7 @@ def _ship(
 class OutgoingLink(Terminus):
     """A link on which this side sends: the peer's credit, and a queue for what must wait."""
 
-    def __init__(
-        self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0
-    ):
+    def __init__(self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0):
         """Makes the sending end of a link.
 
         Args:
@@ -2465,9 +2470,7 @@ class OutgoingLink(Terminus):
         wire.committed(cython.cast(uint32_t, total))
         if self.presettles and not s.settled:
             for index in range(count):
-                self._answer(
-                    s.source_index, s.source_generation, pieces[index].token, ACCEPTED
-                )
+                self._answer(s.source_index, s.source_generation, pieces[index].token, ACCEPTED)
         return count
 
     def take(self, s):
@@ -2625,7 +2628,10 @@ class OutgoingLink(Terminus):
             self.cursor_offset = 0
         while self.cursor != cython.NULL:
             chunk = self.cursor
-            if self.send_piece(d, chunk.data, chunk.size, d.complete and chunk.next == cython.NULL) == 0:
+            if (
+                self.send_piece(d, chunk.data, chunk.size, d.complete and chunk.next == cython.NULL)
+                == 0
+            ):
                 return 0
             self.cursor = chunk.next
             self.cursor_offset = 0
@@ -2956,7 +2962,8 @@ class AddressEntry(Terminus):
         if self.distribution == MULTICAST:
             return
         self.offered = any(
-            type(o) is not OutgoingLink or cython.cast(OutgoingLink, o).offered for o in self.outlets
+            type(o) is not OutgoingLink or cython.cast(OutgoingLink, o).offered
+            for o in self.outlets
         )
         if not self.outlets:
             self._release_held()
@@ -3025,7 +3032,10 @@ class AddressEntry(Terminus):
                 outlet = cython.cast(Terminus, self.outlets[0])
                 s.data = pieces[at].data
                 s.size = pieces[at].size
-                if type(outlet) is not OutgoingLink or not cython.cast(OutgoingLink, outlet).picky():
+                if (
+                    type(outlet) is not OutgoingLink
+                    or not cython.cast(OutgoingLink, outlet).picky()
+                ):
                     taken = outlet.take_run(s, pieces + at, count - at)
                     self.delivered += taken
                     at += cython.cast(uint32_t, taken)
@@ -3114,10 +3124,9 @@ class AddressEntry(Terminus):
         if count == 1:
             outlet = cython.cast(Terminus, self.outlets[0])
             if type(outlet) is OutgoingLink:
-                if (
-                    cython.cast(OutgoingLink, outlet).is_ready()
-                    and not cython.cast(OutgoingLink, outlet).refuses(s)
-                ):
+                if cython.cast(OutgoingLink, outlet).is_ready() and not cython.cast(
+                    OutgoingLink, outlet
+                ).refuses(s):
                     return outlet
                 return None
         for step in range(count):

@@ -62,7 +62,7 @@ cdef class ItemInbox(Inbox):
     cdef int mark(self, Item item) except -1
     cdef int unmark(self, Item item) except -1
     cdef int write_marks(self) except -1
-    cdef int settle(self, Item item, int code, bytes state) except -1
+    cdef int settle(self, Item item, int code, bytes state, Claim claim) except -1
     cdef int say(self, Item item) except -1
     cdef int answer(self, Item item, bint is_stale) except -1
     cdef int revoke_waiting(self, uint32_t first, uint32_t last) except -1

@@ -45,6 +45,9 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 RECEIVED_STATE = cython.declare(bytes, b"\x00\x53\x23\xc0\x03\x02\x43\x44")
 """`received` with section 0, offset 0: what counts is that it was handed on."""
 
+ENTRY_BYTES = cython.declare(cython.Py_ssize_t, 12)
+"""What an entry of an unsettled map takes beside the tag: the constructors and the state."""
+
 STALE_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
 """Stale items that nobody awaited, kept to be reported by `confirmed`."""
 
@@ -118,10 +121,7 @@ class Item(Message):
         if self.phase == STALE:
             claim.answer(self, True)
             return claim
-        self.claim = claim
-        self.inbox.settle(self, ACCEPTED, None)
-        if self.phase == SETTLED:
-            claim.waiting = 0
+        self.inbox.settle(self, ACCEPTED, None, claim)
         return claim
 
     def accept_nowait(self) -> None:
@@ -130,7 +130,7 @@ class Item(Message):
         Raises:
             LocalProtocolError: The item was settled before.
         """
-        self.inbox.settle(self, ACCEPTED, None)
+        self.inbox.settle(self, ACCEPTED, None, None)
 
     def release(self) -> Claim:
         """Gives the item back as if it had never been sent.
@@ -138,7 +138,7 @@ class Item(Message):
         Raises:
             LocalProtocolError: The item was settled before.
         """
-        self.inbox.settle(self, RELEASED, None)
+        self.inbox.settle(self, RELEASED, None, None)
         return claim_for(self.inbox, 0)
 
     def reject(self, reason: object = "", condition: str = "amqp:precondition-failed") -> Claim:
@@ -152,7 +152,7 @@ class Item(Message):
             LocalProtocolError: The item was settled before.
         """
         error = AmqpError(condition=Symbol(condition), description=str(reason) or None)
-        self.inbox.settle(self, REJECTED, encode(Rejected(error=error).to_described()))
+        self.inbox.settle(self, REJECTED, encode(Rejected(error=error).to_described()), None)
         return claim_for(self.inbox, 0)
 
     def modify(
@@ -178,7 +178,7 @@ class Item(Message):
                 None if annotations is None else {Symbol(k): v for k, v in annotations.items()}
             ),
         )
-        self.inbox.settle(self, MODIFIED, encode(state.to_described()))
+        self.inbox.settle(self, MODIFIED, encode(state.to_described()), None)
         return claim_for(self.inbox, 0)
 
 
@@ -290,19 +290,20 @@ class ItemInbox(Inbox):
 
     # -- settling
 
-    def settle(self, item, code, state):
+    def settle(self, item, code, state, claim):
         if item.phase == STALE:
             self.report(item)
             return 0
         if item.phase != HELD:
             if item.phase == SETTLED and item.code == 0:
                 item.code = code  # it came settled: there is nobody to tell
-                return 0
+                return 0 if claim is None else claim.answer(item, False)
             raise LocalProtocolError("an item can be settled only once")
         if self.is_over:
             raise LocalProtocolError("the consumer that this item came by is closed")
         item.code = code
         item.state = state
+        item.claim = claim
         item.phase = CLAIMED
         self.held -= 1
         self.claimed += 1
@@ -382,15 +383,14 @@ class ItemInbox(Inbox):
 
     def revoke_waiting(self, first, last):
         """Forgets what the owner took back before it was handed over."""
-        self.refill()
-        for waiting in (self.ready, self.arrivals):
-            kept = [
-                item
-                for item in waiting
-                if item is not None and cython.cast(Item, item).delivery_id - first > last - first
-            ]
-            waiting[:] = kept
+        self.ready = self.ready[self.at :] + self.arrivals
+        self.arrivals = []
         self.at = 0
+        self.ready = [
+            item
+            for item in self.ready
+            if cython.cast(Item, item).delivery_id - first > last - first
+        ]
         return 0
 
     def accept_all(self, items: list) -> Claim:
@@ -404,12 +404,8 @@ class ItemInbox(Inbox):
         for item in items:
             if item.phase == STALE:
                 claim.answer(item, True)
-                continue
-            item.claim = claim
-            self.settle(item, ACCEPTED, None)
-            if item.phase == SETTLED and item.claim is not None:
-                item.claim = None
-                claim.waiting -= 1
+            else:
+                self.settle(item, ACCEPTED, None, claim)
         return claim
 
     async def confirmed(self) -> None:
@@ -442,13 +438,28 @@ class ItemInbox(Inbox):
         """Whether items of an earlier link are still open."""
         return bool(self.earlier)
 
-    def unsettled_map(self) -> dict:
-        """Returns the tags that the next attach presents, with what was decided (§2.6.13)."""
+    def unsettled_map(self, size_bytes_max: int) -> dict:
+        """Returns the tags that the next attach presents, with what was decided (§2.6.13).
+
+        Args:
+            size_bytes_max: What the map may take of the attach's frame; items that do not fit
+                will not be resumed.
+        """
+        presented: dict = {}
         held = Received(section_number=0, section_offset=0)
-        return {
-            tag: Accepted() if cython.cast(Item, item).code == ACCEPTED else held
-            for tag, item in self.earlier.items()
-        }
+        for tag, item in self.earlier.items():
+            size_bytes_max -= len(tag) + ENTRY_BYTES
+            if size_bytes_max < 0:
+                break
+            presented[tag] = Accepted() if cython.cast(Item, item).code == ACCEPTED else held
+        return presented
+
+    def start(self) -> None:
+        """Gives the link its first credit; what is resumed takes credit too."""
+        used: uint32_t = self.held
+        window: uint32_t = used if self.is_stopped else max(self.window, used)
+        self.link.grant(window - used + len(self.earlier))
+        self.flusher.later()
 
     def answered(self, marks_received: bool, known: dict | None) -> None:
         """Learns what the owner says in its attach.

@@ -56,6 +56,7 @@ cdef class Outbox(Terminus):
     cdef readonly OutgoingLink link
     cdef readonly object failure
     cdef public bint resends
+    cdef public uint64_t size_bytes_max
     cdef object create_future
     cdef object explain
     cdef Flusher flusher
@@ -68,6 +69,7 @@ cdef class Outbox(Terminus):
     cdef list again
     cdef list waiters
     cdef list failed
+    cdef bytes checked(self, object body)
     cdef int pump(self) except -1
     cdef int ship(self, Dispatch dispatch, uint64_t token, bytes data) except -1
     cdef int submit(self, Dispatch dispatch) except -1

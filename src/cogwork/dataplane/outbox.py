@@ -32,6 +32,7 @@ from cython.cimports.cpython.bytes import (
 from cython.cimports.libc.stdint import int64_t, uint32_t
 from cython.cimports.libc.string import memcpy
 
+from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.messages import Message
 
 __all__ = (
@@ -40,6 +41,7 @@ __all__ = (
     "SOURCE_HASH",
     "BacklogFull",
     "Batch",
+    "MessageTooLarge",
     "Outbox",
     "Post",
 )
@@ -58,8 +60,12 @@ FAILURES_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
 """Posts that failed and that nobody awaited yet, kept to be reported by `flushed`."""
 
 
-class BacklogFull(Exception):
+class BacklogFull(CogworkError):  # it tells a state
     """More was posted than an outbox keeps."""
+
+
+class MessageTooLarge(CogworkError, ValueError):
+    """A message is larger than the other end takes."""
 
 
 @cython.cfunc
@@ -254,6 +260,7 @@ class Outbox:
         link: The compiled end of the link; None while there is none.
         failure: Why it takes no more; None while it does.
         resends: Whether messages in doubt are sent again.
+        size_bytes_max: The largest message that the other end takes; 0 for any.
         backlog_count: Messages that wait for credit.
     """
 
@@ -295,7 +302,7 @@ class Outbox:
             EncodeError: A value has no encoding.
         """
         post: Post = Post.__new__(Post)
-        post.data = encoded(body)
+        post.data = self.checked(body)
         post.settled = settled
         self.check(1)
         post.first_token = self.next_token
@@ -315,7 +322,7 @@ class Outbox:
             EncodeError: A value has no encoding; nothing was sent.
         """
         batch: Batch = Batch.__new__(Batch)
-        batch.messages = [encoded(body) for body in bodies]
+        batch.messages = [self.checked(body) for body in bodies]
         batch.codes = bytearray(len(batch.messages))
         batch.states = {}
         batch.waiting = len(batch.messages)
@@ -325,6 +332,15 @@ class Outbox:
         self.next_token += batch.waiting
         self.submit(batch)
         return batch
+
+    def checked(self, body):
+        """Encodes a message, and raises where it is too large."""
+        data: bytes = encoded(body)
+        if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
+            raise MessageTooLarge(
+                f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"
+            )
+        return data
 
     def check(self, count: int64_t) -> None:
         """Raises what keeps messages from being posted."""

@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
+from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.core import OutgoingLink
 from cogwork.dataplane.flusher import Flusher
 
@@ -14,7 +15,8 @@ class _Outcome(Protocol):
 
 _O = TypeVar("_O", bound=_Outcome)
 
-class BacklogFull(Exception): ...
+class BacklogFull(CogworkError): ...
+class MessageTooLarge(CogworkError, ValueError): ...
 
 class Post:
     code: int
@@ -35,6 +37,7 @@ class Outbox(Generic[_O]):
     link: OutgoingLink | None
     failure: Exception | None
     resends: bool
+    size_bytes_max: int
     backlog_count: int
     def __init__(
         self,

@@ -37,8 +37,9 @@ cdef class RecentIds:
     cdef uint32_t* index
     cdef uint32_t capacity
     cdef uint32_t first
+    cdef Sighting wanted
     cdef bint saw(self, octets message_id, uint32_t size, double now_s) except -1
-    cdef int remember(self, octets message_id, uint32_t size, double now_s) except -1
+    cdef int remember(self, double now_s) except -1
     cdef uint32_t _place_of(self, Sighting* wanted) noexcept
     cdef void _forget_oldest(self) noexcept
     cdef void _close_gap(self, uint32_t gap) noexcept

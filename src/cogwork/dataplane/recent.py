@@ -60,27 +60,24 @@ class RecentIds:
 
     def saw(self, message_id, size, now_s):
         """Says whether an encoded id was seen within the window."""
-        wanted: Sighting
         while self.count and self.ring[self.first].seen_s + self.window_s <= now_s:
             self._forget_oldest()
+        _mark(message_id, size, cython.address(self.wanted))
         if self.count == 0:
             return False
-        _mark(message_id, size, cython.address(wanted))
-        return self.index[self._place_of(cython.address(wanted))] != NOWHERE
+        return self.index[self._place_of(cython.address(self.wanted))] != NOWHERE
 
-    def remember(self, message_id, size, now_s):
-        """Adds an id that was not seen."""
-        sighting: Sighting
+    def remember(self, now_s):
+        """Adds the id that `saw` was asked for last, and did not know."""
         at: uint32_t
         if self.count == self.count_max:
             self._forget_oldest()
         if self.count == self.capacity:
             self._grow()
-        _mark(message_id, size, cython.address(sighting))
-        sighting.seen_s = now_s
         at = (self.first + self.count) & (self.capacity - 1)
-        self.ring[at] = sighting
-        self.index[self._place_of(cython.address(sighting))] = at
+        self.ring[at] = self.wanted
+        self.ring[at].seen_s = now_s
+        self.index[self._place_of(cython.address(self.wanted))] = at
         self.count += 1
         return 0
 

@@ -13,6 +13,9 @@ cdef extern from *:
 
 cdef enum:
     PRIORITIES = 10
+    SPARE_SIZES = 16
+    SPARE_STEP = 64
+    SPARE_MAX = 8192
 
 # Where an item stands.
 cdef enum:
@@ -30,6 +33,7 @@ cdef enum:
     MARKS = 4
     EXCLUDED = 8
     AGES = 16
+    PRESETTLED = 32
 
 # A place in a circular list; `next` is NULL where it is in none.
 cdef struct Node:
@@ -116,6 +120,9 @@ cdef inline void put_u32(uint8_t* p, uint32_t value) noexcept nogil:
     p[2] = (value >> 8) & 0xFF
     p[3] = value & 0xFF
 
+cdef inline uint64_t spare_size_of(uint32_t size) noexcept nogil:
+    return (sizeof(Item) + <uint64_t>size) // SPARE_STEP
+
 cdef inline uint64_t number_of(Item* item) noexcept nogil:
     return (<uint64_t>item.birth << 32) | item.slot
 
@@ -123,6 +130,8 @@ cdef inline uint64_t number_of(Item* item) noexcept nogil:
 @cython.final
 cdef class Shelf:
     cdef Slot* slots
+    cdef Node* spare[16]
+    cdef uint32_t spare_count
     cdef uint32_t slots_size
     cdef uint32_t free_first
     cdef Node[10] ready
@@ -172,6 +181,8 @@ cdef class Shelf:
     cdef Item* next_unseen(self, Cursor* cursor) noexcept
     cdef void saw(self, Cursor* cursor, Item* item) noexcept
     cdef Item* next_item(self, uint32_t* slot) noexcept
+    cdef Item* _new_block(self, uint32_t size) except NULL
+    cdef void _free_block(self, Item* item) noexcept
     cdef int _grow_slots(self) except -1
     cdef void _append_ready(self, Item* item) noexcept
     cdef void _insert_ready(self, Item* item, Node* following) noexcept

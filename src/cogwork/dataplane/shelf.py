@@ -66,8 +66,14 @@ class Shelf:
     def __dealloc__(self):
         at: uint32_t
         group: cython.pointer(Group)
+        block: cython.pointer(Node)
         for at in range(self.slots_size):
             free(self.slots[at].item)
+        for at in range(SPARE_SIZES):
+            while self.spare[at] != cython.NULL:
+                block = self.spare[at]
+                self.spare[at] = block.next
+                free(block)
         for at in range(self.buckets_size):
             while self.buckets[at] != cython.NULL:
                 group = self.buckets[at]
@@ -84,11 +90,7 @@ class Shelf:
         slot: uint32_t
         if self.free_first == NOWHERE:
             self._grow_slots()
-        item: cython.pointer(Item) = cython.cast(
-            cython.pointer(Item), malloc(cython.sizeof(Item) + size)
-        )
-        if item == cython.NULL:
-            raise MemoryError("no room for a message")
+        item: cython.pointer(Item) = self._new_block(size)
         memset(item, 0, cython.sizeof(Item))
         memcpy(item.data, data, size)
         slot = self.free_first
@@ -100,6 +102,30 @@ class Shelf:
         self.depth += 1
         self.size_bytes += size
         return item
+
+    def _new_block(self, size):
+        """Returns memory for an item: small blocks come from those that were freed before."""
+        kind: uint64_t = spare_size_of(size)
+        bytes_needed: uint64_t = (kind + 1) * SPARE_STEP
+        block: cython.pointer(Node)
+        if kind < SPARE_SIZES and self.spare[kind] != cython.NULL:
+            block = self.spare[kind]
+            self.spare[kind] = block.next
+            self.spare_count -= 1
+            return cython.cast(cython.pointer(Item), block)
+        block = cython.cast(cython.pointer(Node), malloc(bytes_needed))
+        if block == cython.NULL:
+            raise MemoryError("no room for a message")
+        return cython.cast(cython.pointer(Item), block)
+
+    def _free_block(self, item):
+        kind: uint64_t = spare_size_of(item.size)
+        if kind >= SPARE_SIZES or self.spare_count >= SPARE_MAX:
+            free(item)
+            return
+        item.node.next = self.spare[kind]
+        self.spare[kind] = cython.address(item.node)
+        self.spare_count += 1
 
     def _grow_slots(self):
         size: uint32_t = self.slots_size * 2 if self.slots_size else SLOTS_MIN
@@ -403,7 +429,7 @@ class Shelf:
         self.free_first = item.slot
         self.depth -= 1
         self.size_bytes -= item.size
-        free(item)
+        self._free_block(item)
         return 0
 
     def _leave(self, item):

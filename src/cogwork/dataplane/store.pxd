@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport (
     AddressEntry,
     OutgoingLink,
+    Piece,
     Port,
     Shipment,
     Terminus,
@@ -51,6 +52,7 @@ cdef class Consumer:
     cdef bint marks_received
     cdef bint is_active
     cdef uint32_t serial
+    cdef list resumed
     cdef Consumer next
     cdef Consumer prev
 
@@ -109,6 +111,8 @@ cdef class Store(Terminus):
     cdef bint is_full(self) noexcept
     cdef int ring(self) except -1
     cdef int reply(self, Shipment* s, int code, bytes state) except -1
+    cdef int receive(self, Shipment* s) except -1
+    cdef int answer_run(self, Shipment* s, uint64_t token, uint32_t count) except -1
     cdef int admit(self, Shipment* s, Envelope* e) except -1
     cdef int make_room(self) except -1
     cdef Consumer consumer_of(self, OutgoingLink link)
@@ -123,6 +127,9 @@ cdef class Store(Terminus):
     cdef Item* next_parked(self, Consumer consumer) except? NULL
     cdef bint suits(self, Item* item, Consumer consumer) except -1
     cdef int deliver(self, Item* item, Consumer consumer) except -1
+    cdef int ship(self, Item* item, Consumer consumer, Shipment* s) except -1
+    cdef int resend(self, Consumer consumer) except -1
+    cdef int resume_one(self, Consumer consumer, uint64_t number, uint32_t attempt) except -1
     cdef void describe(self, Item* item, Shipment* s) noexcept
     cdef int refresh(self, Item* item, Shipment* s) except -1
     cdef int conclude(self, Item* item, Verdict* verdict) except -1
@@ -134,6 +141,7 @@ cdef class Store(Terminus):
     cdef int give_back(self, Item* item) except -1
     cdef int stale(self, Verdict* verdict) except -1
     cdef int bury(self, Item* item, str reason, bytes error) except -1
+    cdef int mourn(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
     cdef int forget(self, Item* item) except -1
     cdef int exclude(self, Item* item) except -1
     cdef double now(self) noexcept

@@ -48,6 +48,7 @@ from cython.cimports.cogwork.dataplane.shelf import (
     MARKS,
     OUT,
     PARKED,
+    PRESETTLED,
     READY,
     clear,
     is_empty,
@@ -68,8 +69,8 @@ from cogwork.amqp.outcomes import Rejected
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-STALE_CODE, SETTLE_CODE = REFUSE, SETTLE
-"""What `Store.claim` returns, as Python names it."""
+KEEP_CODE, SETTLE_CODE, STALE_CODE = KEEP, SETTLE, REFUSE
+"""What `claim` and `resume` return, as Python names it."""
 
 EXPIRED, REJECTED_BY_CONSUMER, EXCEEDED, IN_DOUBT, DROPPED = (
     "expired",
@@ -87,8 +88,8 @@ SCAN_MAX = cython.declare(uint32_t, 2048)
 EXPIRE_MAX = cython.declare(uint32_t, 8192)
 """Items that expire in one tick: what is dead is handed to Python, which must not stall."""
 
-COMMITS = cython.declare(uint32_t, 16384)
-"""Remembered commits: more than the clients of a dying container have open at once."""
+COMMITS = cython.declare(uint32_t, 65536)
+"""Remembered commits: about what a queue's clients can have on their way at once."""
 
 _POLICIES = ("block", "drop-oldest", "reject")
 _STATES = ("ready", "parked", "delayed", "returned", "out", "in-doubt")
@@ -115,6 +116,7 @@ class Consumer:
         clear(cython.address(self.hands.held))
         clear(cython.address(self.hands.wanting))
         self.hands.owner = cython.cast(cython.p_void, self)
+        self.resumed = []
 
 
 class Store(Terminus):
@@ -230,12 +232,57 @@ class Store(Terminus):
         if self.full_policy == FULL_BLOCKS and self.is_full():
             self.has_refused = True
             return False
-        return True
+        return self.bell is not None
 
     def outstanding(self):
         return self.shelf.depth
 
     def take(self, s):
+        if self.receive(s):
+            return self.reply(s, ACCEPTED, None)
+        return 0
+
+    def take_run(self, s, pieces, count):
+        """Takes a run of messages, and answers for consecutive ones in one go."""
+        index: uint32_t = 0
+        first: uint64_t = 0
+        accepted: uint32_t = 0
+        while index < count and self.is_ready():
+            s.data = pieces[index].data
+            s.size = pieces[index].size
+            s.token = pieces[index].token
+            index += 1
+            if accepted and s.token != first + accepted:
+                self.answer_run(s, first, accepted)
+                accepted = 0
+            if self.receive(s):
+                if accepted == 0:
+                    first = s.token
+                accepted += 1
+            elif accepted:
+                self.answer_run(s, first, accepted)
+                accepted = 0
+        if accepted:
+            self.answer_run(s, first, accepted)
+        return index
+
+    def answer_run(self, s, token, count):
+        """Says accepted for messages with consecutive tokens."""
+        verdict: Verdict
+        source: Terminus
+        if s.settled:
+            return 0
+        source = self.core.resolve(s.source_index, s.source_generation)
+        if source is None:
+            return 0
+        verdict.code = ACCEPTED
+        verdict.state = cython.NULL
+        verdict.state_size = 0
+        verdict.settled = True
+        return source.resolve_run(token, count, cython.address(verdict))
+
+    def receive(self, s):
+        """Takes a message in; returns 1 where it is accepted, 0 where it was rejected."""
         e: Envelope
         if s.format != 0:
             # Not a message of AMQP 1.0 §3.2: nothing in it says how to keep it.
@@ -249,15 +296,19 @@ class Store(Terminus):
             e.message_id, e.message_id_size, self.now()
         ):
             self.duplicates += 1
-            return self.reply(s, ACCEPTED, None)
+            return 1
         if self.full_policy != FULL_BLOCKS and self.is_full():
             if self.full_policy == FULL_REJECTS:
                 self.refused += 1
                 return self.reply(s, REJECTED, FULL_STATE)
-            self.make_room()
+            if not self.make_room():
+                self.dropped += 1
+                self.mourn(DROPPED, s.data, s.size, None, 0)
+                return 1
         if e.message_id != cython.NULL:
-            self.recent.remember(e.message_id, e.message_id_size, self.now())
-        return self.admit(s, cython.address(e))
+            self.recent.remember(self.now())
+        self.admit(s, cython.address(e))
+        return 1
 
     def reply(self, s, code, state):
         verdict: Verdict
@@ -274,7 +325,7 @@ class Store(Terminus):
         return 0
 
     def admit(self, s, e):
-        """Makes an item of a message, answers for it, and offers it to the consumers."""
+        """Makes an item of a message, and offers it to the consumers."""
         item: cython.pointer(Item) = self.shelf.make(s.data, s.size)
         item.format = s.format
         item.origin = s.origin
@@ -286,7 +337,6 @@ class Store(Terminus):
             item.flags |= AGES
         self.stored += 1
         self.place(item, e)
-        self.reply(s, ACCEPTED, None)
         if self.active or self.browsers:
             self.offer(item)
         return 0
@@ -309,18 +359,20 @@ class Store(Terminus):
         return self.shelf.enter(item)
 
     def make_room(self):
-        """Drops the oldest ready items of the lowest priority until one more fits."""
+        """Drops the oldest ready items of the lowest priority until one more fits.
+
+        Returns 1 where it does, or where only consumers keep it from that: what is out at them is
+        bounded by their credit. Returns 0 where items that wait for something else fill the store.
+        """
         item: cython.pointer(Item)
         while self.is_full():
+            self.shelf.restore()
             item = self.shelf.oldest()
             if item == cython.NULL:
-                if not self.shelf.is_stirred():
-                    return 0
-                self.shelf.restore()
-                continue
+                return self.shelf.depth == self.shelf.out_count
             self.dropped += 1
             self.bury(item, DROPPED, None)
-        return 0
+        return 1
 
     def put(self, message: bytes) -> bool:
         """Stores a message from within the process; False where the store is full and blocks."""
@@ -416,6 +468,8 @@ class Store(Terminus):
         self.shelf.restore()
         if consumer.is_browser:
             return self.browse(consumer)
+        if consumer.resumed:
+            self.resend(consumer)
         if link.is_ready():
             self.activate(consumer)
             return self.serve_one(consumer)
@@ -563,11 +617,25 @@ class Store(Terminus):
     def deliver(self, item, consumer):
         """Sends an item as a new attempt. The item may be gone when this returns."""
         s: Shipment
-        tag: uint8_t[16]
         self.shelf.hand_out(item, cython.address(consumer.hands))
         item.attempt += 1
         item.consumer = consumer.serial
         self.describe(item, cython.address(s))
+        if item.flags & (ACQUIRED | AGES):
+            self.refresh(item, cython.address(s))
+        if item.attempt > 1:
+            self.redelivered += 1
+        item.flags &= ~(HANDED | MARKS | PRESETTLED)
+        item.flags |= ACQUIRED
+        if consumer.marks_received:
+            item.flags |= MARKS
+        if consumer.link.presettles:
+            item.flags |= PRESETTLED
+        return self.ship(item, consumer, cython.address(s))
+
+    def ship(self, item, consumer, s):
+        """Sends an item's newest attempt, under its tag."""
+        tag: uint8_t[16]
         s.source_index = self.index
         s.source_generation = self.generation
         s.token = self.shelf.stamp(item)
@@ -577,16 +645,21 @@ class Store(Terminus):
         put_u32(tag + 4, item.birth)
         put_u32(tag + 8, item.slot)
         put_u32(tag + 12, item.attempt)
-        if item.flags & (ACQUIRED | AGES):
-            self.refresh(item, cython.address(s))
-        if item.attempt > 1:
-            self.redelivered += 1
-        item.flags &= ~(HANDED | MARKS)
-        item.flags |= ACQUIRED
-        if consumer.marks_received or consumer.link.presettles:
-            item.flags |= MARKS
         self.sent += 1
-        return consumer.link.take(cython.address(s))
+        return consumer.link.take(s)
+
+    def resend(self, consumer):
+        """Sends attempts that a consumer has from an earlier link, so that it can settle them."""
+        s: Shipment
+        item: cython.pointer(Item)
+        while consumer.resumed and consumer.link.is_ready():
+            item = self.shelf.find(consumer.resumed.pop(0))
+            if item == cython.NULL or item.state != OUT or item.consumer != consumer.serial:
+                continue
+            self.describe(item, cython.address(s))
+            self.refresh(item, cython.address(s))
+            self.ship(item, consumer, cython.address(s))
+        return 0
 
     def browse(self, browser):
         """Sends copies of what a browser has not seen."""
@@ -677,7 +750,7 @@ class Store(Terminus):
     def commit(self, item):
         """Confirms a claim: the item is done with."""
         self.accepted += 1
-        if item.flags & HANDED:
+        if item.flags & (HANDED | MARKS):
             if self.commits == cython.NULL:
                 self.commits = cython.cast(
                     cython.pointer(Commit), calloc(COMMITS, cython.sizeof(Commit))
@@ -691,10 +764,11 @@ class Store(Terminus):
         return SETTLE
 
     def was_committed(self, number, attempt):
-        at: uint32_t
-        if self.commits == cython.NULL or attempt == 0:
-            return False
-        for at in range(COMMITS):
+        at: uint32_t = self.commit_at
+        left: uint32_t = COMMITS if self.commits != cython.NULL and attempt else 0
+        while left > 0:
+            left -= 1
+            at = (at - 1) & (COMMITS - 1)
             if self.commits[at].number == number and self.commits[at].attempt == attempt:
                 return True
         return False
@@ -742,17 +816,15 @@ class Store(Terminus):
 
     def bury(self, item, reason, error):
         """Forgets an item that will not be delivered, and keeps it for the handler."""
-        if self.keeps_dead:
-            self.exceptions.append(
-                (
-                    reason,
-                    PyBytes_FromStringAndSize(cython.cast(cython.p_char, item.data), item.size),
-                    error,
-                    item.failures,
-                )
-            )
-            self.ring()
+        self.mourn(reason, item.data, item.size, error, item.failures)
         return self.forget(item)
+
+    def mourn(self, reason, data, size, error, failures):
+        if self.keeps_dead:
+            message = PyBytes_FromStringAndSize(cython.cast(cython.p_char, data), size)
+            self.exceptions.append((reason, message, error, failures))
+            self.ring()
+        return 0
 
     def forget(self, item):
         if item.flags & EXCLUDED:
@@ -766,7 +838,7 @@ class Store(Terminus):
 
     def lose(self, item):
         """Sets aside an item that its consumer's application may have; gives back any other."""
-        if item.flags & MARKS and not item.flags & HANDED:
+        if item.flags & (MARKS | PRESETTLED) and not item.flags & HANDED:
             return self.give_back(item)
         self.doubted += 1
         self.shelf.doubt(item)
@@ -816,34 +888,44 @@ class Store(Terminus):
     def resume(self, link, tags: list) -> list:
         """Gives a consumer that came back the attempts that it still has.
 
+        They are sent again on its link, under the same tags, as soon as it gives credit.
+
         Args:
             link: One of this store's consumers.
             tags: Delivery-tags that its client holds unsettled.
 
         Returns:
-            For each tag, whether that attempt is still the newest and now this link's.
+            For each tag KEEP_CODE where that attempt goes on, SETTLE_CODE where its claim was
+            confirmed, STALE_CODE where it has been overtaken or never was.
         """
         consumer: Consumer = self.consumers[link]
-        item: cython.pointer(Item)
         answers: list = []
         for tag in tags:
-            item = cython.NULL
-            if len(tag) == 16 and int.from_bytes(tag[:4], "big") == self.shard:
-                item = self.shelf.find(int.from_bytes(tag[4:12], "big"))
-            if (
-                item == cython.NULL
-                or (item.state != DOUBT and item.state != OUT)
-                or item.attempt != int.from_bytes(tag[12:], "big")
-            ):
-                answers.append(False)
+            if len(tag) != 16 or int.from_bytes(tag[:4], "big") != self.shard:
+                answers.append(REFUSE)
                 continue
-            # A new stamp: what the old link may still say of this item finds nothing.
-            self.shelf.stamp(item)
-            self.shelf.rebind(item, cython.address(consumer.hands))
-            item.consumer = consumer.serial
-            item.flags |= HANDED
-            answers.append(True)
+            answers.append(
+                self.resume_one(
+                    consumer, int.from_bytes(tag[4:12], "big"), int.from_bytes(tag[12:], "big")
+                )
+            )
         return answers
+
+    def resume_one(self, consumer, number, attempt):
+        item: cython.pointer(Item) = self.shelf.find(number)
+        if (
+            item == cython.NULL
+            or (item.state != DOUBT and item.state != OUT)
+            or item.attempt != attempt
+        ):
+            return SETTLE if self.was_committed(number, attempt) else REFUSE
+        # A new stamp: what the old link may still say of this item finds nothing.
+        self.shelf.stamp(item)
+        self.shelf.rebind(item, cython.address(consumer.hands))
+        item.consumer = consumer.serial
+        item.flags |= HANDED
+        consumer.resumed.append(number)
+        return KEEP
 
     def claim(self, item: int, attempt: int, code: int = 0x24, state: bytes = None) -> int:
         """Applies an outcome that came by an item's tag instead of over its link.

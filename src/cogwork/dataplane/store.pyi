@@ -3,8 +3,9 @@ from typing import Final, Protocol
 from cogwork.dataplane.core import AddressEntry, Core, OutgoingLink, Port, Terminus
 
 SOURCE_HASH: str
-STALE_CODE: Final[int]
+KEEP_CODE: Final[int]
 SETTLE_CODE: Final[int]
+STALE_CODE: Final[int]
 EXPIRED: Final[str]
 REJECTED_BY_CONSUMER: Final[str]
 EXCEEDED: Final[str]
@@ -48,7 +49,7 @@ class Store(Terminus):
         self, link: OutgoingLink, marks_received: bool = False, is_browser: bool = False
     ) -> None: ...
     def remove_consumer(self, link: OutgoingLink) -> None: ...
-    def resume(self, link: OutgoingLink, tags: list[bytes]) -> list[bool]: ...
+    def resume(self, link: OutgoingLink, tags: list[bytes]) -> list[int]: ...
     def claim(
         self, item: int, attempt: int, code: int = 0x24, state: bytes | None = None
     ) -> int: ...

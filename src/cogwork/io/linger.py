@@ -17,13 +17,12 @@ LINGER_S = 1.0
 
 _DISCARD_BYTES = 64 * 1024
 
-
-_open: WeakSet[LingeringSocket] = WeakSet()
+_lingering: WeakSet[LingeringSocket] = WeakSet()
 
 
 def close_lingering(loop: asyncio.AbstractEventLoop) -> None:
-    """Closes every socket of a loop that is about to end."""
-    for each in list(_open):
+    """Closes what still lingers on a loop that is about to end."""
+    for each in list(_lingering):
         if each.loop is loop:
             each.close()
 
@@ -40,7 +39,6 @@ class LingeringSocket:
         self._loop = asyncio.get_running_loop()
         self._socket = sock
         self._waits_to_write = False
-        _open.add(self)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -88,6 +86,7 @@ class LingeringSocket:
 
     def close_later(self) -> None:
         """Closes in `LINGER_S` at the latest."""
+        _lingering.add(self)
         self._loop.call_later(LINGER_S, self.close)
 
     def _discard(self) -> None:

@@ -125,7 +125,7 @@ class MessageNode:
     def _work_on(self, batch: list[tuple[_Arrival, Message]]) -> None:
         try:
             effects = list(self.on_messages([message for _, message in batch]))
-        except Exception as error:  # noqa: BLE001  # the author's fault must not stop the container
+        except Exception as error:  # the author's fault must not stop the container
             self._work_on_each(batch, error)
             return
         self.context.emit(effects)

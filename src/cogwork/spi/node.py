@@ -17,6 +17,7 @@ from cogwork.amqp.errors import CogworkError, Condition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.terminus import Source
     from cogwork.amqp.types import Symbol
     from cogwork.dataplane.core import AddressEntry, Core, OutgoingLink
@@ -80,6 +81,8 @@ class Subscription:
         source: What the consumer asked for: distribution mode, filters.
         marks_received: Whether the client says `received` when it hands an item to its application.
         unsettled: Delivery-tags the consumer still holds from an earlier link.
+        known: What the node says of them: None for one that goes on and is sent again, an outcome
+            for one that is over; a tag that is left out is nobody's, or somebody else's.
         link_id: Unique in the container; names the link in `$management`.
         context: Whatever the node keeps with it.
     """
@@ -89,6 +92,7 @@ class Subscription:
     source: Source
     marks_received: bool = False
     unsettled: tuple[bytes, ...] = ()
+    known: dict[bytes, DeliveryState | None] = field(default_factory=dict)
     link_id: str = ""
     context: object = field(default=None, repr=False)
 

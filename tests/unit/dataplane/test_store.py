@@ -19,7 +19,7 @@ from cogwork.amqp.message import (
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Released
 from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong
 from cogwork.dataplane.core import BALANCED_CODE, AddressEntry, Core
-from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
+from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
 
 RECEIVED = Received(section_number=0, section_offset=0)
 
@@ -165,6 +165,48 @@ def test_drain_gives_what_there_is_and_takes_the_rest_of_the_credit(queue: Queue
     assert consumer.flows[-1].link_credit == 0
     queue.send("b")
     assert consumer.take() == []
+
+
+def test_a_run_of_messages_is_answered_in_one_range(queue: Queue) -> None:
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 100)
+    texts_sent = [f"{number:60}" for number in range(50)]
+    queue.publisher.send_run(queue.link, [message(text) for text in texts_sent])
+    assert [(d.first, d.last) for d in queue.publisher.dispositions] == [(0, 49)]
+    arrived = consumer.take()
+    assert texts(arrived) == texts_sent
+    consumer.settle(arrived[0], last=arrived[-1])
+    assert queue.store.depth == 0
+
+
+def test_in_a_run_each_message_gets_its_own_answer() -> None:
+    queue = Queue(deduplication_window_s=60.0)
+    queue.store.maximum_length = 3
+    queue.store.policy = "reject"
+    long = "x" * 80
+    run = [message(long, properties=Properties(message_id=f"{id_}")) for id_ in "abacdef"]
+    run[1] = b"\x00\x53\x70\xc0\xff" + run[1]
+    queue.publisher.send_run(queue.link, run)
+    said = queue.publisher.outcomes()
+    assert [type(said[number]).__name__ for number in range(7)] == [
+        *("Accepted", "Rejected", "Accepted", "Accepted", "Accepted"),
+        *("Rejected", "Rejected"),
+    ]
+    assert queue.store.depth == 3
+
+
+def test_a_run_that_fills_the_store_goes_on_later(queue: Queue) -> None:
+    queue.store.maximum_length = 4
+    run = [message(f"{number:80}") for number in range(10)]
+    queue.publisher.send_run(queue.link, run)
+    assert queue.store.depth == 4
+    assert len(queue.publisher.outcomes()) == 4
+    taken = []
+    while queue.store.depth:
+        taken += [int(text_of(data)) for data in queue.store.take_ready(3)]
+        queue.later(0)
+    assert taken == list(range(10))
+    assert len(queue.publisher.outcomes()) == 10
 
 
 def test_malformed_sections_are_rejected_by_name(queue: Queue) -> None:
@@ -350,19 +392,44 @@ def test_no_time_to_come_back_decides_at_once(queue: Queue) -> None:
 def test_a_consumer_that_comes_back_keeps_its_attempts(queue: Queue) -> None:
     consumer = queue.peer()
     consumer.consumer(queue.store, 10, marks_received=True)
-    queue.send("a", "b")
-    a, b = consumer.take()
-    for arrival in (a, b):
+    queue.send("a", "b", "c")
+    a, b, c = consumer.take()
+    for arrival in (a, b, c):
         consumer.settle(arrival, RECEIVED, settled=False)
+    consumer.settle(c, settled=False)
     consumer.vanish(queue.store)
     back = queue.peer()
     link = back.consumer(queue.store, marks_received=True)
     strange = (7).to_bytes(4, "big") + bytes(12)
-    assert queue.store.resume(link, [a.tag, strange, b"short"]) == [True, False, False]
+    assert queue.store.resume(link, [a.tag, c.tag, strange, b"short"]) == [
+        KEEP_CODE,
+        SETTLE_CODE,
+        STALE_CODE,
+        STALE_CODE,
+    ]
+    queue.send("d")
+    back.flow(link, 10)
+    again, d = back.take()
+    assert (again.tag, text_of(again.message)) == (a.tag, "a")
+    assert d.parts.attempt == 1
+    back.settle(again, settled=False)
+    assert back.dispositions[-1].state == Accepted()
     queue.later(31)
     assert [text for _, text, *_ in queue.dead] == ["b"]
-    assert queue.store.claim(a.parts.item, a.parts.attempt) == SETTLE_CODE
-    assert queue.store.depth == 0
+    assert queue.store.depth == 1
+
+
+def test_what_was_resumed_may_be_lost_again(queue: Queue) -> None:
+    consumer, back = queue.peer(), queue.peer()
+    consumer.consumer(queue.store, 10)
+    queue.send("a")
+    (a,) = consumer.take()
+    consumer.vanish(queue.store)
+    link = back.consumer(queue.store)
+    assert queue.store.resume(link, [a.tag]) == [KEEP_CODE]
+    back.vanish(queue.store)
+    assert queue.count("in-doubt") == 1
+    assert queue.store.claim(a.parts.item, 1) == SETTLE_CODE
 
 
 def test_a_claim_that_comes_again_is_confirmed_again(queue: Queue) -> None:
@@ -384,7 +451,7 @@ def test_the_old_link_of_a_consumer_that_came_back_is_not_listened_to(queue: Que
     queue.send("a")
     (a,) = old.take()
     link = new.consumer(queue.store, marks_received=True)
-    assert queue.store.resume(link, [a.tag]) == [True]
+    assert queue.store.resume(link, [a.tag]) == [KEEP_CODE]
     old.settle(a, settled=False)
     state = old.dispositions[-1].state
     assert isinstance(state, Rejected)
@@ -595,6 +662,25 @@ def test_or_it_drops_the_oldest(queue: Queue) -> None:
     queue.send(*"abcde")
     assert [text for _, text, *_ in queue.dead] == ["a", "b"]
     assert [text_of(data) for data, _ in queue.store.peek(10)] == ["c", "d", "e"]
+
+
+def test_but_not_what_waits_for_its_time(queue: Queue) -> None:
+    queue.store.maximum_length = 2
+    queue.store.policy = "drop-oldest"
+    queue.send("a", "b", message_annotations={Symbol("x-opt-delivery-delay"): UInt(5000)})
+    queue.send("c")
+    assert queue.dead == [("maximum-length", "c", None, 0)]
+    assert queue.store.depth == 2
+
+
+def test_what_is_out_does_not_keep_new_messages_away(queue: Queue) -> None:
+    queue.store.maximum_length = 2
+    queue.store.policy = "drop-oldest"
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 2)
+    queue.send(*"abcd")
+    assert texts(consumer.take()) == ["a", "b"]
+    assert [text for _, text, *_ in queue.dead] == ["c"]
 
 
 def test_a_policy_that_is_none_is_named(queue: Queue) -> None:

@@ -12,7 +12,7 @@ from cogwork.dataplane.messages import Message
 from cogwork.nodes.queue import QueueNode, QueueOptions
 from cogwork.spi.conformance import NodeConformance
 from cogwork.spi.loopback import Loopback
-from cogwork.spi.node import Refused
+from cogwork.spi.node import Refused, Subscription
 
 
 class TestQueue(NodeConformance):
@@ -94,6 +94,26 @@ def test_a_full_queue_answers_once_there_is_room() -> None:
         node(loop).purge()
         loop.run(ticks=1)
         assert loop.outcomes == sent
+
+
+def test_a_consumer_that_comes_back_is_told_what_it_still_has() -> None:
+    with queue() as loop:
+        loop.send(2)
+        loop.leave(loop.receive(1))
+        tags = (b"\x00" * 15 + b"\x01", b"strange")
+        link = loop.receive(0)
+        subscription = Subscription(
+            link=link, address="work/a", source=Source(address="work/a"), unsettled=tags
+        )
+        node(loop).subscribe(subscription)
+        assert subscription.known == {tags[0]: None}
+
+
+def test_what_is_sent_to_a_queue_that_is_gone_is_not_accepted() -> None:
+    loop = queue()
+    entry = loop.node.entry("work/a")
+    loop.node.close()
+    assert entry.outlets == []
 
 
 def test_its_status_holds_its_options() -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.terminus import COPY
 from cogwork.dataplane.core import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.store import Store
+from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
 from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
 from cogwork.nodes.queue.options import QueueOptions
 from cogwork.spi.effects import Send
@@ -72,12 +73,10 @@ class QueueNode:
             marks_received=subscription.marks_received,
             is_browser=subscription.source.distribution_mode == COPY,
         )
-        if subscription.unsettled:
-            tags = list(subscription.unsettled)
-            answers = self.store.resume(subscription.link, tags)
-            subscription.context = [
-                tag for tag, is_its_own in zip(tags, answers, strict=True) if is_its_own
-            ]
+        tags = list(subscription.unsettled)
+        for tag, code in zip(tags, self.store.resume(subscription.link, tags), strict=True):
+            if code != STALE_CODE:
+                subscription.known[tag] = Accepted() if code == SETTLE_CODE else None
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Lets a consumer go; what is out at it stays so until its link has ended."""
@@ -93,7 +92,8 @@ class QueueNode:
         return {**self.store.counts(), "held": self._entry.held, "options": asdict(self.options)}
 
     def close(self) -> None:
-        """Gives up the queue with its items."""
+        """Gives up the queue with its items; what is sent from now on is released."""
+        self._entry.remove_outlet(self.store)
         self.store.close()
         self._entry.close()
 

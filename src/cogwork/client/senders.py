@@ -1,0 +1,95 @@
+"""The links that `publish` and `call` send on, opened when they are first needed.
+
+Theory of operation. Where the container offers the anonymous relay (ANONYMOUS-RELAY), one link
+carries all messages, each of which names its address in `to`; elsewhere each address gets a link,
+and the one that was used longest ago gives way. A relay releases what it may not or cannot pass on
+without a reason, so a link to the address is tried then: its refusal has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NoReturn
+
+from cogwork.client.errors import LinkRefused, Released
+from cogwork.client.publisher import Publisher
+
+if TYPE_CHECKING:
+    from cogwork.client.mesh import Mesh
+
+__all__ = ("Senders",)
+
+NAMED_MAX = 64
+"""Links to single addresses that are kept open, where there is no relay."""
+
+RELAY = ""
+"""What the relay is kept under: no address is empty."""
+
+
+class Senders:
+    """Finds the link for an address. Owned by one mesh."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        """Has no link yet.
+
+        Args:
+            mesh: Whose links they are.
+        """
+        self._mesh = mesh
+        self._open: dict[str, Publisher] = {}
+        self._opening: dict[str, asyncio.Task[Publisher]] = {}
+
+    def relay(self) -> Publisher | None:
+        """Returns the relay where it stands: the way that costs nothing."""
+        relay = self._open.get(RELAY)
+        return relay if relay is not None and relay.failure is None else None
+
+    async def sender_for(self, address: str) -> Publisher:
+        """Returns a link on which messages to `address` can be sent, opened if need be.
+
+        Raises:
+            LinkRefused: The container does not let this client send there.
+        """
+        key = RELAY if self._mesh.has_relay else address
+        publisher = self._open.pop(key, None)
+        if publisher is None or publisher.failure is not None:
+            publisher = await self._opened(key)
+        self._open[key] = publisher
+        await self._close_oldest()
+        return publisher
+
+    async def _opened(self, key: str) -> Publisher:
+        """Opens a link once, whoever waits for it."""
+        task = self._opening.get(key)
+        if task is None:
+            task = asyncio.create_task(self._open_one(key))
+            self._opening[key] = task
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def _open_one(self, key: str) -> Publisher:
+        publisher = Publisher(self._mesh, key or None)
+        await publisher.open()
+        return publisher
+
+    async def _close_oldest(self) -> None:
+        while len(self._open) > NAMED_MAX:
+            oldest = next(iter(self._open))
+            publisher = self._open.pop(oldest)
+            await publisher.flush()
+            await publisher.shut()
+
+    async def explain(self, address: str, error: Released) -> NoReturn:
+        """Raises why nobody took a message.
+
+        Raises:
+            LinkRefused: A link to the address is refused, for a reason.
+            Released: It is not: there just was nobody.
+        """
+        probe = Publisher(self._mesh, address)
+        try:
+            await probe.open()
+        except LinkRefused as refused:
+            raise refused from error
+        await probe.shut()
+        raise Released(address, None, error.description) from None

@@ -1,0 +1,241 @@
+"""Items of a queue and their consumers: claims, doubts, and what a reconnection keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+from cogwork.testing import container
+
+from .proxy import FaultyProxy
+from .stories import eventually, story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
+
+CONFIGURATION = """
+[[address]]
+prefix = "queue/"
+in_doubt = "redeliver"
+in_doubt_timeout_s = 0.2
+
+[[address]]
+prefix = "work/"
+in_doubt = "park"
+in_doubt_timeout_s = 20.0
+"""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """One container for all tests of the module."""
+    with container(CONFIGURATION) as running:
+        yield running
+
+
+async def filled(mesh: cogwork.Mesh, address: str, count: int) -> None:
+    """Puts numbers into a queue."""
+    async with mesh.publisher(address) as out:
+        outcomes = await out.send_batch(range(count))
+    assert all(outcome.is_accepted for outcome in outcomes)
+
+
+async def depth(mesh: cogwork.Mesh, address: str) -> int:
+    """Asks the container how many items a queue has."""
+    reply = await mesh.manage("READ", {"type": "queue", "name": address})
+    assert isinstance(reply.body, dict)
+    return int(reply.body["depth"])
+
+
+async def reconnected(mesh: cogwork.Mesh, count: int = 2) -> None:
+    """Waits for the connection after a cut."""
+    await eventually(lambda: mesh.connections == count, "it is connected again")
+
+
+@story
+async def test_competing_consumers_share_a_queue(url: str) -> None:
+    count, seen = 1_000, list[object]()
+    async with cogwork.connect(url) as mesh:
+        await filled(mesh, "work/shared", count)
+
+        async def work(pause_s: float) -> None:
+            async with mesh.consume("work/shared", credit=10) as items:
+                async for item in items:
+                    await item.accept()
+                    seen.append(item.body)
+                    await asyncio.sleep(pause_s)
+
+        workers = [asyncio.create_task(work(pause_s)) for pause_s in (0, 0.001, 0.01)]
+        await eventually(lambda: len(seen) == count, "all are done")
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        assert await depth(mesh, "work/shared") == 0
+    assert sorted(seen, key=str) == sorted(range(count), key=str)
+
+
+@story
+async def test_an_item_in_hand_can_be_accepted_after_a_cut(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.consume("work/kept", credit=1) as items,
+    ):
+        await filled(other, "work/kept", 1)
+        item = await anext(items)
+        await asyncio.sleep(0.05)  # it is marked as handed over
+        proxy.cut()
+        await reconnected(mesh)
+        await item.accept()
+        assert await depth(other, "work/kept") == 0
+
+
+@story
+async def test_a_claim_that_was_on_its_way_still_counts(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.consume("work/claimed", credit=10) as items,
+    ):
+        await filled(other, "work/claimed", 10)
+        held = [await anext(items) for _ in range(10)]
+        await asyncio.sleep(0.05)
+        proxy.hold_replies()
+        claims = [item.accept() for item in held[:5]]
+        for item in held[5:]:
+            item.accept_nowait()
+        await asyncio.sleep(0.05)
+        proxy.cut()
+        for claim in claims:
+            await claim
+        await items.flush()
+        assert await depth(other, "work/claimed") == 0
+
+
+@story
+async def test_what_was_decided_while_disconnected_is_said_later(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.consume("work/decided", credit=2) as items,
+    ):
+        await filled(other, "work/decided", 2)
+        first, second = await anext(items), await anext(items)
+        await asyncio.sleep(0.05)
+        proxy.refuse(refuses=True)
+        proxy.cut()
+        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        claim = first.accept()
+        second.release()
+        proxy.refuse(refuses=False)
+        await claim
+        again = await anext(items)
+        assert again.body == second.body
+        await again.accept()
+
+
+@story
+async def test_an_item_that_was_given_away_is_stale(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.consume("queue/stale", credit=3) as items,
+    ):
+        await filled(other, "queue/stale", 3)
+        mine = [await anext(items) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        proxy.refuse(refuses=True)
+        proxy.cut()
+        async with other.consume("queue/stale") as others:
+            theirs = [await anext(others) for _ in range(3)]
+            assert [item.body for item in theirs] == [0, 1, 2]
+            proxy.refuse(refuses=False)
+            await reconnected(mesh)
+            with pytest.raises(cogwork.StaleAttempt, match="queue/stale"):
+                await mine[0].accept()
+            mine[1].accept_nowait()
+            with pytest.raises(cogwork.StaleAttempt) as caught:
+                await items.flush()
+            assert caught.value.items == [mine[1]]
+            with pytest.raises(cogwork.StaleAttempt):
+                await items.accept(mine[2:])
+            await others.accept(theirs)
+
+
+@story
+async def test_what_was_not_handed_over_goes_to_others_at_once(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.consume("work/ahead", credit=10) as items,
+    ):
+        await filled(other, "work/ahead", 10)
+        held = await anext(items)
+        await eventually(lambda: items.waiting == 9, "the others have arrived")
+        await asyncio.sleep(0.05)
+        proxy.refuse(refuses=True)
+        proxy.cut()
+        async with other.consume("work/ahead") as others:
+            bodies = set[object]()
+            for _ in range(9):
+                item = await anext(others)
+                bodies.add(item.body)
+                await item.accept()
+            assert bodies == set(range(1, 10))
+        proxy.refuse(refuses=False)
+        await held.accept()
+        assert await depth(other, "work/ahead") == 0
+
+
+@story
+async def test_leaving_waits_for_claims(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        await filled(mesh, "work/leaving", 500)
+        async with mesh.consume("work/leaving", credit=500) as items:
+            done = 0
+            async for item in items:
+                item.accept_nowait()
+                done += 1
+                if done == 300:
+                    break
+        assert await depth(mesh, "work/leaving") == 200
+
+
+@story
+async def test_many_cuts_lose_and_repeat_nothing(url: str) -> None:
+    count, done = 3_000, dict[object, int]()
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.consume("work/many", credit=50) as items,
+    ):
+        await filled(other, "work/many", count)
+
+        async def cutting() -> None:
+            while True:
+                await asyncio.sleep(0.05)
+                proxy.cut()
+
+        cutter = asyncio.create_task(cutting())
+        while len(done) < count:
+            item = await anext(items)
+            await asyncio.sleep(0)
+            try:
+                await item.accept()
+            except cogwork.StaleAttempt:
+                continue
+            done[item.body] = done.get(item.body, 0) + 1
+        cutter.cancel()
+        assert await depth(other, "work/many") == 0
+    assert set(done.values()) == {1}

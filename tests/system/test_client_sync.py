@@ -1,0 +1,101 @@
+"""The synchronous facade, and containers for tests."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import cogwork
+from cogwork import sync
+from cogwork.testing import container
+
+
+def test_the_same_calls_without_a_loop() -> None:
+    with (
+        container() as url,
+        sync.connect(url) as mesh,
+        mesh.subscribe("topic/sync.#") as messages,
+    ):
+        mesh.publish("topic/sync.a", "one", subject="s")
+        with mesh.publisher("topic/sync.b") as out:
+            out.send("two")
+            assert all(outcome.is_accepted for outcome in out.send_batch(["three", "four"]))
+        got = [next(messages).body for _ in range(4)]
+        assert sorted(map(str, got)) == ["four", "one", "three", "two"]
+        assert messages.receive(timeout_s=0.05) is None
+
+
+def test_items_are_settled_through_the_consumer() -> None:
+    with (
+        container() as url,
+        sync.connect(url) as mesh,
+        mesh.consume("queue/sync", credit=1) as items,
+    ):
+        with mesh.publisher("queue/sync") as out:
+            out.send_batch(range(4))
+        items.accept(next(items))
+        items.reject(next(items), "no good")
+        released = next(items)
+        items.release(released)
+        again = next(items)
+        assert again.body == released.body
+        items.modify(again, failed=True)
+        assert next(items).delivery_count == 1
+
+
+def test_threads_share_a_mesh() -> None:
+    with (
+        container() as url,
+        sync.connect(url) as mesh,
+        mesh.subscribe("topic/threads") as messages,
+    ):
+        got = list[object]()
+        waiting = threading.Thread(target=lambda: got.append(next(messages).body))
+        waiting.start()
+        mesh.publish("topic/threads", "hello")
+        waiting.join(10)
+        assert got == ["hello"]
+
+
+def test_calls_come_back_or_fail() -> None:
+    with container() as url, sync.connect(url) as mesh:
+        reply = mesh.call(
+            "$management",
+            properties={"operation": "GET-MGMT-NODES", "type": "", "name": ""},
+        )
+        assert reply.properties["statusCode"] == 200
+        with pytest.raises(cogwork.Released, match="service/nobody"):
+            mesh.call("service/nobody", 1)
+
+
+def test_errors_come_out_as_they_are() -> None:
+    with pytest.raises(cogwork.ConnectError):
+        sync.connect("amqp://127.0.0.1:1").__enter__()
+
+
+def test_a_container_is_there_in_a_moment() -> None:
+    began_s = time.monotonic()
+    with container() as url, sync.connect(url) as mesh:
+        mesh.publish("sink/moment", 1)
+    assert time.monotonic() - began_s < 1
+
+
+def test_a_container_takes_a_configuration() -> None:
+    configuration = """
+[[user]]
+name = "jo"
+password_hash = "scrypt$ln=4,r=8,p=1$c2FsdHNhbHRzYWx0c2FsdA$x"
+"""
+    with pytest.raises(cogwork.CogworkError):
+        container(configuration)
+    with container('id = "named"', id="other") as url:
+        assert url.startswith("amqp://127.0.0.1:")
+
+
+def test_a_taken_port_is_an_error() -> None:
+    with container() as url:
+        port = int(url.rpartition(":")[2])
+        with pytest.raises(cogwork.CogworkError, match=str(port)):
+            container(port=port).start()
