@@ -131,6 +131,9 @@ class LinkEnd(ABC):
     def close_with(self, error: Exception) -> None:
         """Tells whoever waits that it is over."""
 
+    def drained(self) -> None:  # noqa: B027  # only receivers care
+        """The sender has no more of what a drain asked for."""
+
     def settled_by_peer(  # noqa: B027  # only consumers care
         self, session: Session, first: int, last: int, state: bytes
     ) -> None:

@@ -89,6 +89,10 @@ class Receiver(LinkEnd, Generic[M]):
         """
         return await self._inbox.take_batch(count_max)
 
+    async def drain(self) -> list[M]:
+        """Returns what is there now, at most as much as the credit; does not wait for more."""
+        return await self._inbox.drain()
+
     @property
     def waiting(self) -> int:
         """Counts messages that have arrived and were not handed over yet."""
@@ -123,6 +127,10 @@ class Receiver(LinkEnd, Generic[M]):
     def attached(self, link: Link) -> None:  # noqa: ARG002  # others look at it
         """Gives the first credit."""
         self._inbox.start()
+
+    def drained(self) -> None:
+        """Lets `drain` return."""
+        self._inbox.drained()
 
     def detached(self) -> None:
         """Waits for the next link."""
