@@ -51,6 +51,9 @@ bench/build/relay: bench/relay.c
 bench: setup bench/build/relay
 	$(BIN)/python bench/run.py
 
+soak: setup
+	COGWORK_LEDGER_ITEMS=100000 $(BIN)/python -m pytest -s tests/system/test_work_ledger.py
+
 demo: setup
 	$(BIN)/python examples/flights/demo.py
 
