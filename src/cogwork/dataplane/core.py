@@ -429,11 +429,18 @@ class Core:
         return self.fanouts.size - self.fanouts.free_count
 
     def blocked_links(self):
-        """Lists the outgoing links for which something has been waiting."""
+        """Lists the subscribers for whom something has been waiting.
+
+        A link that something feeds is none: it takes from a queue or an address when it can, and
+        nobody else waits for it.
+        """
         found = []
+        link: OutgoingLink
         for terminus in self.termini:
-            if type(terminus) is OutgoingLink and cython.cast(OutgoingLink, terminus).queue_count:
-                found.append(terminus)
+            if type(terminus) is OutgoingLink:
+                link = cython.cast(OutgoingLink, terminus)
+                if link.queue_count and link.feeder is None:
+                    found.append(link)
         return found
 
     def totals(self) -> dict:
