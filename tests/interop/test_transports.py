@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from .broker import Settings
     from .conftest import GetPeer
 
-TRANSPORTS = ("anonymous", "plain", "tls", "external", "websocket")
-ENCRYPTED = ("tls", "external")
-NO_WEBSOCKET = ("proton",)
-"""python-qpid-proton has no WebSocket transport: there it comes by PLAIN."""
+TRANSPORTS = ("anonymous", "plain", "tls", "external", "websocket", "secure_websocket")
+INSTEAD = {("proton", "websocket"): "plain", ("proton", "secure_websocket"): "tls"}
+"""python-qpid-proton has no WebSocket transport: there it comes without."""
 
 DOORS = [
     (sender, receiver, transport)
     for sender, receiver, transport in itertools.product(CLIENTS, CLIENTS, TRANSPORTS)
-    if not (transport == "websocket" and sender in NO_WEBSOCKET and receiver in NO_WEBSOCKET)
+    if (sender, transport) not in INSTEAD or (receiver, transport) not in INSTEAD
 ]
 
 
@@ -34,14 +33,14 @@ def door(client: str, transport: str, broker: Settings) -> Json:
 
     Skips what python-qpid-proton cannot do where it was built without OpenSSL's headers.
     """
-    if client == "proton" and transport in ENCRYPTED and not SSL.present():
+    transport = INSTEAD.get((client, transport), transport)
+    if client == "proton" and transport in ("tls", "external") and not SSL.present():
         pytest.skip(
             "python-qpid-proton was built without TLS: install OpenSSL's headers and pkg-config "
             "(on Debian: apt-get install libssl-dev pkg-config), and build it again "
             "(pip install --force-reinstall --no-cache-dir python-qpid-proton)"
         )
-    lacks_it = transport == "websocket" and client in NO_WEBSOCKET
-    return getattr(broker, "plain" if lacks_it else transport)()
+    return getattr(broker, transport)()
 
 
 @pytest.mark.parametrize(
