@@ -115,7 +115,8 @@ def prepare(folder: Path) -> Settings:
         str(folder / name)
         for name in ("ca.pem", "server.pem", "server.key", "client.pem", "client.key")
     ]
-    return Settings(str(folder), *free_ports(4), *files)
+    amqp_port, amqps_port, ws_port, wss_port = free_ports(4)
+    return Settings(str(folder), amqp_port, amqps_port, ws_port, wss_port, *files)
 
 
 @contextlib.contextmanager
