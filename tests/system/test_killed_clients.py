@@ -206,4 +206,8 @@ def test_a_hundred_deaths_cost_no_memory(container: Served) -> None:
     for _ in range(5):
         HeldClient(container, "mid-transfer", "queue/killed.many", count=20).kill()
     assert_forgotten(container, before)
-    assert container.resident_kib() - resident_kib < GROWTH_MAX_KIB
+    within(
+        SETTLE_TIMEOUT_S,
+        lambda: container.resident_kib() - resident_kib < GROWTH_MAX_KIB,
+        "the memory is given back",
+    )
