@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find src -name '*.pxd') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
+SOURCES := $(shell find src -name '*.pxd') $(wildcard $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')))
 
 SANITIZED := build/sanitized
 SANITIZE := LD_PRELOAD="$$(cc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
@@ -50,6 +50,9 @@ bench/build/relay: bench/relay.c
 
 bench: setup bench/build/relay
 	$(BIN)/python bench/run.py
+
+soak: setup
+	COGWORK_LEDGER_ITEMS=100000 $(BIN)/python -m pytest -s tests/system/test_work_ledger.py
 
 demo: setup
 	$(BIN)/python examples/flights/demo.py

@@ -29,7 +29,7 @@ def freshness() -> ModuleType:
 
 def extension(source: Path) -> Extension:
     """Describes the extension module built from `source`."""
-    flags = ["-O3", "-fno-strict-aliasing", "-Wno-unused-function"]
+    flags = ["-O3", "-g0", "-fno-strict-aliasing", "-Wno-unused-function"]
     links: list[str] = []
     if SANITIZE:
         flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer"]

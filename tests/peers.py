@@ -246,5 +246,8 @@ class Peer:
     def on_link_violation(self, link: object, condition: str, description: str) -> None:
         raise AssertionError(f"{condition}: {description}")
 
+    def on_fault(self, error: Exception) -> None:
+        raise error
+
     def on_lost(self, errno: int) -> None:
         self.lost.append(errno)

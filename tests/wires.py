@@ -118,7 +118,7 @@ class Broker:
     def settle_down(self) -> None:
         """Lets every peer hear what there is to hear."""
         self.core.flush()
-        while any(peer.hear() for peer in self.peers):
+        while sum(peer.hear() for peer in self.peers):
             self.core.flush()
         assert not self.faults, self.faults
 

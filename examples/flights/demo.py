@@ -59,7 +59,7 @@ class Rate(NamedTuple):
 @click.option("--picture", type=click.Path(path_type=Path), help="Save the last screen as SVG.")
 def main(url: str | None, picture: Path | None) -> None:
     """Play a year of flights through topics, a work queue and a service."""
-    console = Console(record=picture is not None, width=100 if picture else None)
+    console = Console(record=picture is not None, width=100 if picture else None, highlight=False)
     console.print("[bold]Cogwork[/]: the flights that left New York in 2013")
     flights = load()
     with _container(url) as place:

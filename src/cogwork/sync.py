@@ -135,6 +135,12 @@ class Receiver(Generic[M]):
             self._taken.extend(self._thread.wait(self._take(timeout_s)))
         return self._taken.popleft() if self._taken else None
 
+    def drain(self) -> list[M]:
+        """Returns what is there now, at most as much as the credit; does not wait for more."""
+        taken = [*self._taken, *self._thread.wait(self._receiver.drain())]
+        self._taken.clear()
+        return taken
+
     async def _take(self, timeout_s: float | None) -> list[M]:
         try:
             async with asyncio.timeout(timeout_s):
@@ -259,6 +265,13 @@ class Mesh:
         """Takes items off a queue."""
         made = _made(self._mesh.consume, address, credit=credit, selector=selector)
         return Consumer(self._thread, self._thread.wait(made))
+
+    def browse(
+        self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
+    ) -> Receiver[Message]:
+        """Looks at a queue's items and leaves them there."""
+        made = _made(self._mesh.browse, address, credit=credit, selector=selector)
+        return Receiver(self._thread, self._thread.wait(made))
 
 
 async def _made(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:

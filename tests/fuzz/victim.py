@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from hosted import Hosted
 from wires import Peer
 
 from cogwork.amqp.outcomes import Accepted
-from cogwork.container.container import Container
-from cogwork.container.settings import Configuration, Listen
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterable
 
-    from cogwork.dataplane.connection import Connection
-
 __all__ = ("Victim",)
-
-LISTEN = Listen(port=0, transport="ws", sasl=["ANONYMOUS", "PLAIN"])
-"""Not a plain socket: the connections have no file descriptor, their bytes come by `feed`."""
-
-SETTLED = (b"settled", True)
-UNSETTLED = (b"unsettled", False)
 
 
 class Passwords:
@@ -35,60 +25,17 @@ class Passwords:
         pass
 
 
-class Watched(Container):
-    """A container that remembers its own faults instead of logging them."""
-
-    faults: list[BaseException]
-
-    def on_fault(self, _connection: Connection, error: BaseException) -> None:
-        self.faults.append(error)
-
-    def _on_node_fault(self, _port: object, error: Exception) -> None:
-        self.faults.append(error)
-
-
-class Unused:
-    """Stands where a socket would."""
-
-    def getpeername(self) -> tuple[str, int]:
-        return ("127.0.0.1", 0)
-
-    def close(self) -> None:
-        pass
-
-
-class Victim:
-    """A container, two bystanders, and a door for hostile connections.
-
-    Attributes:
-        core: The container's data plane.
-        peers: The bystanders.
-    """
+class Victim(Hosted):
+    """A container, its bystanders, and a door for hostile connections."""
 
     def __init__(self) -> None:
-        self._container = Watched(Configuration(id="victim", listeners=[LISTEN]))
-        self._container.faults = []
-        access = self._container._access  # real checks take a tenth of a second
+        super().__init__()
+        access = self.container._access  # real checks take a tenth of a second
         access._passwords = Passwords()  # type: ignore[assignment]
-        self.core = self._container.core
-        self.peers: list[Peer] = []
         self._publisher = Peer(self).greet().publisher("bystander/a")
         self._consumer = Peer(self).greet().consumer("bystander/a", credit=10)
         self._subscriber = Peer(self).greet().consumer("topic/bystander.#", credit=10)
         self._to_topic = self.peers[0].publisher("topic/bystander.x")
-
-    def connect(self, **_settings: object) -> Connection:
-        accepted = self._container.accept(LISTEN, cast("socket.socket", Unused()))
-        assert accepted is not None
-        return accepted[0]
-
-    def settle_down(self) -> None:
-        """Lets the bystanders hear what there is to hear."""
-        self.core.flush()
-        while any(peer.wire.unsent_bytes for peer in self.peers):
-            for peer in self.peers:
-                peer.hear()
-            self.core.flush()
 
     def suffer(self, chunks: Iterable[bytes], *, politely: bool) -> None:
         """Takes in a hostile connection, and loses it."""
@@ -101,7 +48,7 @@ class Victim:
             connection.close()
         connection.lose()
         self.core.flush()
-        assert not self._container.faults, self._container.faults
+        assert not self.container.faults, self.container.faults
 
     def check_bystanders(self) -> None:
         """Asserts that messages between bystanders arrive and are answered."""
@@ -128,11 +75,11 @@ class Victim:
 
     def check_nothing_left(self) -> None:
         """Asserts that the hostile connections that have gone left nothing behind."""
-        self._container._detach_overdue()
+        self.container._detach_overdue()
         for now_s in (self.core.now + 1e6, self.core.now + 2e6):
-            for vhost in self._container.vhosts.values():
+            for vhost in self.container.vhosts.values():
                 vhost.forget_idle(now_s)
-        assert len(self._container.connections) == len(self.peers)
+        assert len(self.container.peers.connections) == len(self.peers)
         assert self.core.held_bytes == 0
         assert self.core.held_deliveries == 0
         assert self.core.open_fanouts == 0

@@ -25,7 +25,7 @@ from cogwork.amqp.message import (
     encode_sections,
 )
 from cogwork.amqp.outcomes import Modified, Received, Rejected, Released
-from cogwork.dataplane.core import BALANCED_CODE, AddressEntry, Core
+from cogwork.dataplane.core import BALANCED_CODE, AddressEntry, Core, OutgoingLink
 from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
 
 RECEIVED = Received(section_number=0, section_offset=0)
@@ -49,7 +49,7 @@ class Worker:
     """A consumer, and what is out at it."""
 
     peer: peers.Peer
-    link: peers.OutgoingLink
+    link: OutgoingLink
     marks: bool
     out: dict[int, peers.Arrival] = field(default_factory=dict)
     received: set[int] = field(default_factory=set)
@@ -329,9 +329,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert counts["accepted"] == len(self.confirmed)
         out = sum(len(each.out) + len(each.resumed) for each in self.workers)
         assert (counts["unsettled"], counts["in-doubt"]) == (out, len(self.in_doubt))
-        assert counts["ready"] + counts["waiting-for-group"] == len(alive) - out - len(
-            self.in_doubt
-        )
+        assert counts["ready"] + counts["parked"] == len(alive) - out - len(self.in_doubt)
         if self.store.keeps_dead:
             assert sorted(self.dead) == sorted(self.gone)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import io
 import json
 import os
 import signal
@@ -14,16 +14,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-import pytest
+from cogwork.cli.main import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 COGWORK = [sys.executable, "-m", "cogwork.cli.main"]
-NEEDS_CONTAINER = pytest.mark.skipif(
-    importlib.util.find_spec("cogwork.cli.main") is None, reason="this tree has no container yet"
-)
 
 READY_TIMEOUT_S = 20.0
 SETTLE_TIMEOUT_S = 10.0
@@ -32,21 +30,32 @@ SETTLE_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a container holds for its clients.
+    """What a container holds for its clients, the status command's own connection among them.
 
     Attributes:
-        connections: Open connections, the one of the status command among them.
-        links: Attached links.
-        unsettled: Deliveries that nobody has settled yet.
+        connections, sessions, links: Counts them.
+        senders, receivers: What is attached to addresses.
+        replies: Dynamic addresses.
+        unsettled: Deliveries that were sent and that nobody has settled yet.
+        unsettled_in: Deliveries that came and have no outcome yet.
         unsent_bytes: Bytes that wait for a slow connection.
+        backlog_bytes: Bytes of deliveries that wait for the credit of a slow link.
         partial_bytes: Bytes of deliveries whose last frame has not come.
+        held_bytes: All that is kept of messages, items of queues among them.
     """
 
     connections: int
+    sessions: int
     links: int
+    senders: int
+    receivers: int
+    replies: int
     unsettled: int
+    unsettled_in: int
     unsent_bytes: int
+    backlog_bytes: int
     partial_bytes: int
+    held_bytes: int
 
 
 @dataclass(frozen=True)
@@ -69,21 +78,34 @@ class Served:
     def holdings(self) -> Holdings:
         """Returns the figures that must not grow with the number of clients that died."""
         status = self.status()
-        names = Holdings.__dataclass_fields__
-        return Holdings(**{name: int(status["totals"][name]) for name in names})
+        addresses = status["addresses"]
+        return Holdings(
+            sessions=len(status["sessions"]),
+            senders=sum(row["senders"] for row in addresses),
+            receivers=sum(row["receivers"] for row in addresses),
+            replies=sum(row["address"].startswith("_reply/") for row in addresses),
+            **status["totals"],
+        )
+
+    def endpoint(self, scheme: str) -> str:
+        """Returns the host and port of the listener with this transport."""
+        urls: list[str] = self.status()["container"]["endpoints"]
+        return next(urlsplit(url).netloc for url in urls if url.startswith(f"{scheme}://"))
 
     def address(self, name: str) -> dict[str, Any]:
         """Returns the figures of one address."""
         rows = self.status()["addresses"]
         return next((row for row in rows if row["address"] == name), {"depth": 0, "unsettled": 0})
 
-    def run(self, *arguments: str, timeout_s: float = 60.0) -> str:
-        """Runs a command of the command line; returns its standard output."""
-        done = subprocess.run(
-            [*COGWORK, *arguments], capture_output=True, text=True, timeout=timeout_s, check=False
-        )
-        assert done.returncode == 0, f"cogwork {arguments[0]}: {done.stderr}"
-        return done.stdout
+    def run(self, *arguments: str) -> str:
+        """Runs a command of the command line in this process; returns its standard output."""
+        with (
+            contextlib.redirect_stdout(io.StringIO()) as output,
+            contextlib.redirect_stderr(io.StringIO()) as errors,
+        ):
+            code = run(arguments)
+        assert code == 0, f"cogwork {arguments[0]}: {errors.getvalue()}"
+        return output.getvalue()
 
     def resident_kib(self) -> int:
         """Returns the memory that the process has in use."""

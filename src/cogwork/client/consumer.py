@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,9 @@ MARKS_RECEIVED = Symbol("cogwork:marks-received")
 
 RESUME_TIMEOUT_S = 5.0
 """An owner resumes items at once; what it has not resumed by then it has given away."""
+
+STOP_TIMEOUT_S = 1.0
+"""How long leaving a consumer waits for what is under way; not everyone answers a drain."""
 
 ATTACH_BYTES = 2048
 """What an attach takes without its unsettled map: name, addresses, filters."""
@@ -73,10 +77,17 @@ class Consumer(Receiver[Item]):
     ) -> None:
         try:
             if self._failure is None:
+                await self._stop()
                 self._items.release_waiting()
                 await self._await_claims(raises=kind is None)
         finally:
             await self.shut()
+
+    async def _stop(self) -> None:
+        """Lets nothing be under way when the link goes: the owner would have to doubt it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await self._items.stop()
 
     async def _await_claims(self, *, raises: bool) -> None:
         try:

@@ -63,8 +63,8 @@ class LinkEnd(ABC):
             LinkRefused: It does not.
             Disconnected: The mesh was closed.
         """
-        self.mesh.register(self)
         try:
+            self.mesh.register(self)
             await self._attached
         except BaseException:
             self._leave()
@@ -130,6 +130,9 @@ class LinkEnd(ABC):
     @abstractmethod
     def close_with(self, error: Exception) -> None:
         """Tells whoever waits that it is over."""
+
+    def drained(self) -> None:  # noqa: B027  # only receivers care
+        """The sender has no more of what a drain asked for."""
 
     def settled_by_peer(  # noqa: B027  # only consumers care
         self, session: Session, first: int, last: int, state: bytes

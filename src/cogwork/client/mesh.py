@@ -12,6 +12,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from cogwork.client.browser import Browser
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
 from cogwork.client.errors import CallTimeout, ConnectError, Disconnected, Released
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
     from types import TracebackType
 
+    from cogwork.amqp.performatives import Open
     from cogwork.client.link_end import LinkEnd
     from cogwork.client.uplink import Uplink
     from cogwork.dataplane.messages import Message
@@ -170,6 +172,18 @@ class Mesh:
         return self._uplink is not None and self._uplink.connection.is_open
 
     @property
+    def container(self) -> Open:
+        """What the container at the other end said when the connection was opened.
+
+        Raises:
+            Disconnected: There is no connection at present.
+        """
+        opened = self._uplink.connection.remote if self._uplink is not None else None
+        if opened is None or not self.is_connected:
+            raise Disconnected("there is no connection at present")
+        return opened
+
+    @property
     def has_relay(self) -> bool:
         """Whether the container passes on messages that name their address themselves."""
         return self._uplink is None or self._uplink.has_relay
@@ -277,7 +291,12 @@ class Mesh:
         return Subscription(self, address, credit, selector, no_local=no_local, settled=settled)
 
     def consume(
-        self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
+        self,
+        address: str,
+        *,
+        credit: int = CONSUMER_CREDIT,
+        selector: str | None = None,
+        confirms: bool = True,
     ) -> Consumer:
         """Takes items off a queue; use it in `async with`, then `async for`.
 
@@ -285,8 +304,21 @@ class Mesh:
             address: A queue, `work/...` or `queue/...`.
             credit: Items that may be on their way, waiting or held.
             selector: A condition in SQL over properties; None for all items.
+            confirms: Whether the container confirms accepts; else they stand once they are sent.
         """
-        return Consumer(self, address, credit, selector)
+        return Consumer(self, address, credit, selector, confirms=confirms)
+
+    def browse(
+        self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
+    ) -> Browser:
+        """Looks at a queue's items and leaves them there; use it in `async with`.
+
+        Args:
+            address: A queue.
+            credit: Items that may be on their way or waiting.
+            selector: A condition in SQL over properties; None for all items.
+        """
+        return Browser(self, address, credit, selector)
 
     # -- requests
 

@@ -37,6 +37,7 @@ class Outcome:
         condition: Why it was rejected, for programs.
         description: Why it was rejected, for people.
         delivery_failed: Whether a consumer tried, and failed (`modified`).
+        undeliverable_here: Whether that consumer does not want it again (`modified`).
         annotations: What a consumer wants remembered of it (`modified`).
     """
 
@@ -45,6 +46,7 @@ class Outcome:
     condition: Symbol | None = None
     description: str = ""
     delivery_failed: bool = False
+    undeliverable_here: bool = False
     annotations: dict[Symbol, object] = field(default_factory=dict)
 
     @property
@@ -97,6 +99,7 @@ def outcome_of(address: str, code: int, state: bytes | None) -> Outcome:
             address,
             OutcomeState.MODIFIED,
             delivery_failed=found.delivery_failed,
+            undeliverable_here=found.undeliverable_here,
             annotations=found.message_annotations or {},
         )
     return Outcome(address, _STATES[code])

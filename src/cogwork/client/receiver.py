@@ -89,6 +89,10 @@ class Receiver(LinkEnd, Generic[M]):
         """
         return await self._inbox.take_batch(count_max)
 
+    async def drain(self) -> list[M]:
+        """Returns what is there now, at most as much as the credit; does not wait for more."""
+        return await self._inbox.drain()
+
     @property
     def waiting(self) -> int:
         """Counts messages that have arrived and were not handed over yet."""
@@ -100,6 +104,7 @@ class Receiver(LinkEnd, Generic[M]):
         """Attaches to the source."""
         end = IncomingLink(link.session.end, link.handle, self._entry)
         end.settles_second = self.rcv_settle_mode is ReceiverSettleMode.SECOND
+        end.wants_tags = end.settles_second
         link.attach(
             source=self._source,
             target=Target(),
@@ -122,6 +127,10 @@ class Receiver(LinkEnd, Generic[M]):
     def attached(self, link: Link) -> None:  # noqa: ARG002  # others look at it
         """Gives the first credit."""
         self._inbox.start()
+
+    def drained(self) -> None:
+        """Lets `drain` return."""
+        self._inbox.drained()
 
     def detached(self) -> None:
         """Waits for the next link."""

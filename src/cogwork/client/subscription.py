@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
 
 __all__ = ("Subscription",)
+
+log = logging.getLogger("cogwork.client")
 
 LINK_ID = Symbol("cogwork:link-id")
 """The property of the container's attach that names the link to `$management`."""
@@ -93,5 +97,12 @@ class Subscription(Receiver[Message]):
         super().attached(link)
         assert link.remote is not None
         self._link_id = str((link.remote.properties or {}).get(LINK_ID, self.name))
-        for pattern in self._patterns:
-            self.mesh.spawn(self._change("SUBSCRIBE", pattern))
+        if self._patterns:
+            self.mesh.spawn(self._bind_again())
+
+    async def _bind_again(self) -> None:
+        for pattern in list(self._patterns):
+            try:
+                await self._change("SUBSCRIBE", pattern)
+            except CogworkError as error:
+                log.warning("%s: %r is not bound any more: %s", self.address, pattern, error)

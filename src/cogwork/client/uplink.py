@@ -213,7 +213,9 @@ class Uplink:
                 link.context.settled_by_peer(session, first, last, state)
 
     def on_drained(self, link: Link) -> None:
-        """Never asked for."""
+        """A sender has used up the credit it was asked to drain."""
+        if isinstance(link.context, LinkEnd):
+            link.context.drained()
 
     # -- the end
 

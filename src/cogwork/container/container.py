@@ -23,9 +23,10 @@ from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
+from cogwork.container.settings import BLOCK_TIMEOUT_S
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
-from cogwork.dataplane.core import Core, OutgoingLink
+from cogwork.dataplane.core import Core, IncomingLink, OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -211,8 +212,12 @@ class Container:
         self.core.tick()
         now_s = self.core.now
         for vhost in (*self.vhosts.values(), *self._retired):
-            self._effects.run(vhost, vhost.tick(now_s))
+            try:
+                self._effects.run(vhost, vhost.tick(now_s))
+            except Exception as error:  # a plug-in's fault must not stop the container's clock
+                self.on_node_fault(vhost, error)
         self._detach_overdue()
+        self.peers.beat(now_s)
         self._ticks += 1
         if self._ticks % SWEEP_TICKS == 0:
             self._sweep(now_s)
@@ -230,16 +235,41 @@ class Container:
                 self._retired.remove(vhost)
 
     def _detach_overdue(self) -> None:
-        """Detaches the subscribers that are too slow for their address's policy."""
+        """Detaches the subscribers that are too slow for their address's policy.
+
+        Not those for whom a publisher's unfinished delivery keeps everything back: then it is that
+        publisher who goes. Consumers of one message each may take their time.
+        """
         overdue, self.core.overdue = self.core.overdue, []
         for end in overdue:
-            self._detach_slow(end, "its backlog is full")
+            publisher = end.waits_for
+            if publisher is None:
+                self._detach_slow(end, "its backlog is full")
+            else:
+                end.pardon()
+                self._detach_unfinished(publisher)
         for end in self.core.blocked_links():
-            link = cast("Link", end.owner)
-            rule = getattr(link.context, "rule", None)
-            limit_s = rule.block_timeout_s if rule is not None else 5.0
-            if end.policy != POLICY_DROP and self.core.now - end.blocked_since_s > limit_s:
+            rule = getattr(end.owner.context, "rule", None)
+            limit_s = rule.block_timeout_s if rule is not None else BLOCK_TIMEOUT_S
+            if self.core.now - end.blocked_since_s <= limit_s:
+                continue
+            publisher = end.waits_for
+            if publisher is not None:
+                self._detach_unfinished(publisher)
+            elif end.feeder is None and end.backlog_bytes and _may_not_wait(end):
                 self._detach_slow(end, f"it took nothing for {limit_s:g} s")
+
+    def _detach_unfinished(self, end: IncomingLink) -> None:
+        link = cast("Link", end.owner)
+        if not link.is_attached:
+            return
+        log.warning("publisher %r detached: it left a delivery unfinished", link.name)
+        link.detach(
+            AmqpError(
+                condition=Condition.RESOURCE_LIMIT_EXCEEDED,
+                description="a delivery was left unfinished while others waited behind it",
+            )
+        )
 
     def _detach_slow(self, end: OutgoingLink, reason: str) -> None:
         link = cast("Link", end.owner)
@@ -256,6 +286,11 @@ class Container:
     def on_node_fault(self, _port: object, error: Exception) -> None:
         """Logs a fault of a node; all others go on."""
         log.error("a node failed: %s", error, exc_info=error)
+
+
+def _may_not_wait(end: OutgoingLink) -> bool:
+    """Says whether a subscriber's policy has it detached: a dropping one only in mid-delivery."""
+    return end.policy != POLICY_DROP or end.is_midway
 
 
 def _vhosts_of(configuration: Configuration) -> dict[str, Configuration | Vhost]:

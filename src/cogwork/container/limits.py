@@ -47,6 +47,9 @@ DRAIN_TIMEOUT_S = 10.0
 FRAME_SIZE_BYTES_LEAST = 512
 """MIN-MAX-FRAME-SIZE: the smallest limit that a peer may announce (AMQP 1.0 §2.8.19)."""
 
+FRAME_SIZE_BYTES_MOST = 1024 * 1024
+"""What the data plane's read buffer has room for."""
+
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Positive = Annotated[float, Meta(gt=0)]
 
@@ -72,9 +75,9 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connections: Count = CONNECTIONS
     sessions_per_connection: Annotated[int, Meta(ge=1, le=65_536)] = SESSIONS_PER_CONNECTION
     links_per_session: Count = LINKS_PER_SESSION
-    max_frame_size_bytes: Annotated[int, Meta(ge=FRAME_SIZE_BYTES_LEAST, le=2**31 - 1)] = (
-        MAX_FRAME_SIZE_BYTES
-    )
+    max_frame_size_bytes: Annotated[
+        int, Meta(ge=FRAME_SIZE_BYTES_LEAST, le=FRAME_SIZE_BYTES_MOST)
+    ] = MAX_FRAME_SIZE_BYTES
     max_message_size_bytes: Annotated[int, Meta(ge=1, le=2**63 - 1)] = MAX_MESSAGE_SIZE_BYTES
     session_window_frames: Count = SESSION_WINDOW_FRAMES
     link_credit: Count = LINK_CREDIT

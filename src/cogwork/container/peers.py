@@ -39,6 +39,9 @@ __all__ = ("Peers",)
 CLOSE_TIMEOUT_S = 5.0
 """A peer answers a close at once, or never."""
 
+IMPATIENT_S = 4.0
+"""Peers that allow less silence than this are looked at with every tick, for their heartbeats."""
+
 TOLD_MAX = 16
 """Connections beyond the limit that are kept until they are told of it; others are closed."""
 
@@ -88,6 +91,7 @@ class Peers:
         self._attachments = attachments
         self._vhosts = vhosts
         self._refusal_logged_s = -1.0
+        self._impatient: set[Connection] = set()
         self.limit(limits)
 
     def limit(self, limits: Limits) -> None:
@@ -147,6 +151,11 @@ class Peers:
         return next(found, None)
 
     # -- time
+
+    def beat(self, now_s: float) -> None:
+        """Lets time pass for the peers that need heartbeats more often than once a second."""
+        for connection in list(self._impatient):
+            connection.tick(now_s)
 
     def sweep(self, now_s: float) -> None:
         """Lets time pass, once a second."""
@@ -221,6 +230,8 @@ class Peers:
             client.vhost = vhost
         client.permissions = self._access.permissions(connection.identity)
         client.is_free = client.permissions.are_all
+        if 0 < connection.peer_idle_timeout_s < IMPATIENT_S:
+            self._impatient.add(connection)
         connection.open(self._opening)
         if client.is_excess:
             raise ProtocolError(
@@ -253,6 +264,7 @@ class Peers:
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
         """Forgets the connection."""
         self.connections.pop(connection, None)
+        self._impatient.discard(connection)
         if error is not None:
             log.info(
                 "connection %d closed: %s", self.client_of(connection).number, error.description

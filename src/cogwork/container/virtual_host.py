@@ -29,6 +29,7 @@ from cogwork.router.addresses import (
     Unmatched,
     normalize,
 )
+from cogwork.spi.effects import Report
 from cogwork.spi.node import Node, NodeContext, Refused
 
 if TYPE_CHECKING:
@@ -248,8 +249,11 @@ class VirtualHost:
 
     def tick(self, now_s: float) -> Iterator[Effect]:
         """Lets time pass at every node; yields what they want done."""
-        for node in list(self.nodes.values()):
-            yield from node.tick(now_s)
+        for key, node in list(self.nodes.items()):
+            try:
+                yield from node.tick(now_s)
+            except Exception as error:  # one node's fault must not stop the others' time
+                yield Report(f"the node at {key!r} failed: {error!r}")
 
     def forget_idle(self, now_s: float) -> None:
         """Gives up the addresses that nobody has used for a while."""

@@ -1,6 +1,8 @@
 """The compiled data plane: scan, route, emit; addresses and outlets; the codec and messages."""
 
+from pathlib import Path
+
 from cogwork import freshness
 
-for _name in ("codec", "composites", "sections", "messages"):
-    freshness.load(f"cogwork.dataplane.{_name}")
+for _declaration in sorted(Path(__file__).parent.glob("*.pxd")):
+    freshness.load(f"cogwork.dataplane.{_declaration.stem}")

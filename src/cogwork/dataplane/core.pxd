@@ -348,6 +348,7 @@ cdef class IncomingLink(Terminus):
     cdef readonly uint32_t charged
     cdef readonly uint64_t deliveries
     cdef public bint settles_second
+    cdef public bint wants_tags
     cdef uint64_t max_message_size
     cdef bint in_delivery
     cdef bint discarding

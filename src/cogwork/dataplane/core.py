@@ -433,11 +433,18 @@ class Core:
         return self.fanouts.size - self.fanouts.free_count
 
     def blocked_links(self):
-        """Lists the outgoing links for which something has been waiting."""
+        """Lists the subscribers for whom something has been waiting.
+
+        A link that something feeds is none: it takes from a queue or an address when it can, and
+        nobody else waits for it.
+        """
         found = []
+        link: OutgoingLink
         for terminus in self.termini:
-            if type(terminus) is OutgoingLink and cython.cast(OutgoingLink, terminus).queue_count:
-                found.append(terminus)
+            if type(terminus) is OutgoingLink:
+                link = cython.cast(OutgoingLink, terminus)
+                if link.queue_count and link.feeder is None:
+                    found.append(link)
         return found
 
     def reclaim(self) -> bool:
@@ -2206,7 +2213,7 @@ class IncomingLink(Terminus):
         limit: uint64_t = RUN_MAX
         share: uint64_t
         entry: AddressEntry = self.entry
-        if self.detached or self.in_delivery or entry is None:
+        if self.detached or self.in_delivery or entry is None or self.wants_tags:
             return 0
         limit = min(limit, cython.cast(uint64_t, self.credit))
         limit = min(limit, cython.cast(uint64_t, self.session.incoming_window))
@@ -2389,6 +2396,39 @@ class OutgoingLink(Terminus):
 
     def outstanding(self):
         return self.unsettled + self.queue_count
+
+    @property
+    def is_midway(self) -> bool:
+        """Says whether a delivery has been sent in part."""
+        return self.started
+
+    @property
+    def waits_for(self):
+        """Names the link whose sender leaves others waiting here, or None.
+
+        That is one with a delivery under way of which all that came was sent on, that could send
+        more, and behind which there are deliveries of others.
+        """
+        d: cython.pointer(Delivery)
+        link: IncomingLink
+        entry: AddressEntry
+        if not self.queue_count or not self.started or self.cursor != cython.NULL:
+            return None
+        d = self.queue[self.queue_head]
+        if d.complete:
+            return None
+        if self.queue_count == 1:
+            if type(self.feeder) is not AddressEntry:
+                return None
+            entry = self.feeder
+            if entry.held_first == cython.NULL:
+                return None
+        link = self.core.resolve(d.charged_index, d.charged_generation)
+        return link if link is not None and link.session.incoming_window else None
+
+    def pardon(self) -> None:
+        """Takes back that its backlog is too large: that is another's fault."""
+        self.overdue = False
 
     def outstanding_available(self):
         """Counts what waits here, for the `available` of a flow."""
@@ -2730,6 +2770,7 @@ class OutgoingLink(Terminus):
         if self.cursor != cython.NULL or (not self.started and begun):
             return 1
         self.cursor_offset = 0
+        self.blocked_since_s = self.core.now
         if self.send_piece(d, data, size, d.complete):
             if d.complete:
                 self.pop()

@@ -150,6 +150,7 @@ class IncomingLink(Terminus):
     owner: Any
     permit: Any
     settles_second: bool
+    wants_tags: bool
     def __init__(
         self,
         session: Session,
@@ -221,6 +222,11 @@ class OutgoingLink(Terminus):
     def dropped(self) -> int: ...
     @property
     def detached(self) -> bool: ...
+    @property
+    def is_midway(self) -> bool: ...
+    @property
+    def waits_for(self) -> IncomingLink | None: ...
+    def pardon(self) -> None: ...
     def send(
         self, port: Port, token: int, data: bytes, settled: bool, tag: bytes | None = None
     ) -> bool: ...

@@ -25,6 +25,8 @@ cdef class Inbox(Terminus):
     cdef list ready
     cdef Py_ssize_t at
     cdef list waiters
+    cdef object draining
+    cdef bint is_stopped
     cdef uint32_t handed_in_turn
     cdef object admit(self, Shipment* s)
     cdef int hand(self, object message) except -1

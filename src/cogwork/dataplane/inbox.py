@@ -100,7 +100,7 @@ class Inbox:
         if message is None:
             return 0
         self.arrivals.append(message)
-        if self.waiters:
+        if self.waiters or self.draining is not None:
             self.bell.mark_dirty()
         return 0
 
@@ -131,6 +131,9 @@ class Inbox:
         self.wake()
 
     def wake(self):
+        if self.draining is not None and self.link is not None and self.link.credit == 0:
+            if not self.is_stopped:  # without credit from the start: only the sender can tell
+                self.drained()
         waiters: list = self.waiters
         if waiters:
             self.waiters = []
@@ -142,7 +145,7 @@ class Inbox:
     def top_up(self):
         """Gives credit again once half of the window is used up."""
         used: uint32_t
-        if self.link is None or self.is_over:
+        if self.link is None or self.is_over or self.is_stopped or self.draining is not None:
             return 0
         used = cython.cast(uint32_t, self.waiting) + self.held
         if used + self.link.credit <= self.window // 2:
@@ -243,6 +246,44 @@ class Inbox:
             self.flusher.now()
         return batch
 
+    async def drain(self) -> list:
+        """Hands over what the sender has at once, as much as the window takes; perhaps nothing.
+
+        Raises:
+            CogworkError: The link ended for good.
+        """
+        used: uint32_t = cython.cast(uint32_t, self.waiting) + self.held
+        if self.link is not None and self.draining is None and used < self.window:
+            await self.exhausted(self.window - used)
+        if self.failure is not None:
+            raise self.failure
+        if self.refill():
+            return await self.take_batch(self.window)
+        self.top_up()
+        self.flusher.later()
+        return []
+
+    async def stop(self) -> None:
+        """Takes no more, and waits until all that was under way has arrived."""
+        self.is_stopped = True
+        if self.link is not None and self.draining is None:
+            await self.exhausted(0)
+
+    async def exhausted(self, credit: uint32_t) -> None:
+        """Waits until the sender has used up this credit, with messages or without."""
+        self.draining = self.create_future()
+        self.link.grant(credit, True)
+        self.flusher.now()
+        try:
+            await self.draining
+        finally:
+            self.draining = None
+
+    def drained(self) -> None:
+        """Nothing more will come of what a drain asked for."""
+        if self.draining is not None and not self.draining.done():
+            self.draining.set_result(None)
+
     # -- links come and go
 
     def attach(self, link: IncomingLink) -> None:
@@ -257,6 +298,7 @@ class Inbox:
     def detach(self) -> None:
         """The link has ended."""
         self.link = None
+        self.drained()
 
     def close(self, failure: object = None) -> None:
         """Ends the iteration once what waits was handed over; a failure ends it at once.
@@ -268,6 +310,7 @@ class Inbox:
         self.is_over = True
         if failure is not None:
             self.drop_waiting()
+        self.drained()
         self.wake()
         if self.bell.open:
             self.bell.close()

@@ -457,7 +457,7 @@ class ItemInbox(Inbox):
     def start(self) -> None:
         """Gives the link its first credit; what is resumed takes credit too."""
         used: uint32_t = self.held
-        window: uint32_t = max(self.window, used)
+        window: uint32_t = used if self.is_stopped else max(self.window, used)
         self.link.grant(window - used + len(self.earlier))
         self.flusher.later()
 
@@ -490,6 +490,7 @@ class ItemInbox(Inbox):
             self.earlier[item.delivery_tag] = item
         self.open_items.clear()
         self.epoch += 1
+        self.drained()
 
     def expire(self) -> None:
         """Gives up the items of earlier links that were not resumed: they are stale."""

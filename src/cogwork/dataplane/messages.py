@@ -233,6 +233,18 @@ class Message:
         return with_parts(cls(None, **fields), DATA, [bytes(part) for part in parts])
 
     @classmethod
+    def value(cls, body: object, **fields: object) -> Message:
+        """Makes a message whose body is a value section, bytes too.
+
+        Args:
+            body: The body.
+            **fields: As in the constructor.
+        """
+        message: Message = cls(None, **fields)
+        message._body = body
+        return message
+
+    @classmethod
     def sequence(cls, *parts: object, **fields: object) -> Message:
         """Makes a message with a sequence section for each of `parts`, which are lists.
 

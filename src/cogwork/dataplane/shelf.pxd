@@ -134,6 +134,7 @@ cdef class Shelf:
     cdef uint32_t spare_count
     cdef uint32_t slots_size
     cdef uint32_t free_first
+    cdef uint32_t free_last
     cdef Node[10] ready
     cdef uint16_t occupied
     cdef Node returned
@@ -183,6 +184,7 @@ cdef class Shelf:
     cdef Item* next_item(self, uint32_t* slot) noexcept
     cdef Item* _new_block(self, uint32_t size) except NULL
     cdef void _free_block(self, Item* item) noexcept
+    cdef void _free_slot(self, uint32_t slot) noexcept
     cdef int _grow_slots(self) except -1
     cdef void _append_ready(self, Item* item) noexcept
     cdef void _insert_ready(self, Item* item, Node* following) noexcept

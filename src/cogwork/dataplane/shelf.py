@@ -58,7 +58,7 @@ class Shelf:
         clear(cython.address(self.returned))
         clear(cython.address(self.doubtful))
         clear(cython.address(self.freed))
-        self.free_first = NOWHERE
+        self.free_first = self.free_last = NOWHERE
         self.expiries = TimerHeap()
         self.delays = TimerHeap()
         self.expiries_max = EXPIRIES_MIN
@@ -127,23 +127,31 @@ class Shelf:
         self.spare[kind] = cython.address(item.node)
         self.spare_count += 1
 
+    def _free_slot(self, slot):
+        """Queues a slot for use: in turn, so that the items of a batch have consecutive tokens."""
+        self.slots[slot].item = cython.NULL
+        self.slots[slot].next_free = NOWHERE
+        if self.free_first == NOWHERE:
+            self.free_first = slot
+        else:
+            self.slots[self.free_last].next_free = slot
+        self.free_last = slot
+
     def _grow_slots(self):
-        size: uint32_t = self.slots_size * 2 if self.slots_size else SLOTS_MIN
-        at: uint32_t = size
+        at: uint32_t = self.slots_size
+        size: uint32_t = at * 2 if at else SLOTS_MIN
         grown: cython.pointer(Slot)
-        if size < self.slots_size:
+        if size < at:
             raise MemoryError("no room for more messages")
         grown = cython.cast(cython.pointer(Slot), realloc(self.slots, size * cython.sizeof(Slot)))
         if grown == cython.NULL:
             raise MemoryError("no room for more messages")
-        while at > self.slots_size:
-            at -= 1
-            grown[at].item = cython.NULL
-            grown[at].stamp = 0
-            grown[at].next_free = self.free_first
-            self.free_first = at
         self.slots = grown
         self.slots_size = size
+        while at < size:
+            grown[at].stamp = 0
+            self._free_slot(at)
+            at += 1
         return 0
 
     def stamp(self, item):
@@ -417,16 +425,13 @@ class Shelf:
     def drop(self, item):
         """Forgets an item, wherever it stands."""
         group: cython.pointer(Group) = item.group
-        slot: cython.pointer(Slot) = self.slots + item.slot
         self._leave(item)
         if group != cython.NULL:
             group.count -= 1
             if group.count == 0:
                 self._forget_group(group)
-        slot.item = cython.NULL
-        slot.stamp += 1
-        slot.next_free = self.free_first
-        self.free_first = item.slot
+        self.slots[item.slot].stamp += 1
+        self._free_slot(item.slot)
         self.depth -= 1
         self.size_bytes -= item.size
         self._free_block(item)

@@ -1038,7 +1038,7 @@ class Store(Terminus):
             "depth": shelf.depth,
             "bytes": shelf.size_bytes,
             "ready": shelf.ready_count + shelf.returned_count,
-            "waiting-for-group": shelf.parked_count,
+            "parked": shelf.parked_count,
             "delayed": shelf.delayed_count,
             "unsettled": shelf.out_count,
             "in-doubt": shelf.doubt_count,

@@ -75,14 +75,18 @@ class LingeringSocket:
         """Shuts the socket for writing and waits for the peer to close."""
         if self.is_closed:
             return
-        self._loop.remove_reader(self._socket.fileno())
+        self.discard_input()
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             self.close()
             return
-        self._loop.add_reader(self._socket.fileno(), self._discard)
         self.close_later()
+
+    def discard_input(self) -> None:
+        """Throws away what still arrives; unread it would wake the loop again and again."""
+        if not self.is_closed:
+            self._loop.add_reader(self._socket.fileno(), self._discard)
 
     def close_later(self) -> None:
         """Closes in `LINGER_S` at the latest."""

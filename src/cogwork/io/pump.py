@@ -57,6 +57,7 @@ class SocketPump(LingeringSocket):
         self._is_finishing = True
         self._wire.send_rest()
         if self._wire.unsent_bytes:
+            self.discard_input()
             self.close_later()
         else:
             self.end(linger=linger)
@@ -159,6 +160,7 @@ class StreamPump(LingeringSocket):
         self._stream.close()
         self._send()
         if self._output:
+            self.discard_input()
             self.close_later()
         else:
             self.end(linger=linger)

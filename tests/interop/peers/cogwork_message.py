@@ -1,4 +1,4 @@
-"""Messages between the typed notation and Cogwork's sections."""
+"""Messages between the typed notation and Cogwork: its `Message`, and the sections beneath."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cogwork_notation import from_cogwork, to_cogwork
 from commands import Json, binary_content
 
+from cogwork import Message
 from cogwork.amqp.message import Data, Header, Properties, Sections, Sequence, Value
 from cogwork.amqp.types import Timestamp
 
@@ -92,3 +93,53 @@ def _from_body(body: Body | None) -> Json:
     if isinstance(body, Sequence):
         return {"sequence": [[from_cogwork(item) for item in part] for part in body.parts]}
     return {"value": from_cogwork(None if body is None else body.value)}
+
+
+ATTRIBUTES = {
+    "delivery_annotations": "delivery_annotations",
+    "message_annotations": "annotations",
+    "application_properties": "properties",
+    "footer": "footer",
+}
+"""What `Message` calls these sections."""
+
+
+def to_message(notation: Json) -> Message:
+    """Returns the message that an application would make."""
+    fields = {**_fields(notation.get("header", {})), **_fields(notation.get("properties", {}))}
+    if "ttl" in fields:
+        fields["ttl_s"] = fields.pop("ttl") / 1000
+    for section, attribute in ATTRIBUTES.items():
+        if section in notation:
+            fields[attribute] = to_cogwork(["map", notation[section]])
+    body = _body(notation["body"])
+    if isinstance(body, Value):
+        return Message.value(body.value, **fields)
+    make = Message.data if isinstance(body, Data) else Message.sequence
+    return make(*body.parts, **fields)
+
+
+def from_message(message: Message) -> Json:
+    """Returns the notation of what an application sees of a message."""
+    fields = {row.attribute: getattr(message, row.attribute) for row in Properties.TABLE}
+    header: dict[str, Json] = {
+        name: [kind, getattr(message, name)] for name, kind in HEADER_TYPES.items() if name != "ttl"
+    }
+    if message.ttl_s is not None:
+        header["ttl"] = ["uint", round(message.ttl_s * 1000)]
+    notation: dict[str, Json] = {"body": _message_body(message), "header": header}
+    notation["properties"] = {
+        name: _property(name, value) for name, value in fields.items() if value is not None
+    }
+    for section, attribute in ATTRIBUTES.items():
+        notation[section] = from_cogwork(getattr(message, attribute))[1]
+    return notation
+
+
+def _message_body(message: Message) -> Json:
+    parts: list[Any] = message.body_sections
+    if message.body_type == "data":
+        return {"data": [from_cogwork(part)[1] for part in parts]}
+    if message.body_type == "sequence":
+        return {"sequence": [[from_cogwork(item) for item in part] for part in parts]}
+    return {"value": from_cogwork(message.body)}

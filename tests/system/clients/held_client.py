@@ -5,24 +5,32 @@ Arguments: the state, host:port, the address, and how many connections. It print
 
 from __future__ import annotations
 
+import functools
 import socket
 import sys
 import time
 from typing import TYPE_CHECKING
 
 from proton import Event, Handler, Message
+from proton.reactor import Container
 from proton.utils import BlockingConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LARGE_BODY_BYTES = 4_000_000
+LARGE_BODY_BYTES = 1_000_000
 UNSETTLED = 20
 HELD_FOR_S = 120
 FLUSH_TIMEOUT_S = 2.0
 
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"
 AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
+TLS_HELLO_BEGUN = bytes.fromhex("16 0301 0200 01 0001fc 0303") + bytes(32)
+WEBSOCKET_UPGRADE = (
+    "GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Protocol: amqp\r\n\r\n"
+)
 SASL_ANONYMOUS = bytes.fromhex("0000001f 02010000 005341 d0 0000000f 00000001 a309") + b"ANONYMOUS"
 
 
@@ -51,9 +59,25 @@ def raw(host: str, sent: bytes) -> socket.socket:
     return made
 
 
+def upgraded(host: str) -> socket.socket:
+    """Returns a WebSocket without a byte of AMQP."""
+    made = raw(host, WEBSOCKET_UPGRADE.format(host=host).encode())
+    answer = made.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 101 "), answer
+    return made
+
+
+@functools.cache
+def shared_container() -> Container:
+    """Returns one container for all connections: each would make two TLS contexts."""
+    return Container()
+
+
 def opened(host: str) -> BlockingConnection:
     """Returns an open connection."""
-    return BlockingConnection(f"amqp://{host}", timeout=10, allowed_mechs="ANONYMOUS")
+    return BlockingConnection(
+        f"amqp://{host}", timeout=10, container=shared_container(), allowed_mechs="ANONYMOUS"
+    )
 
 
 def flush(connection: BlockingConnection) -> None:
@@ -71,6 +95,26 @@ def attached(host: str, address: str) -> BlockingConnection:
     connection = opened(host)
     connection.create_sender(address)
     HELD.append(connection.create_receiver(address, credit=10, handler=Watcher(), name="held"))
+    flush(connection)
+    return connection
+
+
+def subscribed(host: str, address: str) -> BlockingConnection:
+    """Returns a connection with a receiver only."""
+    connection = opened(host)
+    HELD.append(connection.create_receiver(address, credit=10, handler=Watcher()))
+    return connection
+
+
+def asking(host: str, address: str) -> BlockingConnection:
+    """Returns a connection that waits for a reply to its own dynamic address."""
+    connection = opened(host)
+    replies = connection.create_receiver(None, credit=10, dynamic=True, handler=Watcher())
+    relay = connection.create_sender(None)
+    connection.wait(lambda: relay.credit > 0)
+    reply_to = replies.remote_source.address
+    relay.link.send(Message("anybody?", address=address, reply_to=reply_to))
+    HELD.append(replies)
     flush(connection)
     return connection
 
@@ -118,10 +162,15 @@ def unsettled_in(host: str, address: str) -> BlockingConnection:
 STATES: dict[str, Callable[[str, str], object]] = {
     "connected": lambda host, _: raw(host, b""),
     "half-header": lambda host, _: raw(host, AMQP_HEADER[:3]),
+    "half-hello": lambda host, _: raw(host, TLS_HELLO_BEGUN),
+    "half-upgrade": lambda host, _: raw(host, WEBSOCKET_UPGRADE[:40].encode()),
+    "upgraded": lambda host, _: upgraded(host),
     "sasl-begun": lambda host, _: raw(host, SASL_HEADER),
     "authenticated": lambda host, _: raw(host, SASL_HEADER + SASL_ANONYMOUS + AMQP_HEADER),
     "open": lambda host, _: opened(host),
     "attached": attached,
+    "subscribed": subscribed,
+    "asking": asking,
     "mid-transfer": mid_transfer,
     "mid-receive": mid_receive,
     "unsettled-out": unsettled_out,

@@ -148,7 +148,7 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
         (
             "[limits]\nmax_frame_size_bytes = 100",
             "cogwork.toml:2: limits.max_frame_size_bytes: found 100,"
-            " expected an integer from 512 to 2147483647",
+            " expected an integer from 512 to 1048576",
         ),
         (
             "[limits]\nidle_timeout_s = 0",

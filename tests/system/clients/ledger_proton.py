@@ -1,41 +1,42 @@
-"""A consumer of work items that keeps a ledger on disk, and may be killed at any moment.
-
-Arguments: the URL, the address, and the ledger's file. Before it accepts an item, it writes
-`taken ID` and waits for the disk. Once the container confirms the accept by settling (the receiver
-settles second, AMQP 1.0 §2.6.12), it writes `confirmed ID`. SIGTERM ends it in good order.
-"""
+"""A ledger worker on python-qpid-proton: a stock client, that settles second to be confirmed."""
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
+from typing import TYPE_CHECKING
 
 from proton import Delivery, Event, Handler, Link, Message
-from proton.reactor import LinkOption
+from proton.reactor import Container, LinkOption
 from proton.utils import BlockingConnection
 
+if TYPE_CHECKING:
+    from ledger import Ledger
+
 CREDIT = 100
+TURN_S = 0.1
+
+CONTAINER = Container()
+"""Made before the workers are forked: it takes its time to make two TLS contexts."""
 
 
 class SettlesSecond(LinkOption):
-    """Asks the container to settle first: its settlement confirms our accept."""
+    """Asks the container to settle first: its settlement confirms our accept (§2.6.12)."""
 
     def apply(self, link: Link) -> None:
         """Sets the mode on a link."""
         link.rcv_settle_mode = Link.RCV_SECOND
 
 
-class Ledger(Handler):
+class Worker(Handler):
     """Takes deliveries, writes them down, accepts them, and writes down the confirmations.
 
     Args:
-        file: Descriptor of the ledger's file, opened to append.
+        ledger: Where it writes.
     """
 
-    def __init__(self, file: int) -> None:
-        self._file = file
-        self._taken: list[tuple[Delivery, str]] = []
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._taken: list[tuple[Delivery, int]] = []
         self._confirmed: list[str] = []
         self.unconfirmed = 0
 
@@ -54,16 +55,14 @@ class Ledger(Handler):
             message.decode(bytes(receiver.recv(delivery.pending) or b""))
             receiver.advance()
             delivery.item = str(message.body)
-            self._taken.append((delivery, delivery.item))
+            self._taken.append((delivery, message.delivery_count))
 
     def turn(self) -> None:
         """Writes down what happened since the last turn, then accepts what was taken."""
-        lines = [f"confirmed {item}\n" for item in self._confirmed]
-        lines += [f"taken {item}\n" for _, item in self._taken]
-        if lines:
-            os.write(self._file, "".join(lines).encode())
+        if self._confirmed:
+            self._ledger.confirm(self._confirmed)
         if self._taken:
-            os.fsync(self._file)
+            self._ledger.take((delivery.item, count) for delivery, count in self._taken)
         for delivery, _ in self._taken:
             delivery.update(Delivery.ACCEPTED)
         self.unconfirmed += len(self._taken)
@@ -71,22 +70,19 @@ class Ledger(Handler):
         self._confirmed.clear()
 
 
-def main(url: str, address: str, path: str) -> None:
-    """Consumes until SIGTERM, then waits for what is still unconfirmed."""
+def work(url: str, queue: str, ledger: Ledger) -> None:
+    """Works until SIGTERM, then waits for what is still unconfirmed."""
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: ending.append(number))
-    ledger = Ledger(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
-    connection = BlockingConnection(url, timeout=20, allowed_mechs="ANONYMOUS")
+    worker = Worker(ledger)
+    connection = BlockingConnection(url, timeout=20, container=CONTAINER, allowed_mechs="ANONYMOUS")
     receiver = connection.create_receiver(
-        address, credit=CREDIT, handler=ledger, options=SettlesSecond()
+        queue, credit=CREDIT, handler=worker, options=SettlesSecond()
     )
-    connection.container.timeout = 0.1
-    while not ending or ledger.unconfirmed:
+    connection.container.timeout = TURN_S
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    while not ending or worker.unconfirmed:
         connection.container.process()
-        ledger.turn()
+        worker.turn()
     receiver.close()  # which also holds it until here: proton takes the handler from a lost one
     connection.close()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

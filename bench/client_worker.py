@@ -1,0 +1,88 @@
+"""One Python client under measurement: publishes, or consumes, and prints what it took.
+
+python bench/client_worker.py publish|consume|feed URL batches|singly COUNT
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import cogwork
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+BODY = b"x" * 100
+BATCH = 1000
+TOPIC = "topic/bench.client"
+SINK = "sink/bench.client"
+
+
+async def publish(mesh: cogwork.Mesh, manner: str, count: int) -> int:
+    """Publishes presettled messages to a sink."""
+    await _send(mesh, SINK, manner, count)
+    return count
+
+
+async def feed(mesh: cogwork.Mesh, manner: str, count: int) -> int:
+    """Publishes to whoever consumes."""
+    await _send(mesh, TOPIC, manner, count)
+    return count
+
+
+async def _send(mesh: cogwork.Mesh, address: str, manner: str, count: int) -> None:
+    async with mesh.publisher(address) as out:
+        if manner == "singly":
+            for _ in range(count):
+                await out.send(BODY, settled=True)
+        else:
+            batch = [BODY] * BATCH
+            for _ in range(count // BATCH):
+                await out.send_batch(batch, settled=True)
+        await out.flush()
+
+
+async def consume(mesh: cogwork.Mesh, manner: str, count: int) -> int:
+    """Takes messages, and reads each one's body."""
+    taken = 0
+    async with mesh.subscribe(TOPIC) as messages:
+        print("ready", flush=True)
+        if manner == "singly":
+            async for message in messages:
+                taken += len(message.body) == len(BODY)
+                if taken == count:
+                    break
+        else:
+            async for batch in messages.batches():
+                taken += sum(len(message.body) == len(BODY) for message in batch)
+                if taken >= count:
+                    break
+    return taken
+
+
+ROLES: dict[str, Callable[[cogwork.Mesh, str, int], Awaitable[int]]] = {
+    "publish": publish,
+    "consume": consume,
+    "feed": feed,
+}
+
+
+async def main(role: str, url: str, manner: str, count: int) -> None:
+    """Plays one role and prints its figures."""
+    async with cogwork.connect(url) as mesh:
+        started_s, cpu_s = time.perf_counter(), time.process_time()
+        done = await ROLES[role](mesh, manner, count)
+        figures = {
+            "count": done,
+            "seconds": time.perf_counter() - started_s,
+            "cpu_s": time.process_time() - cpu_s,
+        }
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])))

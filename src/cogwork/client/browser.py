@@ -1,0 +1,38 @@
+"""Browsers: receivers that look at a queue and take nothing from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.terminus import COPY, Source
+from cogwork.client.receiver import Receiver, filters_of
+from cogwork.dataplane.inbox import Inbox
+from cogwork.dataplane.messages import Message
+
+if TYPE_CHECKING:
+    from cogwork.client.mesh import Mesh
+
+__all__ = ("Browser",)
+
+
+class Browser(Receiver[Message]):
+    """Receives copies of a queue's items; made by `Mesh.browse`.
+
+    `drain` returns those that are there; iterating goes on with those that come.
+    """
+
+    def __init__(self, mesh: Mesh, address: str, credit: int, selector: str | None) -> None:
+        """Is not attached yet.
+
+        Args:
+            mesh: Keeps it attached.
+            address: The queue.
+            credit: Items that may be on their way or waiting.
+            selector: Which items it wants; None for all.
+        """
+        source = Source(
+            address=address,
+            distribution_mode=COPY,
+            filter=filters_of(selector, no_local=False),
+        )
+        super().__init__(mesh, source, Inbox(mesh.flusher, mesh.create_future, credit))

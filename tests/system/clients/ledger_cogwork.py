@@ -1,0 +1,46 @@
+"""A ledger worker on Cogwork's client: it takes items in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+import cogwork
+
+if TYPE_CHECKING:
+    from ledger import Ledger
+
+    from cogwork.client import Consumer
+
+CREDIT = 100
+
+
+def work(url: str, queue: str, ledger: Ledger) -> None:
+    """Works until SIGTERM."""
+    asyncio.run(_work(url, queue, ledger))
+
+
+async def _work(url: str, queue: str, ledger: Ledger) -> None:
+    async with cogwork.connect(url) as mesh, mesh.consume(queue, credit=CREDIT) as items:
+        ending = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        end = asyncio.ensure_future(ending.wait())
+        while not ending.is_set():
+            batch = await _next_batch(items, end)
+            if batch:
+                ledger.take((item.body, item.delivery_count) for item in batch)
+                await items.accept(batch)
+                ledger.confirm(item.body for item in batch)
+
+
+async def _next_batch(items: Consumer, end: asyncio.Future[bool]) -> list[cogwork.Item]:
+    """Returns what came; nothing where the end came first."""
+    taking = asyncio.ensure_future(items.take())
+    await asyncio.wait({taking, end}, return_when=asyncio.FIRST_COMPLETED)
+    if taking.done():
+        return taking.result()
+    taking.cancel()
+    await asyncio.wait({taking})
+    return []

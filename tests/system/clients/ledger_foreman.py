@@ -1,0 +1,56 @@
+"""Starts ledger workers by forking, so that one that was killed is replaced within milliseconds.
+
+Arguments: the URL and the queue. For each line on standard input, `LIBRARY PATH`, it forks a worker
+on that client library (`proton` or `cogwork`) with that file as its ledger, and prints the worker's
+process id. SIGTERM ends a worker in good order; its last entry is `ended` then.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ledger_cogwork
+import ledger_proton
+from ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WORKERS: dict[str, Callable[[str, str, Ledger], None]] = {
+    "cogwork": ledger_cogwork.work,
+    "proton": ledger_proton.work,
+}
+
+
+def main(url: str, queue: str) -> None:
+    """Serves requests until standard input ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until a worker can take it
+    for line in sys.stdin:
+        library, path = line.split()
+        worker = os.fork()
+        if worker == 0:
+            _work(library, url, queue, path)
+        sys.stdout.write(f"{worker}\n")
+        sys.stdout.flush()
+
+
+def _work(library: str, url: str, queue: str, path: str) -> None:
+    """Lives a worker's life; does not return."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    ledger = Ledger(Path(path))
+    try:
+        WORKERS[library](url, queue, ledger)
+        ledger.end()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # there is one
+        os._exit(1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,173 @@
+"""Consumers that take what is there and no more, browsers that take nothing, leaving in order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+from cogwork import sync
+from cogwork.testing import container
+
+from .proxy import FaultyProxy
+from .stories import story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+CONFIGURATION = """
+[[address]]
+prefix = "queue/"
+in_doubt_timeout_s = 30
+"""
+"""Whatever comes back within a test was never in doubt."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """One container for all tests of the module."""
+    with container(CONFIGURATION) as running:
+        yield running
+
+
+def bodies(messages: Sequence[cogwork.Message]) -> list[object]:
+    return [message.body for message in messages]
+
+
+async def filled(mesh: cogwork.Mesh, queue: str, count: int) -> None:
+    async with mesh.publisher(queue) as out:
+        assert all(outcome.is_accepted for outcome in await out.send_batch(range(count)))
+
+
+@story
+async def test_a_drain_takes_what_is_there(url: str) -> None:
+    async with cogwork.connect(url) as mesh, mesh.consume("queue/drain.all") as items:
+        assert await items.drain() == []
+        await filled(mesh, "queue/drain.all", 3)
+        taken = await items.drain()
+        assert bodies(taken) == [0, 1, 2]
+        await items.accept(taken)
+        assert await items.drain() == []
+
+
+@story
+async def test_a_drain_takes_as_much_as_there_is_credit(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        await filled(mesh, "queue/drain.turns", 25)
+        async with mesh.consume("queue/drain.turns", credit=10) as items:
+            taken: list[cogwork.Item] = []
+            while batch := await items.drain():
+                assert len(batch) <= 10
+                taken += batch
+                await items.accept(batch)
+        assert bodies(taken) == list(range(25))
+
+
+@story
+async def test_who_holds_all_the_credit_drains_nothing(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        await filled(mesh, "queue/drain.held", 3)
+        async with mesh.consume("queue/drain.held", credit=2) as items:
+            held = await items.drain()
+            assert bodies(held) == [0, 1]
+            assert await items.drain() == []
+            await items.accept(held)
+            assert bodies(await items.drain()) == [2]
+
+
+@story
+async def test_items_come_again_after_a_drain(url: str) -> None:
+    async with cogwork.connect(url) as mesh, mesh.consume("queue/drain.on") as items:
+        assert await items.drain() == []
+        await filled(mesh, "queue/drain.on", 1)
+        item = await anext(items)
+        assert item.body == 0
+        await item.accept()
+
+
+@story
+async def test_a_drain_ends_with_its_connection(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url) as mesh,
+        mesh.consume("queue/drain.cut") as items,
+    ):
+        proxy.hold_replies()
+        drain = asyncio.create_task(items.drain())
+        await asyncio.sleep(0.05)
+        assert not drain.done()
+        proxy.cut()
+        assert await drain == []
+        await filled(mesh, "queue/drain.cut", 1)
+        assert bodies([await anext(items)]) == [0]
+
+
+@story
+async def test_a_browser_leaves_everything_where_it_is(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        await filled(mesh, "queue/drain.seen", 3)
+        async with mesh.browse("queue/drain.seen") as browser:
+            assert bodies(await browser.drain()) == [0, 1, 2]
+            assert await browser.drain() == []
+        async with mesh.consume("queue/drain.seen") as items:
+            assert bodies(await items.drain()) == [0, 1, 2]
+
+
+@story
+@pytest.mark.parametrize("confirms", [True, False])
+async def test_who_leaves_in_order_leaves_no_doubt(url: str, confirms: bool) -> None:
+    """Items are on their way all the time: each settlement makes room for another one."""
+    queue = f"queue/drain.left.{confirms}"
+    async with cogwork.connect(url) as mesh:
+        await filled(mesh, queue, 60)
+        for number in range(20):
+            async with mesh.consume(queue, credit=2, confirms=confirms) as items:
+                item = await anext(items)
+                assert item.body == number
+                item.accept_nowait()
+        async with mesh.consume(queue) as items:
+            assert bodies(await items.drain()) == list(range(20, 60))
+
+
+def test_a_program_without_a_loop_drains_too(url: str) -> None:
+    with sync.connect(url) as mesh:
+        for number in range(3):
+            mesh.publish("queue/drain.sync", number)
+        with mesh.browse("queue/drain.sync") as browser:
+            assert bodies(browser.drain()) == [0, 1, 2]
+        with mesh.consume("queue/drain.sync") as items:
+            assert bodies(items.drain()) == [0, 1, 2]
+
+
+@story
+async def test_the_container_says_what_it_is(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        assert mesh.container.container_id == "test"
+        assert "ANONYMOUS-RELAY" in mesh.container.offered_capabilities
+    with pytest.raises(cogwork.Disconnected):
+        _ = mesh.container
+
+
+@story
+async def test_bytes_as_a_value_stay_one(url: str) -> None:
+    async with cogwork.connect(url) as mesh, mesh.subscribe("topic/value") as messages:
+        await mesh.publish("topic/value", cogwork.Message.value(b"cog", subject="s"))
+        message = await anext(messages)
+        assert (message.body_type, message.body, message.subject) == ("value", b"cog", "s")
+
+
+@story
+async def test_who_sent_hears_that_an_item_is_not_wanted_here(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.consume("unicast/unwanted", credit=1) as items,
+        mesh.publisher("unicast/unwanted") as out,
+    ):
+        sent = out.post_batch(["one"])
+        (await anext(items)).modify(undeliverable_here=True, annotations={"x-opt-why": "slipped"})
+        (outcome,) = await sent
+        assert outcome.undeliverable_here
+        assert not outcome.delivery_failed
+        assert outcome.annotations == {"x-opt-why": "slipped"}

@@ -1,0 +1,143 @@
+"""Whom the container detaches: slow subscribers, unfinished deliveries, and nobody else."""
+
+import time
+
+import pytest
+from hosted import LISTEN, Hosted
+from wires import Peer
+
+from cogwork.amqp.errors import Condition
+from cogwork.amqp.performatives import Open
+from cogwork.container.settings import Address, Configuration
+
+TIMEOUT_S = 0.05
+
+
+@pytest.fixture
+def hosted() -> Hosted:
+    address = {"distribution": "multicast", "block_timeout_s": TIMEOUT_S, "block_bytes": 10_000}
+    return Hosted(
+        Configuration(
+            id="hosted",
+            listeners=[LISTEN],
+            addresses=[
+                Address(prefix="all", **address),
+                Address(prefix="dropping", slow_subscriber="drop-oldest", **address),
+                Address(prefix="one", distribution="closest", block_timeout_s=TIMEOUT_S),
+            ],
+        )
+    )
+
+
+def peer(hosted: Hosted, **settings: int) -> Peer:
+    return Peer(hosted, **settings).greet()
+
+
+def pass_time(hosted: Hosted) -> None:
+    """Lets more than the time-out pass, and the container look around."""
+    time.sleep(TIMEOUT_S * 1.5)
+    hosted.core.tick()
+    hosted.container._detach_overdue()
+    hosted.settle_down()
+
+
+def test_a_subscriber_that_takes_nothing_is_detached(hosted: Hosted) -> None:
+    slow, fast = (peer(hosted).consumer("all/a", credit) for credit in (0, 100))
+    peer(hosted).publisher("all/a").send()
+    pass_time(hosted)
+    assert slow.detached is not None
+    assert slow.detached.error is not None
+    assert slow.detached.error.condition == Condition.RESOURCE_LIMIT_EXCEEDED
+    assert fast.detached is None
+
+
+def test_a_subscriber_whose_backlog_is_full_is_detached_at_once(hosted: Hosted) -> None:
+    slow = peer(hosted).consumer("all/a")
+    publisher = peer(hosted).publisher("all/a")
+    for _ in range(3):
+        publisher.send(b"x" * 6000)
+    hosted.container._detach_overdue()
+    hosted.settle_down()
+    assert slow.detached is not None
+
+
+def test_a_consumer_of_single_messages_may_take_its_time(hosted: Hosted) -> None:
+    """It reads nothing for a while in the middle of a large message, busy with another."""
+    consumer = peer(hosted, incoming_window=1).consumer("one/a", credit=5)
+    publisher = peer(hosted).publisher("one/a")
+    publisher.send(b"x" * 100_000, pieces=3)
+    assert not consumer.last.complete
+    pass_time(hosted)
+    assert consumer.detached is None
+    for _ in range(3):
+        consumer.channel.flow()
+    assert consumer.bodies == [b"x" * 100_000]
+
+
+@pytest.mark.parametrize("address", ["all/a", "one/a"])
+def test_a_publisher_that_pauses_in_a_delivery_harms_no_subscriber(
+    hosted: Hosted, address: str
+) -> None:
+    consumer = peer(hosted).consumer(address, credit=50)
+    publisher = peer(hosted).publisher(address)
+    publisher.start(b"begin")
+    pass_time(hosted)
+    assert consumer.detached is None
+    assert publisher.detached is None
+    publisher.more(b"end", more=False)
+    assert consumer.bodies == [b"beginend"]
+
+
+@pytest.mark.parametrize("address", ["all/a", "one/a"])
+def test_a_publisher_that_leaves_a_delivery_unfinished_may_not_stop_others(
+    hosted: Hosted, address: str
+) -> None:
+    consumer = peer(hosted).consumer(address, credit=50)
+    hostile, other = peer(hosted).publisher(address), peer(hosted).publisher(address)
+    hostile.start(b"begin")
+    other.send(b"waits")
+    assert consumer.bodies == []
+    pass_time(hosted)
+    assert hostile.detached is not None
+    assert hostile.detached.error is not None
+    assert hostile.detached.error.condition == Condition.RESOURCE_LIMIT_EXCEEDED
+    assert consumer.detached is None
+    assert consumer.bodies == [b"waits"]
+    assert other.detached is None
+
+
+def test_a_full_backlog_behind_an_unfinished_delivery_is_its_publishers_fault(
+    hosted: Hosted,
+) -> None:
+    consumer = peer(hosted).consumer("all/a", credit=50)
+    hostile, other = peer(hosted).publisher("all/a"), peer(hosted).publisher("all/a")
+    hostile.start(b"begin")
+    for _ in range(3):
+        other.send(b"x" * 6000)
+    hosted.container._detach_overdue()
+    hosted.settle_down()
+    assert hostile.detached is not None
+    assert consumer.detached is None
+    assert len(consumer.bodies) == 3
+
+
+def test_a_dropping_subscriber_stuck_in_a_large_delivery_is_detached(hosted: Hosted) -> None:
+    stuck = peer(hosted, incoming_window=1).consumer("dropping/a", credit=9)
+    idle = peer(hosted).consumer("dropping/a")
+    publisher = peer(hosted).publisher("dropping/a")
+    publisher.send(b"x" * 100_000, pieces=3)
+    pass_time(hosted)
+    assert stuck.detached is not None
+    assert idle.detached is None
+
+
+def test_short_heartbeats_are_kept(hosted: Hosted) -> None:
+    impatient = Peer(hosted)
+    impatient.feed(b"AMQP\x00\x01\x00\x00")
+    impatient.say(Open(container_id="impatient", idle_time_out=100))
+    before = impatient.wire.bytes_out
+    time.sleep(0.06)
+    hosted.core.tick()
+    hosted.container.peers.beat(hosted.core.now)
+    hosted.settle_down()
+    assert impatient.wire.bytes_out == before + 8
