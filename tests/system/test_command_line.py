@@ -143,6 +143,7 @@ def test_a_reader_that_leaves_loses_nothing(container: Served) -> None:
         assert reader.stderr is not None
         assert reader.stdout.readline() == "x\n"
         reader.stdout.close()
+        container.run("send", container.url, "queue/head", "y")  # what it cannot print any more
         assert "Traceback" not in reader.stderr.read()
         assert reader.wait(20) == ExitCode.BROKEN_PIPE
 

@@ -225,6 +225,7 @@ class Container:
 
     def _sweep(self, now_s: float) -> None:
         self.peers.sweep(now_s)
+        self.core.reclaim()
         for vhost in self.vhosts.values():
             vhost.forget_idle(now_s)
         if self._retired:
