@@ -127,7 +127,11 @@ def test_both_agree_about_fields_of_any_type(composite: Composite, data: st.Data
     value = data.draw(values | st.just(Described(ULong(0x24), [])) | st.just(Accepted()))
     setattr(composite, row.attribute, value)
     expected = outcome(encode_performative, composite)
-    assert outcome(composites.encode, composite) == expected
+    found = outcome(composites.encode, composite)
+    # Of several faults either may be found first, so the texts can differ.
+    assert (found[0] if isinstance(found, tuple) else found) == (
+        expected[0] if isinstance(expected, tuple) else expected
+    )
 
 
 @given(anything, st.data())

@@ -329,7 +329,9 @@ class StoreMachine(RuleBasedStateMachine):
         assert counts["accepted"] == len(self.confirmed)
         out = sum(len(each.out) + len(each.resumed) for each in self.workers)
         assert (counts["unsettled"], counts["in-doubt"]) == (out, len(self.in_doubt))
-        assert counts["ready"] + counts["parked"] == len(alive) - out - len(self.in_doubt)
+        assert counts["ready"] + counts["waiting-for-group"] == len(alive) - out - len(
+            self.in_doubt
+        )
         if self.store.keeps_dead:
             assert sorted(self.dead) == sorted(self.gone)
 

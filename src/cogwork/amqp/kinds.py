@@ -206,7 +206,11 @@ def _tag(value: object) -> object:
 
 
 def _unsettled_to_wire(value: object) -> object:
-    assert isinstance(value, dict)
+    if not isinstance(value, dict):
+        raise TypeError(f"a dict is expected, not {value!r:.80}")
+    for state in value.values():
+        if state is not None and not hasattr(state, "to_described"):
+            raise TypeError(f"a delivery state is expected, not {state!r:.80}")
     return {tag: None if state is None else state.to_described() for tag, state in value.items()}
 
 

@@ -433,37 +433,12 @@ class Core:
         return self.fanouts.size - self.fanouts.free_count
 
     def blocked_links(self):
-        """Lists the subscribers for whom something has been waiting.
-
-        A link that something feeds is none: it takes from a queue or an address when it can, and
-        nobody else waits for it.
-        """
+        """Lists the outgoing links for which something has been waiting."""
         found = []
-        link: OutgoingLink
         for terminus in self.termini:
-            if type(terminus) is OutgoingLink:
-                link = cython.cast(OutgoingLink, terminus)
-                if link.queue_count and link.feeder is None:
-                    found.append(link)
+            if type(terminus) is OutgoingLink and cython.cast(OutgoingLink, terminus).queue_count:
+                found.append(terminus)
         return found
-
-    def reclaim(self) -> bool:
-        """Gives memory back to the system when the quiet after a burst has come.
-
-        To be called once a second: a second with little held follows one with much.
-
-        Returns:
-            Whether it did.
-        """
-        peak: int64_t = self.held_bytes_peak
-        self.held_bytes_peak = self.held_bytes
-        if peak > BURST_BYTES:
-            self.had_burst = True
-        elif self.had_burst and peak < BURST_BYTES // 8:
-            self.had_burst = False
-            cogwork_trim()
-            return True
-        return False
 
     def totals(self) -> dict:
         """Adds up what all links and wires hold, in one pass without a Python object for each."""

@@ -92,7 +92,7 @@ COMMITS = cython.declare(uint32_t, 65536)
 """Remembered commits: about what a queue's clients can have on their way at once."""
 
 _POLICIES = ("block", "drop-oldest", "reject")
-_STATES = ("ready", "parked", "delayed", "returned", "out", "in-doubt")
+_STATES = ("ready", "waiting-for-group", "delayed", "returned", "out", "in-doubt")
 
 
 def _rejection(condition, description):
@@ -1038,7 +1038,7 @@ class Store(Terminus):
             "depth": shelf.depth,
             "bytes": shelf.size_bytes,
             "ready": shelf.ready_count + shelf.returned_count,
-            "parked": shelf.parked_count,
+            "waiting-for-group": shelf.parked_count,
             "delayed": shelf.delayed_count,
             "unsettled": shelf.out_count,
             "in-doubt": shelf.doubt_count,
