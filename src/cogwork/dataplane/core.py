@@ -57,9 +57,6 @@ UNFLUSHED_MAX_BYTES = cython.declare(int64_t, 16 * 1024 * 1024)
 SESSION_HELD_MAX_BYTES = cython.declare(int64_t, 8 * 1024 * 1024)
 """Above this much held for one session its window stays closed until some of it has gone."""
 
-BURST_BYTES = cython.declare(int64_t, 8 * 1024 * 1024)
-"""So much held at once leaves the allocator with a heap that is worth giving back."""
-
 RING_MIN = cython.declare(uint32_t, 64)
 RING_MAX = cython.declare(uint32_t, 65536)
 """Unsettled deliveries of a session indexed directly; older ones spill to a map."""
@@ -354,7 +351,6 @@ class Core:
         d.last = chunk
         d.size_bytes += size
         self.held_bytes += size
-        self.held_bytes_peak = max(self.held_bytes_peak, self.held_bytes)
         if not d.assembled:
             link: IncomingLink = self.resolve(d.charged_index, d.charged_generation)
             if link is not None:
@@ -446,24 +442,6 @@ class Core:
                 if link.queue_count and link.feeder is None:
                     found.append(link)
         return found
-
-    def reclaim(self) -> bool:
-        """Gives memory back to the system when the quiet after a burst has come.
-
-        To be called once a second: a second with little held follows one with much.
-
-        Returns:
-            Whether it did.
-        """
-        peak: int64_t = self.held_bytes_peak
-        self.held_bytes_peak = self.held_bytes
-        if peak > BURST_BYTES:
-            self.had_burst = True
-        elif self.had_burst and peak < BURST_BYTES // 8:
-            self.had_burst = False
-            cogwork_trim()
-            return True
-        return False
 
     def totals(self) -> dict:
         """Adds up what all links and wires hold, in one pass without a Python object for each."""
