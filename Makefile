@@ -16,6 +16,7 @@ setup: $(VENV)/.setup-stamp
 $(VENV)/.venv-stamp:
 	@command -v gcc >/dev/null || command -v cc >/dev/null || { echo "cogwork: a C compiler is needed (on Debian: apt-get install gcc)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "cogwork: Python 3.11 or newer is needed; PYTHON=... names one" >&2; exit 1; }
+	@tools/test-packages
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 

@@ -380,8 +380,9 @@ class Channel:
         *,
         name: str | None = None,
         rcv_settle_mode: ReceiverSettleMode = ReceiverSettleMode.FIRST,
+        delivery_count: int = 0,
     ) -> Publisher:
-        link = Publisher(self, len(self.links), address)
+        link = Publisher(self, len(self.links), address, delivery_count=delivery_count)
         self._attach(
             link,
             Attach(
@@ -391,7 +392,7 @@ class Channel:
                 rcv_settle_mode=rcv_settle_mode,
                 source=Source(),
                 target=Target(address=address),
-                initial_delivery_count=0,
+                initial_delivery_count=delivery_count,
             ),
         )
         return link
@@ -513,7 +514,8 @@ class Publisher:
 
     @property
     def credit(self) -> int:
-        return max(0, self.limit - self.delivery_count)
+        left = self.limit - self.delivery_count & MAX_UINT
+        return left if left <= MAX_UINT // 2 else 0
 
     @property
     def end(self) -> IncomingLink | OutgoingLink:

@@ -35,7 +35,7 @@ class Settings:
 
     Args:
         folder: Where its files are.
-        amqp_port, amqps_port, ws_port: Ports on 127.0.0.1.
+        amqp_port, amqps_port, ws_port, wss_port: Ports on 127.0.0.1.
         ca: The authority that signed the broker's certificate and that of its client.
         certificate, key: The broker's.
         client_certificate, client_key: The client's; its common name is `user`.
@@ -46,6 +46,7 @@ class Settings:
     amqp_port: int
     amqps_port: int
     ws_port: int
+    wss_port: int
     ca: str
     certificate: str
     key: str
@@ -81,6 +82,15 @@ class Settings:
         """Returns a connection over WebSocket, with user and password."""
         return {**self.plain(), "url": f"ws://127.0.0.1:{self.ws_port}/"}
 
+    def secure_websocket(self) -> Json:
+        """Returns a connection over WebSocket over TLS, with user and password."""
+        return {**self.plain(), "url": f"wss://localhost:{self.wss_port}/", "ca": self.ca}
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All of them."""
+        return self.amqp_port, self.amqps_port, self.ws_port, self.wss_port
+
 
 def free_ports(count: int) -> list[int]:
     """Returns ports that were free a moment ago."""
@@ -105,8 +115,8 @@ def prepare(folder: Path) -> Settings:
         str(folder / name)
         for name in ("ca.pem", "server.pem", "server.key", "client.pem", "client.key")
     ]
-    amqp_port, amqps_port, ws_port = free_ports(3)
-    return Settings(str(folder), amqp_port, amqps_port, ws_port, *files)
+    amqp_port, amqps_port, ws_port, wss_port = free_ports(4)
+    return Settings(str(folder), amqp_port, amqps_port, ws_port, wss_port, *files)
 
 
 @contextlib.contextmanager
@@ -115,7 +125,7 @@ def running(settings: Settings) -> Iterator[None]:
     with (Path(settings.folder) / "broker.log").open("wb") as log:
         process = subprocess.Popen(command_line(settings), stdout=log, stderr=subprocess.STDOUT)
     try:
-        for port in (settings.amqp_port, settings.amqps_port, settings.ws_port):
+        for port in settings.ports:
             _await_port(port, process, Path(settings.folder) / "broker.log")
         yield
     finally:
@@ -146,7 +156,7 @@ def command_line(settings: Settings) -> list[str]:
 
 
 def configuration(settings: Settings) -> str:
-    """Returns the container's configuration: three listeners and one user."""
+    """Returns the container's configuration: four listeners and one user."""
     from cogwork.container.users import hash_password  # noqa: PLC0415  # another broker runs without
 
     return f"""\
@@ -164,6 +174,13 @@ client_ca = "{settings.ca}"
 [[listen]]
 port = {settings.ws_port}
 transport = "ws"
+
+[[listen]]
+port = {settings.wss_port}
+transport = "wss"
+[listen.tls]
+certificate = "{settings.certificate}"
+key = "{settings.key}"
 
 [[user]]
 name = "{settings.user}"

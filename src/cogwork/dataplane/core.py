@@ -1784,6 +1784,13 @@ class IncomingLink(Terminus):
 
     # -- credit
 
+    def start_at(self, delivery_count: int) -> None:
+        """Takes over where its sender starts to count (AMQP 1.0 §2.7.3, initial-delivery-count)."""
+        self.delivery_count = delivery_count
+        self.limit = delivery_count
+        if self.credit:
+            self.flow_later()
+
     def grant(self, credit: int, drain: bool = False) -> None:
         """Sets the credit to `credit`, as one that counts its own messages does."""
         self.credit = credit

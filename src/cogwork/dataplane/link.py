@@ -7,7 +7,7 @@ accepts it (or, where this side attaches first, from the start) until it is deta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.performatives import (
@@ -106,8 +106,8 @@ class Link:
         """Lets transfers and flows of the peer's handle reach `end` from now on."""
         self.end = end
         end.owner = self
-        if self.remote_handle is not None:
-            self.session.end.map_link(self.remote_handle, end)
+        if self.remote is not None:
+            self._meet(self.remote)
 
     def refuse(self, condition: Symbol, description: str) -> None:
         """Answers an attach with one that has no terminus, and detaches (AMQP 1.0 §2.6.3)."""
@@ -119,7 +119,12 @@ class Link:
         self.state = link_step(self.state, Event.RECEIVE_START)
         self.remote = attach
         self.remote_handle = attach.handle
+        self._meet(attach)
+
+    def _meet(self, attach: Attach) -> None:
         self.session.end.map_link(attach.handle, self.end or self)
+        if self.role is Role.RECEIVER and self.end is not None and attach.initial_delivery_count:
+            cast("IncomingLink", self.end).start_at(attach.initial_delivery_count)
 
     @property
     def is_attached(self) -> bool:

@@ -60,5 +60,9 @@ def tls_context(options: Json) -> ssl.SSLContext | None:
     """Returns the TLS settings of a command's `connection`."""
     if "ca" not in options:
         return None
-    files = (options.get(name) for name in ("ca", "certificate", "key"))
-    return client_context(*(Path(file) if file else None for file in files))
+    certificate, key = options.get("certificate"), options.get("key")
+    return client_context(
+        Path(options["ca"]),
+        Path(certificate) if certificate else None,
+        Path(key) if key else None,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cogwork
 
@@ -35,12 +35,13 @@ async def _work(url: str, queue: str, ledger: Ledger) -> None:
                 ledger.confirm(item.body for item in batch)
 
 
-async def _next_batch(items: Consumer, end: asyncio.Future[bool]) -> list[cogwork.Item]:
+async def _next_batch(items: Consumer, end: asyncio.Future[Any]) -> list[cogwork.Item]:
     """Returns what came; nothing where the end came first."""
-    taking = asyncio.ensure_future(items.take())
+    taking: asyncio.Future[Any] = asyncio.ensure_future(items.take())
     await asyncio.wait({taking, end}, return_when=asyncio.FIRST_COMPLETED)
     if taking.done():
-        return taking.result()
+        found: list[cogwork.Item] = taking.result()
+        return found
     taking.cancel()
     await asyncio.wait({taking})
     return []

@@ -47,7 +47,7 @@ def _work(library: str, url: str, queue: str, path: str) -> None:
         WORKERS[library](url, queue, ledger)
         ledger.end()
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # there is one
+        sys.excepthook(*sys.exc_info())
         os._exit(1)
     os._exit(0)
 

@@ -84,5 +84,5 @@ def work(url: str, queue: str, ledger: Ledger) -> None:
     while not ending or worker.unconfirmed:
         connection.container.process()
         worker.turn()
-    receiver.close()  # which also holds it until here: proton takes the handler from a lost one
+    del receiver  # held until here: proton takes the handler from a lost one
     connection.close()

@@ -200,3 +200,19 @@ def test_a_huge_window_is_granted_and_topped_up() -> None:
     broker = Broker(window=2**31 - 1)
     publisher = broker.peer().publisher("all/a")
     assert publisher.credit == 2**31 - 1
+
+
+@pytest.mark.parametrize("start", [1, 1000, 2**31, 2**32 - 3])
+def test_a_publisher_may_start_to_count_anywhere(start: int) -> None:
+    """Credit is told from the sender's own count, which wraps (§2.6.7, §2.8.10)."""
+    broker = Broker(window=20)
+    consumer = broker.peer().consumer("one/a", credit=1000)
+    publisher = broker.peer().publisher("one/a", delivery_count=start)
+    assert publisher.credit == 20
+    for _ in range(20):
+        publisher.send(b"x" * 100)
+    assert publisher.credit == 0
+    consumer.accept_all()
+    assert publisher.credit == 20
+    assert publisher.flows[-1].delivery_count == (start + 20) % 2**32
+    assert publisher.detached is None
