@@ -35,7 +35,7 @@ COLUMNS = {
     "unsettled": "unsettled",
     "in-doubt": "in doubt",
     "delayed": "delayed",
-    "waiting-for-group": "in groups",
+    "parked": "in groups",
     "consumers": "consumers",
     "in": "in",
     "out": "out",

@@ -21,6 +21,7 @@ from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
 from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
+from cogwork.container.memory import Memory
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
 from cogwork.container.settings import BLOCK_TIMEOUT_S
@@ -90,6 +91,7 @@ class Container:
         )
         self._listeners = Listeners(self.peers)
         self._effects = EffectRunner(self.core)
+        self._memory = Memory()
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
@@ -225,7 +227,7 @@ class Container:
 
     def _sweep(self, now_s: float) -> None:
         self.peers.sweep(now_s)
-        self.core.reclaim()
+        self._memory.sweep(self.core.held_bytes)
         for vhost in self.vhosts.values():
             vhost.forget_idle(now_s)
         if self._retired:

@@ -12,6 +12,7 @@ from msgspec import structs
 from cogwork import __version__
 from cogwork.amqp.performatives import Role
 from cogwork.container.attachments import Attachment
+from cogwork.container.memory import resident_bytes
 from cogwork.dataplane.core import (
     BALANCED_CODE,
     CLOSEST_CODE,
@@ -78,7 +79,7 @@ ADDRESS = (
 )
 QUEUE = (
     *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed"),
-    *("waiting-for-group", "held", "groups", "consumers", "bytes", "in", "out", "accepted"),
+    *("parked", "held", "groups", "consumers", "bytes", "in", "out", "accepted"),
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
     *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
     *("stale-claims", "removed", "options"),
@@ -108,7 +109,7 @@ def container_row(container: Container) -> Row:
         "since": iso_time(container.started_at),
         "uptime_s": round(now_s - container.started_at, 3),
         "cpu_s": round(time.process_time(), 3),
-        "resident_bytes": _resident_bytes(),
+        "resident_bytes": resident_bytes(),
         "is_draining": container.peers.is_draining,
         "endpoints": container.endpoints,
         "vhosts": list(container.vhosts),
@@ -119,14 +120,6 @@ def container_row(container: Container) -> Row:
         "totals": {"connections": len(container.peers.connections), **totals},
         "limits": structs.asdict(container.limits),
     }
-
-
-def _resident_bytes() -> int:
-    try:
-        with open("/proc/self/statm", "rb") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    except OSError:
-        return 0
 
 
 def connection_name(connection: Connection) -> str:

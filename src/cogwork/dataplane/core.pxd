@@ -25,12 +25,6 @@ cdef extern from *:
         ssize_t n = recv(fd, buffer, size, MSG_DONTWAIT);
         return n >= 0 ? n : -(ssize_t)errno;
     }
-    #ifdef __GLIBC__
-    #include <malloc.h>
-    static void cogwork_trim(void) { malloc_trim(0); }
-    #else
-    static void cogwork_trim(void) {}
-    #endif
     static ssize_t cogwork_send(int fd, const void* buffer, size_t size) {
         ssize_t n = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
         return n >= 0 ? n : -(ssize_t)errno;
@@ -38,7 +32,6 @@ cdef extern from *:
     """
     const char* COGWORK_SOURCE_HASH
     double cogwork_monotonic_s() noexcept nogil
-    void cogwork_trim() noexcept nogil
     Py_ssize_t cogwork_recv(int fd, void* buffer, size_t size) noexcept nogil
     Py_ssize_t cogwork_send(int fd, const void* buffer, size_t size) noexcept nogil
     int EAGAIN
@@ -185,8 +178,6 @@ cdef class Core:
     cdef Fanouts fanouts
     cdef readonly int64_t held_bytes
     cdef public int64_t held_bytes_max
-    cdef int64_t held_bytes_peak
-    cdef bint had_burst
     cdef public int64_t congested_at_bytes
     cdef readonly uint64_t held_deliveries
     cdef readonly uint64_t frames_in

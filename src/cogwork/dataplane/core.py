@@ -57,9 +57,6 @@ UNFLUSHED_MAX_BYTES = cython.declare(int64_t, 16 * 1024 * 1024)
 SESSION_HELD_MAX_BYTES = cython.declare(int64_t, 8 * 1024 * 1024)
 """Above this much held for one session its window stays closed until some of it has gone."""
 
-BURST_BYTES = cython.declare(int64_t, 8 * 1024 * 1024)
-"""So much held at once leaves the allocator with a heap that is worth giving back."""
-
 RING_MIN = cython.declare(uint32_t, 64)
 RING_MAX = cython.declare(uint32_t, 65536)
 """Unsettled deliveries of a session indexed directly; older ones spill to a map."""
@@ -354,7 +351,6 @@ class Core:
         d.last = chunk
         d.size_bytes += size
         self.held_bytes += size
-        self.held_bytes_peak = max(self.held_bytes_peak, self.held_bytes)
         if not d.assembled:
             link: IncomingLink = self.resolve(d.charged_index, d.charged_generation)
             if link is not None:
