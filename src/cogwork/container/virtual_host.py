@@ -8,6 +8,7 @@ holds nothing, is given up after a while, so that names that were used once do n
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
@@ -20,6 +21,8 @@ from cogwork.dataplane.core import (
     AddressSpace,
     Core,
 )
+from cogwork.dataplane.messages import Message
+from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.topic import TopicNode
 from cogwork.router.addresses import (
     AddressRule,
@@ -29,7 +32,7 @@ from cogwork.router.addresses import (
     Unmatched,
     normalize,
 )
-from cogwork.spi.effects import Report
+from cogwork.spi.effects import Report, Send
 from cogwork.spi.node import Node, NodeContext, Refused
 
 if TYPE_CHECKING:
@@ -103,6 +106,7 @@ class VirtualHost:
         node = self.node_of(rule, rule.prefix)
         assert isinstance(node, TopicNode)
         self.space.topic_prefix = f"{rule.prefix}/".encode()
+        self._bury_unroutable(node.root, rule)
         self.space.topic_root = node.root
 
     # -- addresses
@@ -134,8 +138,18 @@ class VirtualHost:
                 f"{ADDRESSES_MAX} addresses are in use", Condition.RESOURCE_LIMIT_EXCEEDED
             )
         entry = self._make_entry(name, rule)
+        self._bury_unroutable(entry, rule)
         self.space.entries[name.encode()] = entry
         return entry
+
+    def _bury_unroutable(self, entry: AddressEntry, rule: AddressRule) -> None:
+        """Has what nobody takes sent to the rule's dead-letter address; queues see to their own."""
+        if rule.dead_letter is not None and rule.kind != "queue":
+            entry.dead_letter = partial(self._bury, rule.dead_letter)
+
+    def _bury(self, address: str, entry: AddressEntry, message: bytes) -> None:
+        source = Message.decode(message).to or entry.name
+        self._run(self, [Send(address, dead_letter(message, source, "unroutable", None, 0))])
 
     def _make_entry(self, name: str, rule: AddressRule) -> AddressEntry:
         if rule.kind != "direct":
@@ -148,7 +162,8 @@ class VirtualHost:
         """Finds the entry for a message's `to`; None where it leads nowhere."""
         try:
             name, rule = self.rule_of(address.decode())
-            if rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST:
+            is_anycast = rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST
+            if is_anycast and rule.dead_letter is None:
                 return self.space.entries.get(name.encode())
             return self.entry_of(name)
         except (Refused, UnicodeDecodeError):
