@@ -35,7 +35,7 @@ COLUMNS = {
     "unsettled": "unsettled",
     "in-doubt": "in doubt",
     "delayed": "delayed",
-    "parked": "in groups",
+    "waiting-for-group": "in groups",
     "consumers": "consumers",
     "in": "in",
     "out": "out",

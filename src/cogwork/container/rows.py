@@ -79,7 +79,7 @@ ADDRESS = (
 )
 QUEUE = (
     *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed"),
-    *("parked", "held", "groups", "consumers", "bytes", "in", "out", "accepted"),
+    *("waiting-for-group", "held", "groups", "consumers", "bytes", "in", "out", "accepted"),
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
     *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
     *("stale-claims", "removed", "options"),
