@@ -54,6 +54,9 @@ BATCH_TIME_MAX_S = 0.0005
 UNFLUSHED_MAX_BYTES = cython.declare(int64_t, 16 * 1024 * 1024)
 """Output written but not sent within one batch: a wide fan-out is sent in slices of this size."""
 
+KEPT_OUTPUT_MAX_BYTES = cython.declare(uint64_t, 64 * 1024 * 1024)
+"""Empty output buffers are kept for the next batch while all of them would be no more than this."""
+
 SESSION_HELD_MAX_BYTES = cython.declare(int64_t, 8 * 1024 * 1024)
 """Above this much held for one session its window stays closed until some of it has gone."""
 
@@ -1040,6 +1043,10 @@ class Wire:
             free(self.tail)
             self.tail = cython.NULL
             self.tail_capacity = 0
+        if self.out_end == 0 and self.out != cython.NULL:
+            free(self.out)
+            self.out = cython.NULL
+            self.out_capacity = 0
 
     # -- output
 
@@ -1126,9 +1133,7 @@ class Wire:
         if left == 0:
             self.out_start = 0
             self.out_end = 0
-            if self.out_capacity > 4096 and (
-                self.out_capacity > 4 * CONGESTED_AT_BYTES or len(self.core.wires) > 64
-            ):
+            if self.out_capacity * len(self.core.wires) > KEPT_OUTPUT_MAX_BYTES:
                 free(self.out)
                 self.out = cython.NULL
                 self.out_capacity = 0
