@@ -19,7 +19,6 @@ from cogwork.client.mesh import CALL_TIMEOUT_S, CONSUMER_CREDIT, SUBSCRIPTION_CR
 from cogwork.client.mesh import connect as connect_async
 from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
-from cogwork.io.loop import new_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -46,7 +45,7 @@ class _LoopThread:
     """An event loop in a thread."""
 
     def __init__(self) -> None:
-        self.loop = new_loop()
+        self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="cogwork-client", daemon=True)
         self._thread.start()
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 from cogwork.container.config import defaults, parse, with_options
 from cogwork.container.container import Container
 from cogwork.io.linger import close_lingering
-from cogwork.io.loop import new_loop
+from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -98,7 +98,7 @@ class TestContainer:
 
     def _run(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=new_loop) as runner:
+            with asyncio.Runner(loop_factory=EventLoop) as runner:
                 runner.run(self._serve())
         except BaseException as error:  # raised again by `start`
             self._failure = error

@@ -1,11 +1,11 @@
-"""The event loop of a process that serves: asyncio's own, with a shorter way to the wires.
+"""asyncio's event loop, with readers that cost less.
 
-Theory of operation. asyncio calls a reader in three steps: the selector lists what is ready, each
-entry becomes a handle in a queue, the queue is run in a context of its own. For a wire that costs
-as much as what it does. So `_WireSelector` lets the wires read itself (`Poller`), and waits on,
-until there is anything for asyncio to do: another descriptor is ready, a callback or a timer was
-scheduled, or the time is up that it was given. The wires stay registered with the loop in the
-ordinary way too, so whatever the short way leaves out (an error, a hang-up) is served as ever.
+Stock asyncio makes a handle of a reader, queues it when its socket has input, and runs it in a
+context of its own. That takes some microseconds each time, and more when readers are added and
+removed: as much as the work on a connection that comes and goes. Here the selector calls the
+readers itself (`Poller`, which is compiled), and waits on, until there is something for asyncio to
+do: one of its own descriptors is ready, a callback or a timer was scheduled, or its time is up. All
+the rest is asyncio's, and whatever runs on this loop runs on the stock one too.
 """
 
 from __future__ import annotations
@@ -13,70 +13,39 @@ from __future__ import annotations
 import asyncio
 import select
 import selectors
+from contextlib import suppress
+from functools import partial
+from selectors import EVENT_READ, EVENT_WRITE, SelectorKey
 from typing import TYPE_CHECKING, Any
 
 from cogwork.io.poller import Poller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextvars import Context
 
-    from cogwork.dataplane.core import Wire
+    from _typeshed import FileDescriptorLike
 
-__all__ = ("WireLoop", "add_wire", "new_loop")
-
-
-class _WireSelector(selectors.EpollSelector):
-    """Lists what is ready, but for the wires, which it lets read."""
-
-    def __init__(self, on_error: Callable[[Exception], None]) -> None:
-        super().__init__()
-        self.poller = Poller(self.fileno(), on_error)
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Waits for what is not a wire to become ready, and lists it."""
-        keys = self.get_map()
-        ready = []
-        for descriptor, event in self.poller.poll(timeout):
-            key = keys.get(descriptor)
-            if key is not None:
-                ready.append((key, _mask(event) & key.events))
-        return ready
+__all__ = ("EventLoop",)
 
 
-def _mask(event: int) -> int:
-    """Translates epoll's events: an error or a hang-up wakes readers and writers alike."""
-    mask = 0
-    if event & ~select.EPOLLIN:
-        mask |= selectors.EVENT_WRITE
-    if event & ~select.EPOLLOUT:
-        mask |= selectors.EVENT_READ
-    return mask
-
-
-class WireLoop(asyncio.SelectorEventLoop):
-    """asyncio's selector loop, with wires on it."""
+class EventLoop(asyncio.SelectorEventLoop):
+    """The loop that `cogwork serve` runs on."""
 
     def __init__(self) -> None:
-        """Makes the loop."""
-        selector = _WireSelector(self._report)
-        self._poller = selector.poller
-        super().__init__(selector)
+        """Makes it; it does not run yet."""
+        self._direct = _DirectSelector(self.call_exception_handler)
+        super().__init__(self._direct)
 
-    def add_wire(self, descriptor: int, wire: Wire) -> None:
-        """Lets a wire read whenever its descriptor is readable."""
-        super().add_reader(descriptor, wire.on_readable)
-        self._poller.wires[descriptor] = wire
+    def add_reader(
+        self, fd: FileDescriptorLike, callback: Callable[..., object], *args: object
+    ) -> None:
+        """Calls `callback` whenever there is input, in place of the one before it."""
+        self._direct.add_reader(_fd_of(fd), partial(callback, *args) if args else callback)
 
-    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # noqa: ANN401
-        """Registers a reader; it takes the place of a wire."""
-        self._poller.wires.pop(fd, None)
-        super().add_reader(fd, callback, *args)
-
-    def remove_reader(self, fd: Any) -> bool:  # noqa: ANN401
-        """Takes a reader or a wire away."""
-        self._poller.wires.pop(fd, None)
-        return super().remove_reader(fd)
+    def remove_reader(self, fd: FileDescriptorLike) -> bool:
+        """Calls nothing any more; returns whether there was a reader."""
+        return self._direct.remove_reader(_fd_of(fd))
 
     def call_soon(
         self,
@@ -85,7 +54,7 @@ class WireLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> asyncio.Handle:
         """Schedules a callback, as asyncio does; the selector returns for it."""
-        self._poller.is_wanted = True
+        self._direct.poller.is_wanted = True
         return super().call_soon(callback, *args, context=context)
 
     def call_at(
@@ -96,26 +65,102 @@ class WireLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedules a timer, as asyncio does; the selector returns for it."""
-        self._poller.is_wanted = True
+        self._direct.poller.is_wanted = True
         return super().call_at(when, callback, *args, context=context)
 
     def stop(self) -> None:
         """Stops, as asyncio does, once what is ready has run."""
-        self._poller.is_wanted = True
+        self._direct.poller.is_wanted = True
         super().stop()
 
-    def _report(self, error: Exception) -> None:
-        self.call_exception_handler({"message": "a wire failed", "exception": error})
+
+class _DirectSelector(selectors.BaseSelector):
+    """An epoll set of what asyncio registers, and of readers that are called from `select`."""
+
+    def __init__(self, on_fault: Callable[[dict[str, Any]], None]) -> None:
+        self._on_fault = on_fault
+        self._epoll = select.epoll()
+        self.poller = Poller(self._epoll.fileno(), self._report)
+        self._keys: dict[FileDescriptorLike, SelectorKey] = {}
+        self._readers = self.poller.readers
+        self._masks: dict[int, int] = {}
+
+    def add_reader(self, fd: int, reader: Callable[[], object]) -> None:
+        self._readers[fd] = reader
+        self._watch(fd)
+
+    def remove_reader(self, fd: int) -> bool:
+        known = self._readers.pop(fd, None) is not None
+        self._watch(fd)
+        return known
+
+    def _watch(self, fd: int) -> None:
+        """Has the kernel watch a file descriptor for what is wanted of it now."""
+        key = self._keys.get(fd)
+        events = key.events if key is not None else 0
+        mask = select.EPOLLIN if events & EVENT_READ or fd in self._readers else 0
+        if events & EVENT_WRITE:
+            mask |= select.EPOLLOUT
+        before = self._masks.pop(fd, 0)
+        if mask:
+            self._masks[fd] = mask
+        if mask and not before:
+            self._epoll.register(fd, mask)
+        elif mask != before and mask:
+            self._epoll.modify(fd, mask)
+        elif before and not mask:
+            with suppress(OSError):  # closed already, and so forgotten by the kernel
+                self._epoll.unregister(fd)
+
+    # -- what asyncio asks of a selector
+
+    def register(
+        self, fileobj: FileDescriptorLike, events: int, data: object = None
+    ) -> SelectorKey:
+        key = SelectorKey(fileobj, _fd_of(fileobj), events, data)
+        self._keys[key.fd] = key
+        self._watch(key.fd)
+        return key
+
+    def unregister(self, fileobj: FileDescriptorLike) -> SelectorKey:
+        key = self._keys.pop(_fd_of(fileobj))
+        self._watch(key.fd)
+        return key
+
+    def modify(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> SelectorKey:
+        return self.register(fileobj, events, data)
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        """Calls the readers that have input until asyncio has something to do; lists its part."""
+        ready: list[tuple[SelectorKey, int]] = []
+        for fd, mask in self.poller.poll(timeout):
+            key = self._keys.get(fd)
+            if key is not None and (events := _events_of(mask) & key.events):
+                ready.append((key, events))
+        return ready
+
+    def _report(self, reader: Callable[[], object], error: Exception) -> None:
+        """Does as asyncio does: one socket's fault is not the others'."""
+        self._on_fault({"message": f"a fault while {reader!r} read", "exception": error})
+
+    def get_key(self, fileobj: FileDescriptorLike) -> SelectorKey:
+        return self._keys[_fd_of(fileobj)]
+
+    def get_map(self) -> Mapping[FileDescriptorLike, SelectorKey]:
+        return self._keys
+
+    def close(self) -> None:
+        self._epoll.close()
+        self._keys.clear()
+        self._readers.clear()
+        self._masks.clear()
 
 
-def new_loop() -> asyncio.AbstractEventLoop:
-    """Makes a loop to serve on: `asyncio.Runner(loop_factory=new_loop)`."""
-    return WireLoop()
+def _fd_of(fileobj: FileDescriptorLike) -> int:
+    return fileobj if isinstance(fileobj, int) else fileobj.fileno()
 
 
-def add_wire(loop: asyncio.AbstractEventLoop, descriptor: int, wire: Wire) -> None:
-    """Lets a wire read on any loop; on an ordinary one, as an ordinary reader."""
-    if isinstance(loop, WireLoop):
-        loop.add_wire(descriptor, wire)
-    else:
-        loop.add_reader(descriptor, wire.on_readable)
+def _events_of(mask: int) -> int:
+    """Says what epoll names in the words of `selectors`: an error is either."""
+    readable = EVENT_READ if mask & ~select.EPOLLOUT else 0
+    return readable | (EVENT_WRITE if mask & ~select.EPOLLIN else 0)

@@ -1,6 +1,5 @@
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
-from cogwork.dataplane.core cimport Wire
+from libc.stdint cimport uint32_t
 
 cdef extern from *:
     """
@@ -19,6 +18,7 @@ cdef extern from "<sys/epoll.h>":
     int epoll_wait(int epoll_fd, epoll_event* events, int count, int timeout_ms) nogil
     enum:
         EPOLLIN
+        EPOLLOUT
 
 cdef enum:
     EVENTS_MAX = 64
@@ -26,11 +26,11 @@ cdef enum:
 
 @cython.final
 cdef class Poller:
-    cdef readonly dict wires
+    cdef readonly dict readers
     cdef public bint is_wanted
     cdef readonly int epoll_fd
-    cdef object on_error
+    cdef object on_fault
     cdef epoll_event[EVENTS_MAX] events
     cdef int wait(self, double timeout_s) except -1
     cdef list serve(self, int count)
-    cdef int read(self, Wire wire) except -1
+    cdef int call(self, object reader) except -1

@@ -1,6 +1,6 @@
-"""Waits for descriptors, and lets wires read without a detour through the event loop.
+"""Waits for descriptors and calls their readers, without a detour through the event loop.
 
-Compiled: what it does between two messages is most of what Python would add to their cost.
+Compiled: what happens between two messages is most of what Python would add to their cost.
 """
 
 import time
@@ -15,29 +15,29 @@ class Poller:
     """Waits on one epoll descriptor.
 
     Attributes:
-        wires: The wires that it lets read, by their descriptor.
-        is_wanted: Whether reading has given the event loop something to do.
+        readers: What it calls itself, by descriptor.
+        is_wanted: Whether a reader has given the event loop something to do.
     """
 
-    def __init__(self, epoll_fd: int, on_error):
+    def __init__(self, epoll_fd: int, on_fault):
         """Makes a poller.
 
         Args:
             epoll_fd: Where the descriptors are registered; the caller owns it.
-            on_error: Called with what a wire let pass.
+            on_fault: Called with a reader and what it raised.
         """
         self.epoll_fd = epoll_fd
-        self.on_error = on_error
-        self.wires = {}
+        self.on_fault = on_fault
+        self.readers = {}
 
     def poll(self, timeout_s=None):
-        """Lets wires read until there is something else to do, or the time is up.
+        """Calls readers until there is something else to do, or the time is up.
 
         Args:
             timeout_s: None waits for as long as it takes.
 
         Returns:
-            The other descriptors that are ready, as (descriptor, epoll events).
+            What else is ready, as (descriptor, epoll events).
         """
         forever: cython.bint = timeout_s is None
         left_s: cython.double = -1.0 if forever else max(timeout_s, 0.0)
@@ -56,7 +56,7 @@ class Poller:
                     return others
 
     def wait(self, timeout_s):
-        """Waits at least `timeout_s`, below 0 for ever; 0 where time or a signal ended it."""
+        """Waits at least `timeout_s`, below 0 for ever; returns 0 where time or a signal ended it."""
         timeout_ms: cython.int = -1
         count: cython.int
         if timeout_s >= 0:
@@ -69,22 +69,22 @@ class Poller:
         return count
 
     def serve(self, count):
-        """Reads where a wire is readable and no more than that; lists the rest."""
+        """Calls the readers that have input; lists what may be the event loop's."""
         others: list = []
         index: cython.int
+        mask: cython.uint
         for index in range(count):
-            wire = None
-            if self.events[index].events == EPOLLIN:
-                wire = self.wires.get(self.events[index].data.fd)
-            if wire is None:
-                others.append((self.events[index].data.fd, self.events[index].events))
-            else:
-                self.read(wire)
+            mask = self.events[index].events
+            reader = self.readers.get(self.events[index].data.fd)
+            if reader is not None and mask & ~cython.cast(cython.uint, EPOLLOUT):
+                self.call(reader)
+            if reader is None or mask != EPOLLIN:
+                others.append((self.events[index].data.fd, mask))
         return others
 
-    def read(self, wire):
+    def call(self, reader):
         try:
-            wire.on_readable()
+            reader()
         except Exception as error:
-            self.on_error(error)
+            self.on_fault(reader, error)
         return 0

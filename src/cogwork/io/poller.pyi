@@ -1,12 +1,14 @@
 from collections.abc import Callable
 
-from cogwork.dataplane.core import Wire
-
 SOURCE_HASH: str
 
 class Poller:
+    """Waits on one epoll descriptor and calls readers."""
+
     is_wanted: bool
-    def __init__(self, epoll_fd: int, on_error: Callable[[Exception], None]) -> None: ...
+    def __init__(
+        self, epoll_fd: int, on_fault: Callable[[Callable[[], object], Exception], None]
+    ) -> None: ...
     @property
-    def wires(self) -> dict[int, Wire]: ...
+    def readers(self) -> dict[int, Callable[[], object]]: ...
     def poll(self, timeout_s: float | None = None) -> list[tuple[int, int]]: ...

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.io.linger import LingeringSocket
-from cogwork.io.loop import add_wire
 from cogwork.io.stream import StreamError
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class SocketPump(LingeringSocket):
         self._wire.on_output = self.want_write
         self._is_finishing = False
         connection.transport = self
-        add_wire(self._loop, sock.fileno(), self._wire)
+        self._loop.add_reader(sock.fileno(), self._wire.on_readable)
 
     def on_writable(self) -> None:
         """Sends what the wire still has."""
