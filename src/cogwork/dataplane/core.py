@@ -1710,7 +1710,8 @@ class IncomingLink(Terminus):
         """Gives credit for what is neither unsettled nor held, a quarter of the window at a time."""
         used: uint32_t = self.unsettled + self.charged
         target: uint32_t = self.window - used if self.window > used else 0
-        quantum: uint32_t = self.window >> 2
+        # What is due anyway carries as much as there is.
+        quantum: uint32_t = 1 if self.flow_due else self.window >> 2
         ration: uint32_t
         entry: AddressEntry = self.entry
         if self.window == 0 or self.detached:
@@ -1724,7 +1725,7 @@ class IncomingLink(Terminus):
             if ration < target:
                 entry.rationed = True
                 target = ration
-                quantum = ration >> 2
+                quantum = min(quantum, ration >> 2)
         if target > self.credit and target - self.credit >= quantum:
             self.credit = target
             return self.flow_later()
@@ -2387,9 +2388,34 @@ class OutgoingLink(Terminus):
         return 0
 
     def take_run(self, s, pieces, count):
+        room: uint32_t = self.frame_room()
+        index: uint32_t
+        if self.queue_count or not self.can_start():
+            return 0
+        count = self.run_limit(count)
+        for index in range(count):
+            if pieces[index].size > room:
+                count = index
+                break
+        if count == 0:
+            return Terminus.take_run(self, s, pieces, 1)
+        self.write_run(s, pieces, count)
+        if self.presettles and not s.settled:
+            for index in range(count):
+                self._answer(s.source_index, s.source_generation, pieces[index].token, ACCEPTED)
+        return count
+
+    def run_limit(self, count):
+        """Says how many of `count` deliveries the peer's credit and window allow."""
+        count = min(count, self.credit)
+        if count > self.session.remote_window:
+            count = cython.cast(uint32_t, self.session.remote_window)
+        return count
+
+    def write_run(self, s, pieces, count):
+        """Writes single-frame deliveries of one source; the caller has checked room for them."""
         session: Session = self.session
         wire: Wire = session.wire
-        room: uint32_t = self.frame_room()
         header_size: uint32_t = self.template_size
         index: uint32_t
         total: uint64_t = 0
@@ -2399,18 +2425,8 @@ class OutgoingLink(Terminus):
         out: cython.pointer(uint8_t)
         p: cython.pointer(uint8_t)
         piece: cython.pointer(Piece)
-        if self.queue_count or not self.can_start():
-            return 0
-        count = min(count, self.credit)
-        if count > session.remote_window:
-            count = cython.cast(uint32_t, session.remote_window)
         for index in range(count):
-            if pieces[index].size > room:
-                count = index
-                break
             total += header_size + pieces[index].size
-        if count == 0:
-            return Terminus.take_run(self, s, pieces, 1)
         out = wire.reserve(cython.cast(uint32_t, total) + TEMPLATE_MAX_BYTES)
         p = out
         for index in range(count):
@@ -2439,11 +2455,7 @@ class OutgoingLink(Terminus):
         self.deliveries += count
         if not settled:
             self.unsettled += count
-        wire.committed(cython.cast(uint32_t, total))
-        if self.presettles and not s.settled:
-            for index in range(count):
-                self._answer(s.source_index, s.source_generation, pieces[index].token, ACCEPTED)
-        return count
+        return wire.committed(cython.cast(uint32_t, total))
 
     def take(self, s):
         d: cython.pointer(Delivery)
@@ -2581,10 +2593,50 @@ class OutgoingLink(Terminus):
     def pump(self):
         """Sends from the queue's head for as long as the peer takes it."""
         while self.queue_count and not self.detached:
+            if self.queue_count > 1 and self.pump_run():
+                continue
             if self.pump_head(self.queue[self.queue_head]) == 0:
                 return 0
             self.pop()
         return 0
+
+    def pump_run(self):
+        """Sends deliveries of one frame and one source from the queue's head in one go.
+
+        Returns how many it sent.
+        """
+        s: Shipment
+        pieces: Piece[RUN_MAX]
+        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        room: uint32_t = self.frame_room()
+        count: uint32_t = 0
+        limit: uint32_t
+        index: uint32_t
+        if self.started or not self.can_start():
+            return 0
+        limit = self.run_limit(min(self.queue_count, cython.cast(uint32_t, RUN_MAX)))
+        _ship(cython.address(s), d, cython.NULL)
+        while count < limit:
+            d = self.queue[(self.queue_head + count) & (self.queue_capacity - 1)]
+            if (
+                not _is_single_frame(d, room)
+                or d.settled != s.settled
+                or d.format != 0
+                or d.source_index != s.source_index
+                or d.source_generation != s.source_generation
+            ):
+                break
+            pieces[count].data = d.first.data
+            pieces[count].size = d.first.size
+            pieces[count].token = d.token
+            count += 1
+        if count == 0:
+            return 0
+        self.write_run(cython.address(s), pieces, count)
+        self.blocked_since_s = self.core.now
+        for index in range(count):
+            self.pop()
+        return count
 
     def pump_head(self, d):
         """Sends the head delivery's chunks; returns 1 once it is done with."""
@@ -2714,10 +2766,11 @@ class OutgoingLink(Terminus):
         """Charges a publisher for a slow subscriber, or makes that one pay, as its policy says."""
         link: IncomingLink
         if self.policy == BLOCK:
-            link = self.core.resolve(d.charged_index, d.charged_generation)
             d.charges += 1
-            if d.charges == 1 and d.settled and link is not None:
-                link.charged += 1
+            if d.charges == 1 and d.settled:
+                link = self.core.resolve(d.charged_index, d.charged_generation)
+                if link is not None:
+                    link.charged += 1
         elif self.policy == DROP_OLDEST:
             while self.backlog_bytes > self.backlog_bytes_max and self.queue_count > 1:
                 self._drop_oldest()
@@ -2834,6 +2887,15 @@ class OutgoingLink(Terminus):
             self.remove_head()
         self.unsettled = 0
         self.core.unregister(self)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_single_frame(d: cython.pointer(Delivery), room: uint32_t) -> cython.bint:
+    if not d.complete or d.aborted or d.first == cython.NULL:
+        return False
+    return d.first.next == cython.NULL and d.first.size <= room
 
 
 @cython.cfunc

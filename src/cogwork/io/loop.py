@@ -16,7 +16,7 @@ import selectors
 from contextlib import suppress
 from functools import partial
 from selectors import EVENT_READ, EVENT_WRITE, SelectorKey
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVarTuple, Unpack
 
 from cogwork.io.poller import Poller
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
 
 __all__ = ("EventLoop",)
+
+_Ts = TypeVarTuple("_Ts")
 
 
 class EventLoop(asyncio.SelectorEventLoop):
@@ -49,8 +51,8 @@ class EventLoop(asyncio.SelectorEventLoop):
 
     def call_soon(
         self,
-        callback: Callable[..., object],
-        *args: Any,  # noqa: ANN401
+        callback: Callable[[Unpack[_Ts]], object],
+        *args: Unpack[_Ts],
         context: Context | None = None,
     ) -> asyncio.Handle:
         """Schedules a callback, as asyncio does; the selector returns for it."""
@@ -60,8 +62,8 @@ class EventLoop(asyncio.SelectorEventLoop):
     def call_at(
         self,
         when: float,
-        callback: Callable[..., object],
-        *args: Any,  # noqa: ANN401
+        callback: Callable[[Unpack[_Ts]], object],
+        *args: Unpack[_Ts],
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedules a timer, as asyncio does; the selector returns for it."""
