@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import socket
 import subprocess
@@ -60,7 +61,7 @@ class Server:
         self._directory = tempfile.TemporaryDirectory()
         self._root = Path(self._directory.name)
         self.certificates = Certificates(self._root)
-        self.port, self.tls_port = _free_port(), _free_port()
+        self.port, self.tls_port = _free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -130,7 +131,10 @@ class Server:
             self._process.wait()
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
+def _free_ports(count: int) -> list[int]:
+    """Finds ports that nobody listens on; all are held until the last is found, so none is twice."""
+    with contextlib.ExitStack() as stack:
+        servers = [
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
+        ]
+        return [server.getsockname()[1] for server in servers]

@@ -384,43 +384,45 @@ cdef class IncomingLink(Terminus):
     cdef void _charge(self, Delivery* d) noexcept
     cdef void _disown(self, Delivery* d) noexcept
     cdef int _route_assembled(self, AddressEntry entry, Delivery* d) except -1
+    cdef int _route_each(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef int _unroutable(self, Shipment* s) except -1
 
 
 @cython.final
 cdef class OutgoingLink(Terminus):
+    # What every delivery touches stands together, in as few cache lines as can be.
     cdef readonly Session session
+    cdef public object selector
+    cdef readonly uint32_t credit
+    cdef readonly uint32_t delivery_count
+    cdef readonly uint32_t queue_count
+    cdef readonly uint32_t unsettled
+    cdef readonly uint64_t deliveries
+    cdef uint64_t next_tag
+    cdef uint32_t template_size
+    cdef uint8_t template[TEMPLATE_MAX_BYTES]
     cdef readonly uint32_t handle
+    cdef public bint no_local
+    cdef readonly bint detached
+    cdef readonly bint presettles
+    cdef bint stalled
+    cdef readonly bint drain
+    cdef bint started
+    cdef public int policy
     cdef public object owner
     cdef public Terminus feeder
-    cdef readonly uint32_t delivery_count
-    cdef readonly uint32_t credit
-    cdef readonly bint drain
-    cdef readonly bint presettles
-    cdef public object selector
-    cdef public bint no_local
-    cdef public int policy
     cdef public int64_t backlog_bytes_max
     cdef readonly int64_t backlog_bytes
     cdef readonly double blocked_since_s
-    cdef uint64_t next_tag
     cdef Delivery** queue
     cdef uint32_t queue_capacity
     cdef uint32_t queue_head
-    cdef readonly uint32_t queue_count
     cdef Chunk* cursor
     cdef uint32_t cursor_offset
-    cdef bint started
     cdef uint32_t started_id
-    cdef bint stalled
     cdef bint overdue
-    cdef readonly uint32_t unsettled
-    cdef readonly uint64_t deliveries
-    cdef readonly uint64_t dropped
-    cdef readonly bint detached
     cdef bint offered
-    cdef uint8_t template[TEMPLATE_MAX_BYTES]
-    cdef uint32_t template_size
+    cdef readonly uint64_t dropped
     cdef int make_template(self) except -1
     cdef uint32_t run_limit(self, uint32_t count) noexcept
     cdef int write_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1

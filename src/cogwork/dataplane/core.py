@@ -1725,7 +1725,7 @@ class IncomingLink(Terminus):
             if ration < target:
                 entry.rationed = True
                 target = ration
-                quantum = min(quantum, ration >> 2)
+                quantum = min(quantum, ration >> 1)
         if target > self.credit and target - self.credit >= quantum:
             self.credit = target
             return self.flow_later()
@@ -2121,11 +2121,11 @@ class IncomingLink(Terminus):
         limit: uint64_t = RUN_MAX
         share: uint64_t
         entry: AddressEntry = self.entry
-        if self.detached or self.in_delivery or entry is None or self.wants_tags:
+        if self.detached or self.in_delivery or self.wants_tags:
             return 0
         limit = min(limit, cython.cast(uint64_t, self.credit))
         limit = min(limit, cython.cast(uint64_t, self.session.incoming_window))
-        if entry.distribution == MULTICAST:
+        if entry is not None and entry.distribution == MULTICAST:
             share = cython.cast(uint64_t, len(entry.outlets)) * (size + 32) + 1
             limit = min(limit, cython.cast(uint64_t, UNFLUSHED_MAX_BYTES) // share + 1)
         return cython.cast(uint32_t, limit)
@@ -2148,12 +2148,25 @@ class IncomingLink(Terminus):
         s.origin = self.session.wire.origin
         s.via_index = self.index
         s.via_generation = self.generation
+        if entry is None:
+            self._route_each(cython.address(s), pieces, count)
+            return self.top_up()
         entry.received += count
         if entry.distribution == MULTICAST:
             entry.multicast_run(cython.address(s), pieces, count)
         else:
             entry.anycast_run(self, cython.address(s), pieces, count)
         return self.top_up()
+
+    def _route_each(self, s, pieces, count):
+        """Routes messages that name their addresses themselves."""
+        index: uint32_t
+        for index in range(count):
+            s.data = pieces[index].data
+            s.size = pieces[index].size
+            s.token = pieces[index].token
+            self.route(s)
+        return 0
 
     def _unroutable(self, s):
         """Answers for a message whose `to` is missing, forbidden or leads nowhere."""
@@ -3242,7 +3255,7 @@ class AddressEntry(Terminus):
         for outlet in outlets:
             if type(outlet) is OutgoingLink:
                 link = cython.cast(OutgoingLink, outlet)
-                if link.refuses(s):
+                if link.picky() and link.refuses(s):
                     continue
                 given += 1
                 if not s.settled:
