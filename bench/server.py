@@ -132,7 +132,7 @@ class Server:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Finds ports that nobody listens on; all are held until the last is found, so none is twice."""
+    """Finds ports that nobody listens on, each held until the last is found, so none is twice."""
     with contextlib.ExitStack() as stack:
         servers = [
             stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)

@@ -16,7 +16,7 @@ import selectors
 from contextlib import suppress
 from functools import partial
 from selectors import EVENT_READ, EVENT_WRITE, SelectorKey
-from typing import TYPE_CHECKING, Any, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 from cogwork.io.poller import Poller
 
@@ -51,8 +51,8 @@ class EventLoop(asyncio.SelectorEventLoop):
 
     def call_soon(
         self,
-        callback: Callable[[Unpack[_Ts]], object],
-        *args: Unpack[_Ts],
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
         """Schedules a callback, as asyncio does; the selector returns for it."""
@@ -62,8 +62,8 @@ class EventLoop(asyncio.SelectorEventLoop):
     def call_at(
         self,
         when: float,
-        callback: Callable[[Unpack[_Ts]], object],
-        *args: Unpack[_Ts],
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedules a timer, as asyncio does; the selector returns for it."""
