@@ -1,15 +1,8 @@
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from cogwork.dataplane.scan cimport octets
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.timers cimport Timer, TimerHeap
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
 
 cdef enum:
     PRIORITIES = 10
@@ -113,12 +106,6 @@ cdef inline void unlink(Node* node) noexcept nogil:
         node.next.prev = node.prev
         node.next = NULL
         node.prev = NULL
-
-cdef inline void put_u32(uint8_t* p, uint32_t value) noexcept nogil:
-    p[0] = (value >> 24) & 0xFF
-    p[1] = (value >> 16) & 0xFF
-    p[2] = (value >> 8) & 0xFF
-    p[3] = value & 0xFF
 
 cdef inline uint64_t spare_size_of(uint32_t size) noexcept nogil:
     return (sizeof(Item) + <uint64_t>size) // SPARE_STEP

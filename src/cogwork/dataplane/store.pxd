@@ -11,15 +11,13 @@ from cogwork.dataplane.core cimport (
 )
 from cogwork.dataplane.envelope cimport Envelope
 from cogwork.dataplane.recent cimport RecentIds
-from cogwork.dataplane.scan cimport octets
+from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.shelf cimport Cursor, Group, Hands, Item, Node, Shelf
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.timers cimport Timer, TimerHeap
 
 cdef extern from *:
     """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
     #include <time.h>
     static double cogwork_wall_s(void) {
         struct timespec t;
@@ -27,7 +25,6 @@ cdef extern from *:
         return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
     }
     """
-    const char* COGWORK_SOURCE_HASH
     double cogwork_wall_s() noexcept nogil
 
 # What a full store does with one message more.

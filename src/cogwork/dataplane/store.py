@@ -30,15 +30,16 @@ from cython.cimports.cogwork.dataplane.core import (
     SETTLE,
 )
 from cython.cimports.cogwork.dataplane.envelope import (
-    HEADER_SIZE_MAX,
     WANTS_DELAY,
     WANTS_GROUP_ID,
     WANTS_MESSAGE_ID,
+    clear_envelope,
     read_envelope,
-    write_header,
 )
+from cython.cimports.cogwork.dataplane.header import HEADER_SIZE_MAX, write_header
+from cython.cimports.cogwork.dataplane.octets import store_u32
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
-from cython.cimports.cogwork.dataplane.scan import list_header, performative_code, read_bool
+from cython.cimports.cogwork.dataplane.scan import read_modified
 from cython.cimports.cogwork.dataplane.shelf import (
     ACQUIRED,
     AGES,
@@ -53,7 +54,6 @@ from cython.cimports.cogwork.dataplane.shelf import (
     clear,
     is_empty,
     number_of,
-    put_u32,
 )
 from cython.cimports.cpython.bytes import (
     PyBytes_AS_STRING,
@@ -286,9 +286,7 @@ class Store(Terminus):
         e: Envelope
         if s.format != 0:
             # Not a message of AMQP 1.0 §3.2: nothing in it says how to keep it.
-            memset(cython.address(e), 0, cython.sizeof(Envelope))
-            e.priority = 4
-            e.delay_ms = e.delivery_time_ms = -1
+            clear_envelope(cython.address(e))
         elif read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0:
             self.malformed += 1
             return self.reply(s, REJECTED, MALFORMED_STATE)
@@ -329,11 +327,11 @@ class Store(Terminus):
         item: cython.pointer(Item) = self.shelf.make(s.data, s.size)
         item.format = s.format
         item.origin = s.origin
-        item.priority = self.levels[e.priority]
+        item.priority = self.levels[e.header.priority]
         item.stored_s = self.now()
         if e.group_id_size:
             item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
-        if e.has_ttl:
+        if e.header.has_ttl:
             item.flags |= AGES
         self.stored += 1
         self.place(item, e)
@@ -346,9 +344,9 @@ class Store(Terminus):
         now_s: cython.double = item.stored_s
         ttl_s: cython.double = self.ttl_s
         due_s: cython.double = 0.0
-        if e.has_ttl and (ttl_s == 0.0 or e.ttl_ms * 0.001 < ttl_s):
-            ttl_s = e.ttl_ms * 0.001
-        if e.has_ttl or ttl_s > 0.0:
+        if e.header.has_ttl and (ttl_s == 0.0 or e.header.ttl_ms * 0.001 < ttl_s):
+            ttl_s = e.header.ttl_ms * 0.001
+        if e.header.has_ttl or ttl_s > 0.0:
             self.shelf.expire_at(item, now_s + ttl_s)
         if e.delay_ms > 0:
             due_s = now_s + e.delay_ms * 0.001
@@ -649,10 +647,10 @@ class Store(Terminus):
         s.token = self.shelf.stamp(item)
         s.tag = tag
         s.tag_size = 16
-        put_u32(tag, self.shard)
-        put_u32(tag + 4, item.birth)
-        put_u32(tag + 8, item.slot)
-        put_u32(tag + 12, item.attempt)
+        store_u32(tag, self.shard)
+        store_u32(tag + 4, item.birth)
+        store_u32(tag + 8, item.slot)
+        store_u32(tag + 12, item.attempt)
         self.sent += 1
         return consumer.link.take(s)
 
@@ -708,13 +706,21 @@ class Store(Terminus):
             self.scratch = grown
             self.scratch_size = item.size + HEADER_SIZE_MAX
         read_envelope(item.data, item.size, 0, cython.address(e))
-        e.delivery_count += item.failures
-        if e.has_ttl:
-            e.ttl_ms = e.ttl_ms - cython.cast(uint32_t, age_ms) if age_ms < e.ttl_ms else 0
-        header_size = write_header(self.scratch, cython.address(e), item.flags & ACQUIRED == 0)
-        memcpy(self.scratch + header_size, item.data + e.header_size, item.size - e.header_size)
+        e.header.delivery_count += item.failures
+        e.header.first_acquirer = item.flags & ACQUIRED == 0
+        if e.header.has_ttl:
+            if age_ms < e.header.ttl_ms:
+                e.header.ttl_ms -= cython.cast(uint32_t, age_ms)
+            else:
+                e.header.ttl_ms = 0
+        header_size = write_header(self.scratch, cython.address(e.header))
+        memcpy(
+            self.scratch + header_size,
+            item.data + e.header.size_bytes,
+            item.size - e.header.size_bytes,
+        )
         s.data = self.scratch
-        s.size = header_size + item.size - e.header_size
+        s.size = header_size + item.size - e.header.size_bytes
         return 0
 
     # -- what consumers say
@@ -782,26 +788,15 @@ class Store(Terminus):
         return False
 
     def modify(self, item, verdict):
-        body: int64_t = 0
-        at: int64_t = 0
-        list_end: int64_t = 0
-        count: uint32_t = 0
         failed: cython.bint = False
         undeliverable: cython.bint = False
         self.modified += 1
-        if verdict.state != cython.NULL:
-            performative_code(verdict.state, verdict.state_size, cython.address(body))
-            at = list_header(
-                verdict.state,
-                body,
-                verdict.state_size,
-                cython.address(count),
-                cython.address(list_end),
-            )
-            if at >= 0 and count > 0:
-                at = read_bool(verdict.state, at, list_end, cython.address(failed))
-            if at >= 0 and count > 1:
-                read_bool(verdict.state, at, list_end, cython.address(undeliverable))
+        read_modified(
+            verdict.state,
+            verdict.state_size,
+            cython.address(failed),
+            cython.address(undeliverable),
+        )
         if undeliverable:
             self.exclude(item)
         return self.fail(item) if failed else self.give_back(item)

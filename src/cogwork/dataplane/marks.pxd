@@ -1,0 +1,14 @@
+cimport cython
+from libc.stdint cimport uint32_t
+
+from cogwork.dataplane.core cimport Session, SettleRange
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+
+
+@cython.final
+cdef class Marks:
+    cdef SettleRange due
+    cdef bint add(self, Session session, uint32_t delivery_id) except -1
+    cdef int spare(self, Session session, uint32_t delivery_id) except -1
+    cdef int write(self, Session session) except -1
+    cdef void forget(self) noexcept
