@@ -12,7 +12,10 @@ from cogwork.dataplane.core cimport (
 from cogwork.dataplane.envelope cimport Envelope
 from cogwork.dataplane.recent cimport RecentIds
 from cogwork.dataplane.octets cimport octets
-from cogwork.dataplane.shelf cimport Cursor, Group, Hands, Item, Node, Shelf
+from cogwork.dataplane.chain cimport Node
+from cogwork.dataplane.ready cimport Cursor
+from cogwork.dataplane.shelf cimport Shelf
+from cogwork.dataplane.stored cimport Group, Hands, Item
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.timers cimport Timer, TimerHeap
 

@@ -19,6 +19,7 @@ when `handler.on_batch(store)` is called.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.chain import clear, is_empty
 from cython.cimports.cogwork.dataplane.core import (
     ACCEPTED,
     KEEP,
@@ -40,7 +41,7 @@ from cython.cimports.cogwork.dataplane.header import HEADER_SIZE_MAX, write_head
 from cython.cimports.cogwork.dataplane.octets import store_u32
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
 from cython.cimports.cogwork.dataplane.scan import read_modified
-from cython.cimports.cogwork.dataplane.shelf import (
+from cython.cimports.cogwork.dataplane.stored import (
     ACQUIRED,
     AGES,
     DOUBT,
@@ -51,8 +52,6 @@ from cython.cimports.cogwork.dataplane.shelf import (
     PARKED,
     PRESETTLED,
     READY,
-    clear,
-    is_empty,
     number_of,
 )
 from cython.cimports.cpython.bytes import (
@@ -365,7 +364,7 @@ class Store(Terminus):
         item: cython.pointer(Item)
         while self.is_full():
             self.shelf.restore()
-            item = self.shelf.oldest()
+            item = self.shelf.ready.oldest()
             if item == cython.NULL:
                 return self.shelf.depth == self.shelf.out_count
             self.dropped += 1
@@ -412,7 +411,7 @@ class Store(Terminus):
         consumer.serial = self.next_serial
         consumer.cursor.rewinds = not is_browser
         if is_browser or consumer.is_selective:
-            self.shelf.add_cursor(cython.address(consumer.cursor))
+            self.shelf.ready.add_cursor(cython.address(consumer.cursor))
         if is_browser:
             self.browsers.append(consumer)
         self.consumers[link] = consumer
@@ -428,8 +427,8 @@ class Store(Terminus):
         if consumer.link.feeder is self:
             consumer.link.feeder = None
         self.rest(consumer)
-        self.shelf.abandon(cython.address(consumer.hands))
-        self.shelf.remove_cursor(cython.address(consumer.cursor))
+        self.shelf.groups.abandon(cython.address(consumer.hands))
+        self.shelf.ready.remove_cursor(cython.address(consumer.cursor))
         if consumer.is_browser:
             self.browsers.remove(consumer)
         # While an item is out its node is linked with the consumer's: keep that in memory.
@@ -506,8 +505,8 @@ class Store(Terminus):
             self.turn = consumer.next
             if self.suits(item, consumer):
                 return self.deliver(item, consumer)
-            if self.shelf.next_unseen(cython.address(consumer.cursor)) == item:
-                self.shelf.saw(cython.address(consumer.cursor), item)
+            if self.shelf.ready.next_unseen(cython.address(consumer.cursor)) == item:
+                self.shelf.ready.saw(cython.address(consumer.cursor), item)
             tried += 1
         return 0
 
@@ -552,9 +551,9 @@ class Store(Terminus):
             if item == cython.NULL and consumer.is_selective:
                 item = self.next_by_cursor(consumer)
             elif item == cython.NULL:
-                item = self.shelf.front()
+                item = self.shelf.ready.front()
                 while item != cython.NULL and not self.suits(item, consumer):
-                    item = self.shelf.after(item)
+                    item = self.shelf.ready.after(item)
             if item == cython.NULL or item.expires_s == 0.0 or item.expires_s > self.now():
                 return item
             self.expired += 1
@@ -576,16 +575,16 @@ class Store(Terminus):
 
     def next_by_cursor(self, consumer):
         left: uint32_t = SCAN_MAX
-        item: cython.pointer(Item) = self.shelf.next_unseen(cython.address(consumer.cursor))
+        item: cython.pointer(Item) = self.shelf.ready.next_unseen(cython.address(consumer.cursor))
         while item != cython.NULL:
             if self.suits(item, consumer):
                 return item
-            self.shelf.saw(cython.address(consumer.cursor), item)
+            self.shelf.ready.saw(cython.address(consumer.cursor), item)
             left -= 1
             if left == 0:
                 self.is_unfinished = True
                 return cython.NULL
-            item = self.shelf.next_unseen(cython.address(consumer.cursor))
+            item = self.shelf.ready.next_unseen(cython.address(consumer.cursor))
         return cython.NULL
 
     def suits(self, item, consumer):
@@ -644,7 +643,7 @@ class Store(Terminus):
         tag: uint8_t[16]
         s.source_index = self.index
         s.source_generation = self.generation
-        s.token = self.shelf.stamp(item)
+        s.token = self.shelf.slots.stamp(item)
         s.tag = tag
         s.tag_size = 16
         store_u32(tag, self.shard)
@@ -659,7 +658,7 @@ class Store(Terminus):
         s: Shipment
         item: cython.pointer(Item)
         while consumer.resumed and consumer.link.is_ready():
-            item = self.shelf.find(consumer.resumed.pop(0))
+            item = self.shelf.slots.find(consumer.resumed.pop(0))
             if item == cython.NULL or item.state != OUT or item.consumer != consumer.serial:
                 continue
             self.describe(item, cython.address(s))
@@ -673,13 +672,13 @@ class Store(Terminus):
         left: uint32_t = SCAN_MAX
         item: cython.pointer(Item)
         while browser.link.is_ready():
-            item = self.shelf.next_unseen(cython.address(browser.cursor))
+            item = self.shelf.ready.next_unseen(cython.address(browser.cursor))
             if item == cython.NULL:
                 return 0
             if left == 0:
                 self.is_unfinished = True
                 return 0
-            self.shelf.saw(cython.address(browser.cursor), item)
+            self.shelf.ready.saw(cython.address(browser.cursor), item)
             left -= 1
             if not self.suits(item, browser):
                 continue
@@ -726,7 +725,7 @@ class Store(Terminus):
     # -- what consumers say
 
     def resolve_outcome(self, token, verdict):
-        item: cython.pointer(Item) = self.shelf.current(token)
+        item: cython.pointer(Item) = self.shelf.slots.current(token)
         if item == cython.NULL:
             return self.stale(verdict)
         return self.conclude(item, verdict)
@@ -865,7 +864,7 @@ class Store(Terminus):
         slot: uint32_t = 0
         item: cython.pointer(Item)
         while True:
-            item = self.shelf.next_item(cython.address(slot))
+            item = self.shelf.slots.next_item(cython.address(slot))
             if item == cython.NULL:
                 return count
             if item.state == DOUBT:
@@ -915,7 +914,7 @@ class Store(Terminus):
         return answers
 
     def resume_one(self, consumer, number, attempt):
-        item: cython.pointer(Item) = self.shelf.find(number)
+        item: cython.pointer(Item) = self.shelf.slots.find(number)
         if (
             item == cython.NULL
             or (item.state != DOUBT and item.state != OUT)
@@ -923,7 +922,7 @@ class Store(Terminus):
         ):
             return SETTLE if self.was_committed(number, attempt) else REFUSE
         # A new stamp: what the old link may still say of this item finds nothing.
-        self.shelf.stamp(item)
+        self.shelf.slots.stamp(item)
         self.shelf.rebind(item, cython.address(consumer.hands))
         item.consumer = consumer.serial
         item.flags |= HANDED
@@ -944,7 +943,7 @@ class Store(Terminus):
             before is confirmed again, for as long as that is remembered.
         """
         verdict: Verdict
-        found: cython.pointer(Item) = self.shelf.find(item)
+        found: cython.pointer(Item) = self.shelf.slots.find(item)
         verdict.code = code
         verdict.state = cython.NULL
         verdict.state_size = 0
@@ -978,7 +977,7 @@ class Store(Terminus):
         self.shelf.restore()
         self.expire(now_s)
         while self.deadlines.pop_due(now_s, cython.address(timer)):
-            item = self.shelf.find(timer.number)
+            item = self.shelf.slots.find(timer.number)
             if item != cython.NULL and item.state == DOUBT and item.due_s == timer.due_s:
                 self.end_doubt(item)
         if self.shelf.ripen(now_s) or self.is_unfinished or self.departed:
@@ -1032,12 +1031,12 @@ class Store(Terminus):
         return {
             "depth": shelf.depth,
             "bytes": shelf.size_bytes,
-            "ready": shelf.ready_count + shelf.returned_count,
-            "waiting-for-group": shelf.parked_count,
+            "ready": shelf.ready.count + shelf.returned_count,
+            "waiting-for-group": shelf.groups.parked_count,
             "delayed": shelf.delayed_count,
             "unsettled": shelf.out_count,
             "in-doubt": shelf.doubt_count,
-            "groups": shelf.groups,
+            "groups": shelf.groups.count,
             "consumers": len(self.consumers),
             "in": self.stored,
             "out": self.sent,
@@ -1073,15 +1072,15 @@ class Store(Terminus):
         slot: uint32_t = 0
         item: cython.pointer(Item)
         self.shelf.restore()
-        item = self.shelf.front()
+        item = self.shelf.ready.front()
         while item != cython.NULL and len(shown) < count:
             if skipped < offset:
                 skipped += 1
             else:
                 shown.append((self.message_of(item), self._facts(item)))
-            item = self.shelf.after(item)
+            item = self.shelf.ready.after(item)
         while len(shown) < count:
-            item = self.shelf.next_item(cython.address(slot))
+            item = self.shelf.slots.next_item(cython.address(slot))
             if item == cython.NULL:
                 break
             if item.state == READY:
@@ -1117,7 +1116,7 @@ class Store(Terminus):
         item: cython.pointer(Item)
         self.shelf.restore()
         while len(taken) < count:
-            item = self.shelf.front()
+            item = self.shelf.ready.front()
             if item == cython.NULL:
                 if not self.shelf.is_stirred():
                     break
@@ -1140,7 +1139,7 @@ class Store(Terminus):
         item: cython.pointer(Item)
         self.shelf.restore()
         while count < most:
-            item = self.shelf.next_item(cython.address(slot))
+            item = self.shelf.slots.next_item(cython.address(slot))
             if item == cython.NULL:
                 break
             if item.state != OUT and item.state != DOUBT:
