@@ -1,7 +1,4 @@
-cimport cython
-
-from cogwork.dataplane.header cimport Header
-from cogwork.dataplane.sections cimport Layout
+from cogwork.dataplane.messages cimport Message
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.writer cimport Writer
 
@@ -9,37 +6,6 @@ from cogwork.dataplane.writer cimport Writer
 cdef object ULong
 cdef list FIELD_TYPES
 
-@cython.freelist(64)
-cdef class Contents:
-    # What it was decoded from, where its sections lie in that, which of them (one bit a rank) have
-    # not been decoded yet, and whether nothing was decoded or changed.
-    cdef bytes _raw
-    cdef Layout _layout
-    cdef unsigned int _pending
-    cdef bint _is_intact
-
-    cdef Header _header
-    cdef list _fields
-    cdef dict _delivery_annotations
-    cdef dict _annotations
-    cdef dict _properties
-    cdef dict _footer
-
-    # The section code; one bytes for DATA, one value for VALUE, else the list of the parts.
-    cdef unsigned char _body_code
-    cdef object _body
-
-    cdef int fill(self, bytes raw) except -1
-    cdef int write(self, Writer* out) except -1
-    cdef int open_section(self, int rank) except -1
-    cdef int load(self, int rank) except -1
-    cdef int load_header(self) except -1
-    cdef int load_fields(self, list values) except -1
-    cdef int load_body(self) except -1
-    cdef object section_value(self, int rank)
-    cdef int refuse(self) except -1
-    cdef object field(self, int index)
-    cdef int set_field(self, int index, object value) except -1
-    cdef int set_body(self, object body) except -1
-    cdef int set_ttl(self, object ttl_s) except -1
-    cdef int write_rank(self, Writer* out, int rank) except -1
+cdef int fill(Message message, bytes raw) except -1
+cdef int load_section(Message message, int rank) except -1
+cdef int write_sections(Message message, Writer* out) except -1

@@ -1,16 +1,18 @@
-"""What a message holds: its sections, each decoded when it is first opened.
+"""What a message holds: its sections, each decoded when it is first opened, and written.
 
-Theory of operation. Contents that were read keep their bytes and know where the sections lie in
+Theory of operation. A message that was received keeps its bytes and knows where the sections lie in
 them; whoever looks at the body pays for the body only. Writing copies the sections that were never
 opened. The reference, `cogwork.amqp.message`, words the errors: bytes that cannot be decoded are
 given to it, and it raises.
+
+`Message`, in `cogwork.dataplane.messages`, has the attributes, and calls what is here.
 """
 
 from __future__ import annotations
 
 import cython
 from cython.cimports.cogwork.dataplane.decoder import Reader, read_value
-from cython.cimports.cogwork.dataplane.header import clear_header
+from cython.cimports.cogwork.dataplane.messages import Message  # noqa: TC002  # compiled
 from cython.cimports.cogwork.dataplane.octets import octets, octets_of
 from cython.cimports.cogwork.dataplane.section_writer import (
     put_annotations,
@@ -43,203 +45,159 @@ from cython.cimports.cogwork.dataplane.sections import (
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cogwork.dataplane.writer import Writer, put_bytes
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cython.cimports.libc.stdint import uint32_t
 
-from cogwork.amqp.errors import DecodeError, EncodeError
+from cogwork.amqp.errors import DecodeError
 from cogwork.amqp.message import Properties, decode_sections
 from cogwork.amqp.types import ULong
 from cogwork.dataplane.decoder import Malformed
 
-__all__ = ("SOURCE_HASH", "Contents")
+__all__ = ("SOURCE_HASH",)
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
-
-UINT_MAX = cython.declare(cython.longlong, 0xFFFFFFFF)
-MS_PER_S = cython.declare(cython.double, 1000.0)
 
 FIELD_TYPES = [row.kind.wire_types for row in Properties.TABLE]
 
 
-class Contents:
-    """The sections of a message; `cogwork.dataplane.messages` has their attributes."""
+def fill(message: Message, raw: bytes) -> cython.int:
+    """Lets new contents be what `raw` says."""
+    rank: cython.int
+    message._raw = raw
+    if locate(octets_of(raw), PyBytes_GET_SIZE(raw), cython.address(message._layout)) == MALFORMED:
+        refuse(message)
+    for rank in range(RANKS):
+        if message._layout.sections[rank].start >= 0:
+            message._pending |= 1 << rank
+    message._body_code = message._layout.body_code
+    message._is_intact = True
+    return 0
 
-    def __cinit__(self) -> None:
-        clear_header(cython.address(self._header))
 
-    def fill(self, raw: bytes) -> cython.int:
-        """Lets new contents be what `raw` says."""
-        rank: cython.int
-        self._raw = raw
-        if locate(octets_of(raw), PyBytes_GET_SIZE(raw), cython.address(self._layout)) == MALFORMED:
-            self.refuse()
-        for rank in range(RANKS):
-            if self._layout.sections[rank].start >= 0:
-                self._pending |= 1 << rank
-        self._body_code = self._layout.body_code
-        self._is_intact = True
-        return 0
-
-    # --- holding ---
-
-    def field(self, index: cython.int) -> object:
-        """Returns a field of the properties section."""
-        self.open_section(PROPERTIES_RANK)
-        return None if self._fields is None else self._fields[index]
-
-    def set_field(self, index: cython.int, value: object) -> cython.int:
-        """Sets a field of the properties section."""
-        self.open_section(PROPERTIES_RANK)
-        if self._fields is None:
-            self._fields = [None] * PROPERTY_FIELDS
-        self._fields[index] = value
-        return 0
-
-    def set_body(self, body: object) -> cython.int:
-        """Holds bytes as data, anything else as value."""
-        if type(body) is bytes:
-            self._body_code = DATA
-            self._body = body
-        elif isinstance(body, (bytes, bytearray, memoryview)):
-            self._body_code = DATA
-            self._body = bytes(body)
-        else:
-            self._body_code = VALUE
-            self._body = body
-        return 0
-
-    def set_ttl(self, ttl_s: object) -> cython.int:
-        """Holds a time to live in the header's unit."""
-        ttl_ms: cython.double
-        self._header.has_ttl = ttl_s is not None
-        self._header.ttl_ms = 0
-        if ttl_s is not None:
-            ttl_ms = float(ttl_s) * MS_PER_S
-            if not 0 <= ttl_ms <= UINT_MAX:
-                limit = UINT_MAX / MS_PER_S
-                raise EncodeError(f"ttl_s: 0 to {limit} is expected, not {ttl_s!r:.80}")
-            self._header.ttl_ms = cython.cast(uint32_t, ttl_ms + 0.5)
-        return 0
-
-    # --- reading ---
-
-    def open_section(self, rank: cython.int) -> cython.int:
-        """Decodes a section, if that is still to be done; it may be changed from now on."""
-        self._is_intact = False
-        if self._pending & (1 << rank):
-            self.load(rank)
-            self._pending &= ~(1 << rank)
-        return 0
-
-    def load(self, rank: cython.int) -> cython.int:
-        """Decodes a section."""
-        try:
-            if rank == BODY_RANK:
-                self.load_body()
-            elif rank == HEADER_RANK:
-                self.load_header()
-            elif rank == PROPERTIES_RANK:
-                self.load_fields(self.section_value(rank))
-            elif rank == APPLICATION_PROPERTIES_RANK:
-                self._properties = checked_keys(self.section_value(rank), False)
-            elif rank == MESSAGE_ANNOTATIONS_RANK:
-                self._annotations = checked_keys(self.section_value(rank), True)
-            elif rank == DELIVERY_ANNOTATIONS_RANK:
-                self._delivery_annotations = checked_keys(self.section_value(rank), True)
-            else:
-                self._footer = checked_keys(self.section_value(rank), True)
-        except (Malformed, UnicodeDecodeError, TypeError):
-            self.refuse()
-        return 0
-
-    def load_header(self) -> cython.int:
-        """Decodes the header."""
-        size: cython.Py_ssize_t = PyBytes_GET_SIZE(self._raw)
-        if find_header(octets_of(self._raw), size, cython.address(self._header)) == MALFORMED:
-            raise Malformed
-        return 0
-
-    def load_fields(self, values: list) -> cython.int:
-        """Takes over the list of the properties section."""
-        index: cython.Py_ssize_t
-        if values is None or len(values) > PROPERTY_FIELDS:
-            raise Malformed
-        for index in range(len(values)):
-            value = values[index]
-            if value is not None and type(value) not in FIELD_TYPES[index]:
-                raise Malformed
-        values.extend([None] * (PROPERTY_FIELDS - len(values)))
-        self._fields = values
-        return 0
-
-    def load_body(self) -> cython.int:
-        """Decodes all body sections."""
-        section = cython.declare(Section)
-        parts: list
-        wanted: object = bytes if self._body_code == DATA else list
-        data: octets = octets_of(self._raw)
-        if self._layout.body_sections == 1:
-            value = self.section_value(BODY_RANK)
-            if self._body_code != VALUE and type(value) is not wanted:
-                raise Malformed
-            self._body = [value] if self._body_code == SEQUENCE else value
-            return 0
-        parts = []
-        section.end = self._layout.sections[BODY_RANK].start
-        while section.end < self._layout.sections[BODY_RANK].end:
-            next_section(data, PyBytes_GET_SIZE(self._raw), section.end, cython.address(section))
-            value = value_in(self._raw, section.value, section.end)
-            if type(value) is not wanted:
-                raise Malformed
-            parts.append(value)
-        self._body = parts
-        return 0
-
-    def section_value(self, rank: cython.int) -> object:
-        """Decodes the value of a section."""
-        return value_in(
-            self._raw, self._layout.sections[rank].value, self._layout.sections[rank].end
-        )
-
-    def refuse(self) -> cython.int:
-        """Has the reference say what is wrong with the bytes."""
-        decode_sections(self._raw)
-        raise DecodeError("the decoders disagree", 0)
-
-    # --- writing ---
-
-    def write(self, out: cython.pointer(Writer)) -> cython.int:
-        """Writes all sections: those never opened as they came."""
-        rank: cython.int
-        start: cython.Py_ssize_t
-        for rank in range(RANKS):
-            if self._pending & (1 << rank):
-                start = self._layout.sections[rank].start
-                put_bytes(
-                    out,
-                    PyBytes_AS_STRING(self._raw) + start,
-                    self._layout.sections[rank].end - start,
-                )
-            else:
-                self.write_rank(out, rank)
-        return 0
-
-    def write_rank(  # noqa: PLR0911  # a return for each rank
-        self, out: cython.pointer(Writer), rank: cython.int
-    ) -> cython.int:
-        """Writes one section."""
-        if rank == HEADER_RANK:
-            return put_header(out, cython.address(self._header))
-        if rank == DELIVERY_ANNOTATIONS_RANK:
-            return put_annotations(out, DELIVERY_ANNOTATIONS, self._delivery_annotations)
-        if rank == MESSAGE_ANNOTATIONS_RANK:
-            return put_annotations(out, MESSAGE_ANNOTATIONS, self._annotations)
-        if rank == PROPERTIES_RANK:
-            return put_fields(out, self._fields)
-        if rank == APPLICATION_PROPERTIES_RANK:
-            return put_properties(out, self._properties)
+def load_section(message: Message, rank: cython.int) -> cython.int:
+    """Decodes a section."""
+    try:
         if rank == BODY_RANK:
-            return put_body(out, self._body_code, self._body)
-        return put_annotations(out, FOOTER, self._footer)
+            load_body(message)
+        elif rank == HEADER_RANK:
+            load_header(message)
+        elif rank == PROPERTIES_RANK:
+            load_fields(message, section_value(message, rank))
+        elif rank == APPLICATION_PROPERTIES_RANK:
+            message._properties = checked_keys(section_value(message, rank), False)
+        elif rank == MESSAGE_ANNOTATIONS_RANK:
+            message._annotations = checked_keys(section_value(message, rank), True)
+        elif rank == DELIVERY_ANNOTATIONS_RANK:
+            message._delivery_annotations = checked_keys(section_value(message, rank), True)
+        else:
+            message._footer = checked_keys(section_value(message, rank), True)
+    except (Malformed, UnicodeDecodeError, TypeError):
+        refuse(message)
+    return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def load_header(message: Message) -> cython.int:
+    """Decodes the header."""
+    size: cython.Py_ssize_t = PyBytes_GET_SIZE(message._raw)
+    if find_header(octets_of(message._raw), size, cython.address(message._header)) == MALFORMED:
+        raise Malformed
+    return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def load_fields(message: Message, values: list) -> cython.int:
+    """Takes over the list of the properties section."""
+    index: cython.Py_ssize_t
+    if values is None or len(values) > PROPERTY_FIELDS:
+        raise Malformed
+    for index in range(len(values)):
+        value = values[index]
+        if value is not None and type(value) not in FIELD_TYPES[index]:
+            raise Malformed
+    values.extend([None] * (PROPERTY_FIELDS - len(values)))
+    message._fields = values
+    return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def load_body(message: Message) -> cython.int:
+    """Decodes all body sections."""
+    section = cython.declare(Section)
+    parts: list
+    wanted: object = bytes if message._body_code == DATA else list
+    data: octets = octets_of(message._raw)
+    if message._layout.body_sections == 1:
+        value = section_value(message, BODY_RANK)
+        if message._body_code != VALUE and type(value) is not wanted:
+            raise Malformed
+        message._body = [value] if message._body_code == SEQUENCE else value
+        return 0
+    parts = []
+    section.end = message._layout.sections[BODY_RANK].start
+    while section.end < message._layout.sections[BODY_RANK].end:
+        next_section(data, PyBytes_GET_SIZE(message._raw), section.end, cython.address(section))
+        value = value_in(message._raw, section.value, section.end)
+        if type(value) is not wanted:
+            raise Malformed
+        parts.append(value)
+    message._body = parts
+    return 0
+
+
+@cython.cfunc
+def section_value(message: Message, rank: cython.int) -> object:
+    """Decodes the value of a section."""
+    return value_in(
+        message._raw, message._layout.sections[rank].value, message._layout.sections[rank].end
+    )
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def refuse(message: Message) -> cython.int:
+    """Has the reference say what is wrong with the bytes."""
+    decode_sections(message._raw)
+    raise DecodeError("the decoders disagree", 0)
+
+
+def write_sections(message: Message, out: cython.pointer(Writer)) -> cython.int:
+    """Writes all sections: those never opened as they came."""
+    rank: cython.int
+    start: cython.Py_ssize_t
+    for rank in range(RANKS):
+        if message._pending & (1 << rank):
+            start = message._layout.sections[rank].start
+            put_bytes(
+                out,
+                PyBytes_AS_STRING(message._raw) + start,
+                message._layout.sections[rank].end - start,
+            )
+        else:
+            write_rank(message, out, rank)
+    return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def write_rank(  # noqa: PLR0911  # a return for each rank
+    message: Message, out: cython.pointer(Writer), rank: cython.int
+) -> cython.int:
+    """Writes one section."""
+    if rank == HEADER_RANK:
+        return put_header(out, cython.address(message._header))
+    if rank == DELIVERY_ANNOTATIONS_RANK:
+        return put_annotations(out, DELIVERY_ANNOTATIONS, message._delivery_annotations)
+    if rank == MESSAGE_ANNOTATIONS_RANK:
+        return put_annotations(out, MESSAGE_ANNOTATIONS, message._annotations)
+    if rank == PROPERTIES_RANK:
+        return put_fields(out, message._fields)
+    if rank == APPLICATION_PROPERTIES_RANK:
+        return put_properties(out, message._properties)
+    if rank == BODY_RANK:
+        return put_body(out, message._body_code, message._body)
+    return put_annotations(out, FOOTER, message._footer)
 
 
 @cython.cfunc

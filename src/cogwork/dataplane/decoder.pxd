@@ -18,5 +18,3 @@ cdef dict ELEMENT_TYPES
 
 cdef octets take(Reader* source, Py_ssize_t size) except NULL
 cdef object read_value(Reader* source, int depth)
-cdef object text_from(octets data, Py_ssize_t size)
-cdef object symbol_from(octets data, Py_ssize_t size)

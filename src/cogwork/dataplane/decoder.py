@@ -210,11 +210,14 @@ def read_variable(
     raise Malformed
 
 
+@cython.cfunc
+@cython.inline
 def text_from(data: octets, size: cython.Py_ssize_t) -> object:
     """Returns a str; raises UnicodeDecodeError."""
     return PyUnicode_DecodeUTF8(cython.cast(cython.p_char, data), size, cython.NULL)
 
 
+@cython.cfunc
 def symbol_from(data: octets, size: cython.Py_ssize_t) -> object:
     """Returns a Symbol, the one made for the same bytes before where its slot still has it."""
     slot: cython.Py_ssize_t

@@ -9,6 +9,4 @@ cdef object EPOCH, UUID, datetime
 cdef int put_text(Writer* out, object text) except -1
 cdef int put_symbol(Writer* out, object text) except -1
 cdef int put_value(Writer* out, object value, int depth) except -1
-cdef int put_list(Writer* out, list items, int depth) except -1
 cdef int put_names(Writer* out, tuple names) except -1
-cdef int put_map(Writer* out, dict entries, int depth) except -1

@@ -257,6 +257,8 @@ def put_timestamp(out: cython.pointer(Writer), value: object) -> cython.int:
     return put_u64(out, 0x83, cython.cast(uint64_t, ms))
 
 
+@cython.cfunc
+@cython.exceptval(-1)
 def put_list(out: cython.pointer(Writer), items: list, depth: cython.int) -> cython.int:
     """Writes a list."""
     if not items:
@@ -269,6 +271,8 @@ def put_list(out: cython.pointer(Writer), items: list, depth: cython.int) -> cyt
     return end_compound(out, start, 0xC0, count)
 
 
+@cython.cfunc
+@cython.exceptval(-1)
 def put_map(out: cython.pointer(Writer), entries: dict, depth: cython.int) -> cython.int:
     """Writes a dict."""
     count: cython.Py_ssize_t = 0

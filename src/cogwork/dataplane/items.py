@@ -13,6 +13,7 @@ the owner knows which ones may have been worked on. Marks and settlements go out
 from __future__ import annotations
 
 import cython
+from cython.cimports.cogwork.dataplane.contents import fill
 from cython.cimports.cogwork.dataplane.core import (
     ACCEPTED,
     MODIFIED,
@@ -214,7 +215,7 @@ class ItemInbox(Inbox):
                 self.resume(item, cython.cast(uint32_t, s.token))
                 return None
         item = cython.cast(Item, Item.__new__(Item))
-        item.fill(self.payload(s))
+        fill(item, self.payload(s))
         item.inbox = self
         item.delivery_tag = tag
         item.delivery_id = cython.cast(uint32_t, s.token)

@@ -1,11 +1,36 @@
-from cogwork.dataplane.contents cimport Contents
+cimport cython
+
+from cogwork.dataplane.header cimport Header
+from cogwork.dataplane.sections cimport Layout
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef class PropertyField:
     cdef int index
 
-cdef class Message(Contents):
-    pass
+@cython.freelist(64)
+cdef class Message:
+    # What it was decoded from, where its sections lie in that, which of them (one bit a rank) have
+    # not been decoded yet, and whether nothing was decoded or changed.
+    cdef bytes _raw
+    cdef Layout _layout
+    cdef unsigned int _pending
+    cdef bint _is_intact
+
+    cdef Header _header
+    cdef list _fields
+    cdef dict _delivery_annotations
+    cdef dict _annotations
+    cdef dict _properties
+    cdef dict _footer
+
+    # The section code; one bytes for DATA, one value for VALUE, else the list of the parts.
+    cdef unsigned char _body_code
+    cdef object _body
+
+    cdef int open_section(self, int rank) except -1
+    cdef object field(self, int index)
+    cdef int set_field(self, int index, object value) except -1
+    cdef int set_body(self, object body) except -1
+    cdef int set_ttl(self, object ttl_s) except -1
 
 cdef Message message_from(bytes raw)
-cdef bytes encoded(object body)

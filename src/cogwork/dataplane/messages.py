@@ -7,7 +7,8 @@ was received is decoded as far as somebody looks. One that nobody opened is sent
 from __future__ import annotations
 
 import cython
-from cython.cimports.cogwork.dataplane.octets import store_u32
+from cython.cimports.cogwork.dataplane.contents import fill, load_section, write_sections
+from cython.cimports.cogwork.dataplane.header import DEFAULT_PRIORITY, clear_header
 from cython.cimports.cogwork.dataplane.sections import (
     ABSOLUTE_EXPIRY_TIME_FIELD,
     APPLICATION_PROPERTIES_RANK,
@@ -24,6 +25,8 @@ from cython.cimports.cogwork.dataplane.sections import (
     HEADER_RANK,
     MESSAGE_ANNOTATIONS_RANK,
     MESSAGE_ID_FIELD,
+    PROPERTIES_RANK,
+    PROPERTY_FIELDS,
     REPLY_TO_FIELD,
     REPLY_TO_GROUP_ID_FIELD,
     SEQUENCE,
@@ -34,13 +37,7 @@ from cython.cimports.cogwork.dataplane.sections import (
 )
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cogwork.dataplane.writer import Writer, close_writer, open_writer, written
-from cython.cimports.cpython.bytes import (
-    PyBytes_AS_STRING,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
-)
-from cython.cimports.libc.stdint import uint8_t, uint32_t
-from cython.cimports.libc.string import memcpy
+from cython.cimports.libc.stdint import uint32_t
 
 from cogwork.amqp.errors import EncodeError
 from cogwork.amqp.message import Properties
@@ -49,7 +46,6 @@ __all__ = ("SOURCE_HASH", "Message")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-DEFAULT_PRIORITY = cython.declare(cython.uchar, 4)
 UINT_MAX = cython.declare(cython.longlong, 0xFFFFFFFF)
 UBYTE_MAX = cython.declare(cython.longlong, 0xFF)
 MS_PER_S = cython.declare(cython.double, 1000.0)
@@ -102,6 +98,9 @@ class Message:
     group_id = PropertyField(GROUP_ID_FIELD)
     group_sequence = PropertyField(GROUP_SEQUENCE_FIELD)
     reply_to_group_id = PropertyField(REPLY_TO_GROUP_ID_FIELD)
+
+    def __cinit__(self) -> None:
+        clear_header(cython.address(self._header))
 
     def __init__(
         self,
@@ -186,7 +185,7 @@ class Message:
         if cls is Message:
             return message_from(raw)
         message: Message = cls.__new__(cls)
-        message.fill(raw)
+        fill(message, raw)
         return message
 
     @classmethod
@@ -232,7 +231,7 @@ class Message:
             return self._raw
         open_writer(cython.address(out))
         try:
-            self.write(cython.address(out))
+            write_sections(self, cython.address(out))
             return written(cython.address(out))
         finally:
             close_writer(cython.address(out))
@@ -398,37 +397,59 @@ class Message:
         self.open_section(HEADER_RANK)
         self._header.delivery_count = checked("delivery_count", delivery_count, UINT_MAX)
 
+    def open_section(self, rank: cython.int) -> cython.int:
+        """Decodes a section, if that is still to be done; it may be changed from now on."""
+        self._is_intact = False
+        if self._pending & (1 << rank):
+            load_section(self, rank)
+            self._pending &= ~(1 << rank)
+        return 0
+
+    def field(self, index: cython.int) -> object:
+        """Returns a field of the properties section."""
+        self.open_section(PROPERTIES_RANK)
+        return None if self._fields is None else self._fields[index]
+
+    def set_field(self, index: cython.int, value: object) -> cython.int:
+        """Sets a field of the properties section."""
+        self.open_section(PROPERTIES_RANK)
+        if self._fields is None:
+            self._fields = [None] * PROPERTY_FIELDS
+        self._fields[index] = value
+        return 0
+
+    def set_body(self, body: object) -> cython.int:
+        """Holds bytes as data, anything else as value."""
+        if type(body) is bytes:
+            self._body_code = DATA
+            self._body = body
+        elif isinstance(body, (bytes, bytearray, memoryview)):
+            self._body_code = DATA
+            self._body = bytes(body)
+        else:
+            self._body_code = VALUE
+            self._body = body
+        return 0
+
+    def set_ttl(self, ttl_s: object) -> cython.int:
+        """Holds a time to live in the header's unit."""
+        ttl_ms: cython.double
+        self._header.has_ttl = ttl_s is not None
+        self._header.ttl_ms = 0
+        if ttl_s is not None:
+            ttl_ms = float(ttl_s) * MS_PER_S
+            if not 0 <= ttl_ms <= UINT_MAX:
+                limit = UINT_MAX / MS_PER_S
+                raise EncodeError(f"ttl_s: 0 to {limit} is expected, not {ttl_s!r:.80}")
+            self._header.ttl_ms = cython.cast(uint32_t, ttl_ms + 0.5)
+        return 0
+
 
 def message_from(raw: bytes) -> Message:
     """Returns the message that `raw` is."""
     message: Message = Message.__new__(Message)
-    message.fill(raw)
+    fill(message, raw)
     return message
-
-
-def encoded(body: object) -> bytes:
-    """Returns the bytes of a message, or of one that has just this body."""
-    data: bytes
-    at: cython.pointer(uint8_t)
-    size: cython.Py_ssize_t
-    if type(body) is not bytes:
-        return (body if isinstance(body, Message) else Message(body)).encode()
-    size = PyBytes_GET_SIZE(body)
-    data = PyBytes_FromStringAndSize(cython.NULL, size + (5 if size < 256 else 8))
-    at = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(data))
-    at[0] = 0x00
-    at[1] = 0x53
-    at[2] = DATA
-    if size < 256:
-        at[3] = 0xA0
-        at[4] = cython.cast(uint8_t, size)
-        at += 5
-    else:
-        at[3] = 0xB0
-        store_u32(at + 4, cython.cast(uint32_t, size))
-        at += 8
-    memcpy(at, PyBytes_AS_STRING(body), size)
-    return data
 
 
 @cython.cfunc

@@ -22,8 +22,9 @@ from cython.cimports.cogwork.dataplane.core import (
     RELEASED,
     Shipment,
 )
-from cython.cimports.cogwork.dataplane.messages import encoded
+from cython.cimports.cogwork.dataplane.messages import Message
 from cython.cimports.cogwork.dataplane.octets import octets_of
+from cython.cimports.cogwork.dataplane.section_writer import data_section
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cogwork.dataplane.termini import fill_shipment, state_of
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
@@ -300,7 +301,11 @@ class Outbox:
 
     def checked(self, body):
         """Encodes a message, and raises where it is too large."""
-        data: bytes = encoded(body)
+        data: bytes
+        if type(body) is bytes:
+            data = data_section(body)
+        else:
+            data = (body if isinstance(body, Message) else Message(body)).encode()
         if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
             raise MessageTooLarge(
                 f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"

@@ -11,3 +11,4 @@ cdef int put_fields(Writer* out, list fields) except -1
 cdef int put_body(Writer* out, unsigned char code, object body) except -1
 cdef int put_properties(Writer* out, dict entries) except -1
 cdef int put_annotations(Writer* out, unsigned char code, dict entries) except -1
+cdef bytes data_section(bytes body)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import cython
 from cython.cimports.cogwork.dataplane.encoder import put_symbol, put_text, put_value
 from cython.cimports.cogwork.dataplane.header import HEADER_SIZE_MAX, Header, write_header
+from cython.cimports.cogwork.dataplane.octets import store_u32
 from cython.cimports.cogwork.dataplane.sections import (
     APPLICATION_PROPERTIES,
     CONTENT_ENCODING_FIELD,
@@ -26,6 +27,13 @@ from cython.cimports.cogwork.dataplane.writer import (
     put_byte,
     put_descriptor,
 )
+from cython.cimports.cpython.bytes import (
+    PyBytes_AS_STRING,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+)
+from cython.cimports.libc.stdint import uint8_t, uint32_t
+from cython.cimports.libc.string import memcpy
 
 from cogwork.amqp.errors import EncodeError
 from cogwork.amqp.message import Properties
@@ -135,3 +143,23 @@ def put_annotations(
             raise EncodeError(f"an annotation's key is a symbol, not {key!r:.80}")
         put_value(out, value, 2)
     return end_compound(out, start, 0xC1, 2 * len(entries))
+
+
+def data_section(body: bytes) -> bytes:
+    """Returns a message that is nothing but `body` in a data section."""
+    size: cython.Py_ssize_t = PyBytes_GET_SIZE(body)
+    message: bytes = PyBytes_FromStringAndSize(cython.NULL, size + (5 if size < 256 else 8))
+    at: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(message))
+    at[0] = 0x00
+    at[1] = 0x53
+    at[2] = DATA
+    if size < 256:
+        at[3] = 0xA0
+        at[4] = cython.cast(uint8_t, size)
+        at += 5
+    else:
+        at[3] = 0xB0
+        store_u32(at + 4, cython.cast(uint32_t, size))
+        at += 8
+    memcpy(at, PyBytes_AS_STRING(body), size)
+    return message
