@@ -11,6 +11,7 @@ from cython.cimports.cogwork.dataplane.chain import is_empty
 from cython.cimports.cogwork.dataplane.core import KEEP, REFUSE, SETTLE
 from cython.cimports.cogwork.dataplane.octets import store_u32
 from cython.cimports.cogwork.dataplane.packer import describe
+from cython.cimports.cogwork.dataplane.stock import pack
 from cython.cimports.cogwork.dataplane.stored import (
     ACQUIRED,
     EXCLUDED,
@@ -257,7 +258,7 @@ class Dispatcher:
         self.shelf.hand_out(item, cython.address(consumer.hands))
         item.attempt += 1
         item.consumer = consumer.serial
-        self.ledger.packer.pack(item, self.ledger.now(), cython.address(s))
+        pack(self.ledger, item, cython.address(s))
         if item.attempt > 1:
             self.redelivered += 1
         item.flags &= ~(HANDED | MARKS | PRESETTLED)
@@ -291,7 +292,7 @@ class Dispatcher:
             item = self.shelf.slots.find(consumer.resumed.pop(0))
             if item == cython.NULL or item.state != OUT or item.consumer != consumer.serial:
                 continue
-            self.ledger.packer.pack(item, self.ledger.now(), cython.address(s))
+            pack(self.ledger, item, cython.address(s))
             self.ship(item, consumer, cython.address(s))
         return 0
 
@@ -311,6 +312,6 @@ class Dispatcher:
             left -= 1
             if not self.suits(item, browser):
                 continue
-            self.ledger.packer.pack(item, self.ledger.now(), cython.address(s))
+            pack(self.ledger, item, cython.address(s))
             browser.link.take(cython.address(s))
         return 0

@@ -17,6 +17,5 @@ cdef inline void describe(Item* item, Shipment* s) noexcept nogil:
 cdef class Packer:
     cdef uint8_t* scratch
     cdef uint32_t scratch_size
-    cdef int pack(self, Item* item, double now_s, Shipment* s) except -1
-    cdef int _refresh(self, Item* item, double age_ms, Shipment* s) except -1
+    cdef int refresh(self, Item* item, double now_s, Shipment* s) except -1
     cdef int _reserve(self, uint32_t size) except -1

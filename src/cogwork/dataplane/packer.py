@@ -3,7 +3,7 @@
 import cython
 from cython.cimports.cogwork.dataplane.envelope import Envelope, read_envelope
 from cython.cimports.cogwork.dataplane.header import HEADER_SIZE_MAX, write_header
-from cython.cimports.cogwork.dataplane.stored import ACQUIRED, AGES
+from cython.cimports.cogwork.dataplane.stored import ACQUIRED
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy
 
@@ -16,20 +16,13 @@ class Packer:
     def __dealloc__(self):
         free(self.scratch)
 
-    def pack(self, item, now_s, s):
-        """Describes an item with its attempts counted and its ttl shortened, where it has any."""
-        age_ms: cython.double
-        describe(item, s)
-        if item.format != 0 or not item.flags & (ACQUIRED | AGES):
-            return 0
-        age_ms = (now_s - item.stored_s) * 1000.0
-        if not item.flags & ACQUIRED and age_ms < 1.0:
-            return 0
-        return self._refresh(item, age_ms, s)
-
-    def _refresh(self, item, age_ms, s):
+    def refresh(self, item, now_s, s):
+        """Gives a shipment a header with the attempts counted and the ttl shortened."""
         e: Envelope
         header_size: uint32_t
+        age_ms: cython.double = (now_s - item.stored_s) * 1000.0
+        if item.format != 0 or (not item.flags & ACQUIRED and age_ms < 1.0):
+            return 0
         self._reserve(item.size + HEADER_SIZE_MAX)
         read_envelope(item.data, item.size, 0, cython.address(e))
         e.header.delivery_count += item.failures

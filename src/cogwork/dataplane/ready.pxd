@@ -1,9 +1,9 @@
 cimport cython
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
-from cogwork.dataplane.chain cimport Node
+from cogwork.dataplane.chain cimport Node, link_before
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.stored cimport PRIORITIES, Item
+from cogwork.dataplane.stored cimport PRIORITIES, READY, Item
 
 # How far a selective consumer or a browser has looked, for each priority.
 cdef struct Cursor:
@@ -19,7 +19,6 @@ cdef class Ready:
     cdef readonly uint32_t count
     cdef Cursor** cursors
     cdef uint32_t cursors_count
-    cdef void append(self, Item* item) noexcept
     cdef void leave(self, Item* item) noexcept
     cdef void merge(self, Item** items, uint32_t count) noexcept
     cdef Item* front(self) noexcept
@@ -30,3 +29,13 @@ cdef class Ready:
     cdef Item* next_unseen(self, Cursor* cursor) noexcept
     cdef void saw(self, Cursor* cursor, Item* item) noexcept
     cdef void _insert(self, Item* item, Node* following) noexcept
+
+    # Places an item behind all others of its priority.
+    cdef inline void append(self, Item* item) noexcept:
+        self._insert_before(item, &self.rows[item.priority])
+
+    cdef inline void _insert_before(self, Item* item, Node* following) noexcept:
+        item.state = READY
+        link_before(&item.node, following)
+        self.occupied |= 1 << item.priority
+        self.count += 1

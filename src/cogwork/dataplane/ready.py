@@ -7,8 +7,7 @@ what suits them move back before it; those of browsers, which saw it, do not.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.chain import clear, is_empty, link_before, unlink
-from cython.cimports.cogwork.dataplane.stored import READY
+from cython.cimports.cogwork.dataplane.chain import clear, is_empty, unlink
 from cython.cimports.libc.stdlib import free, realloc
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -29,22 +28,12 @@ class Ready:
     def __dealloc__(self):
         free(self.cursors)
 
-    def append(self, item):
-        """Places an item behind all others of its priority."""
-        item.state = READY
-        link_before(cython.address(item.node), cython.address(self.rows[item.priority]))
-        self.occupied |= 1 << item.priority
-        self.count += 1
-
     def _insert(self, item, following):
         """Puts an item back before `following`, and lets those who look only forward see it."""
         at: uint32_t
         cursor: cython.pointer(Cursor)
         prev: cython.pointer(Node)
-        item.state = READY
-        link_before(cython.address(item.node), following)
-        self.occupied |= 1 << item.priority
-        self.count += 1
+        self._insert_before(item, following)
         for at in range(self.cursors_count):
             cursor = self.cursors[at]
             if (

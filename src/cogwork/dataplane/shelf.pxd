@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from cogwork.dataplane.chain cimport Node
+from cogwork.dataplane.chain cimport Node, is_empty
 from cogwork.dataplane.groups cimport Groups
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.ready cimport Ready
@@ -39,9 +39,12 @@ cdef class Shelf:
     cdef int doubt(self, Item* item) except -1
     cdef int rebind(self, Item* item, Hands* hands) except -1
     cdef int drop(self, Item* item) except -1
-    cdef bint is_stirred(self) noexcept
     cdef int restore(self) except -1
     cdef void _bring_back(self, Item* item) noexcept
     cdef void _leave(self, Item* item) noexcept
     cdef uint32_t _gather(self, Item** items, bint grouped) noexcept
     cdef void _thin_expiries(self) noexcept
+
+    # Says whether `restore` has anything to do.
+    cdef inline bint is_stirred(self) noexcept:
+        return self.returned_count > 0 or not is_empty(&self.groups.freed)

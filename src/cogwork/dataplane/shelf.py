@@ -10,7 +10,7 @@ A shelf knows nothing of links, credit or outcomes: the store does.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.chain import clear, is_empty, link_before, unlink
+from cython.cimports.cogwork.dataplane.chain import clear, link_before, unlink
 from cython.cimports.cogwork.dataplane.stored import (
     DELAYED,
     DOUBT,
@@ -210,10 +210,6 @@ class Shelf:
             self.delayed_count -= 1
 
     # -- putting things in their places
-
-    def is_stirred(self):
-        """Says whether `restore` has anything to do."""
-        return self.returned_count > 0 or not is_empty(cython.address(self.groups.freed))
 
     def restore(self):
         """Puts what came back into its old places, and goes on with groups that are free again."""

@@ -6,7 +6,6 @@ nothing. Small blocks are kept when they are freed, for the next items of their 
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.stored import OUT
 from cython.cimports.libc.stdlib import free, malloc, realloc
 from cython.cimports.libc.string import memcpy, memset
 
@@ -56,33 +55,6 @@ class Slots:
         self.slots[item.slot].stamp += 1
         self._free_slot(item.slot)
         self._free_block(item)
-
-    def stamp(self, item):
-        """Makes a new token for an item; the one it had before finds nothing any more."""
-        self.slots[item.slot].stamp += 1
-        return (cython.cast(uint64_t, self.slots[item.slot].stamp) << 32) | item.slot
-
-    def current(self, token):
-        """Finds an item that is out by its newest token; NULL where it is stale."""
-        slot: uint32_t = cython.cast(uint32_t, token)
-        item: cython.pointer(Item)
-        if slot >= self.size or self.slots[slot].stamp != cython.cast(uint32_t, token >> 32):
-            return cython.NULL
-        item = self.slots[slot].item
-        if item == cython.NULL or item.state != OUT:
-            return cython.NULL
-        return item
-
-    def find(self, number):
-        """Finds an item by the number it has for life; NULL where it has gone."""
-        slot: uint32_t = cython.cast(uint32_t, number)
-        item: cython.pointer(Item)
-        if slot >= self.size:
-            return cython.NULL
-        item = self.slots[slot].item
-        if item == cython.NULL or item.birth != cython.cast(uint32_t, number >> 32):
-            return cython.NULL
-        return item
 
     def next_item(self, slot):
         """Walks over all items by slot; moves `slot` past the one it returns, NULL at the end."""

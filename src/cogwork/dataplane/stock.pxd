@@ -2,10 +2,10 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from cogwork.dataplane.core cimport Port, Shipment, Terminus
 from cogwork.dataplane.octets cimport octets
-from cogwork.dataplane.packer cimport Packer
+from cogwork.dataplane.packer cimport Packer, describe
 from cogwork.dataplane.shelf cimport Shelf
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.stored cimport Item
+from cogwork.dataplane.stored cimport ACQUIRED, AGES, Item
 
 
 cdef class Stock(Terminus):
@@ -40,3 +40,11 @@ cdef class Stock(Terminus):
     cdef int forget(self, Item* item) except -1
     cdef bytes message_of(self, Item* item)
     cdef object _facts(self, Item* item)
+
+
+# Describes an item as it is to be sent now.
+cdef inline int pack(Stock stock, Item* item, Shipment* s) except -1:
+    describe(item, s)
+    if item.flags & (ACQUIRED | AGES):
+        return stock.packer.refresh(item, stock.now(), s)
+    return 0

@@ -201,7 +201,7 @@ class Stock(Terminus):
 
     def message_of(self, item):
         s: Shipment
-        self.packer.pack(item, self.now(), cython.address(s))
+        pack(self, item, cython.address(s))
         return bytes_from(s.data, s.size)
 
     def _facts(self, item):
