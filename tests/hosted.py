@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from cogwork.amqp.sasl import ANONYMOUS, PLAIN
 from cogwork.container.container import Container
 from cogwork.container.settings import Configuration, Listen
 
@@ -59,7 +60,8 @@ class Hosted:
         self.container.faults.append(error)
 
     def connect(self, **_settings: object) -> Connection:
-        accepted = self.container.peers.accept(LISTEN, cast("socket.socket", Unused()))
+        sock = cast("socket.socket", Unused())
+        accepted = self.container.peers.accept(LISTEN, (ANONYMOUS, PLAIN), sock)
         assert accepted is not None
         return accepted[0]
 

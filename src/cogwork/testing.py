@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 from cogwork.container.config import defaults, parse, with_options
 from cogwork.container.container import Container
 from cogwork.io.linger import close_lingering
+from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -97,7 +98,8 @@ class TestContainer:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            with asyncio.Runner(loop_factory=EventLoop) as runner:
+                runner.run(self._serve())
         except BaseException as error:  # raised again by `start`
             self._failure = error
         finally:

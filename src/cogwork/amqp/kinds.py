@@ -6,7 +6,6 @@ nested composites (errors, delivery states, termini) are found in by their descr
 
 from __future__ import annotations
 
-import enum
 import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, Self
@@ -24,6 +23,7 @@ from cogwork.amqp.types import (
 )
 
 if TYPE_CHECKING:
+    import enum
     from collections.abc import Callable
 
 __all__ = (
@@ -227,15 +227,15 @@ def _unsettled_from_wire(value: object) -> object:
 
 def choice(name: str, wire_type: type, members: type[enum.Enum]) -> Kind:
     """Returns the kind of a field that takes only the values of an enumeration."""
-    to_wire = {member.value: wire_type(member.value) for member in members}
+    to_wire = {key: wire_type(member.value) for member in members for key in (member, member.value)}
     from_wire = {wire_type(member.value): member for member in members}
     expected = ", ".join(str(member.value) for member in members)
 
     def encode(value: object) -> object:
-        plain = value.value if isinstance(value, enum.Enum) else value
-        if plain not in to_wire:
+        found = to_wire.get(value)
+        if found is None:
             raise ValueError(f"one of {expected} is expected, not {value!r:.80}")
-        return to_wire[plain]
+        return found
 
     def decode(value: object) -> object:
         found = from_wire.get(value)

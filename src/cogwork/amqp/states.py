@@ -8,7 +8,7 @@ Frames that change no state are listed too, as what each state allows.
 from __future__ import annotations
 
 from enum import Enum, IntEnum, auto
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 
 from cogwork.amqp.errors import Condition, LocalProtocolError, ProtocolError, Scope
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = (
     "CONNECTION",
+    "CONNECTION_OVER",
     "LINK",
     "SESSION",
+    "SESSION_OVER",
     "ConnectionState",
     "Event",
     "LinkState",
@@ -127,6 +129,9 @@ CONNECTION: Mapping[tuple[ConnectionState, Event], ConnectionState] = {
     (_C.DISCARDING, _E.RECEIVE_STOP): _C.END,
 }
 
+CONNECTION_OVER = frozenset({_C.END, _C.CLOSE_SENT, _C.DISCARDING, _C.CLOSE_PIPE, _C.OC_PIPE})
+"""Where nothing may be sent any more."""
+
 SESSION: Mapping[tuple[SessionState, Event], SessionState] = {
     (_S.UNMAPPED, _E.SEND_START): _S.BEGIN_SENT,
     (_S.UNMAPPED, _E.RECEIVE_START): _S.BEGIN_RCVD,
@@ -147,6 +152,9 @@ SESSION: Mapping[tuple[SessionState, Event], SessionState] = {
     (_S.DISCARDING, _E.RECEIVE_FRAME): _S.DISCARDING,
     (_S.DISCARDING, _E.RECEIVE_STOP): _S.UNMAPPED,
 }
+
+SESSION_OVER = frozenset({_S.UNMAPPED, _S.END_SENT, _S.DISCARDING})
+"""Where nothing may be sent."""
 
 LINK: Mapping[tuple[LinkState, Event], LinkState] = {
     (_L.DETACHED, _E.SEND_START): _L.ATTACH_SENT,
@@ -169,8 +177,6 @@ LINK: Mapping[tuple[LinkState, Event], LinkState] = {
     (_L.DETACH_RCVD, _E.SEND_FAIL): _L.DETACHED,
 }
 
-_State = TypeVar("_State", bound=Enum)
-
 
 def connection_step(state: ConnectionState, event: Event) -> ConnectionState:
     """Returns the connection's next state.
@@ -179,29 +185,20 @@ def connection_step(state: ConnectionState, event: Event) -> ConnectionState:
         ProtocolError: The peer may not do this now.
         LocalProtocolError: This program may not do this now.
     """
-    return _step(CONNECTION, "connection", state, event, Scope.CONNECTION)
+    return CONNECTION.get((state, event)) or _refuse("connection", state, event, Scope.CONNECTION)
 
 
 def session_step(state: SessionState, event: Event) -> SessionState:
     """Returns the session's next state; raises as `connection_step` does."""
-    return _step(SESSION, "session", state, event, Scope.CONNECTION)
+    return SESSION.get((state, event)) or _refuse("session", state, event, Scope.CONNECTION)
 
 
 def link_step(state: LinkState, event: Event) -> LinkState:
     """Returns the link's next state; raises as `connection_step` does, for the session."""
-    return _step(LINK, "link", state, event, Scope.SESSION)
+    return LINK.get((state, event)) or _refuse("link", state, event, Scope.SESSION)
 
 
-def _step(
-    table: Mapping[tuple[_State, Event], _State],
-    subject: str,
-    state: _State,
-    event: Event,
-    scope: Scope,
-) -> _State:
-    following = table.get((state, event))
-    if following is not None:
-        return following
+def _refuse(subject: str, state: Enum, event: Event, scope: Scope) -> NoReturn:
     what = f"{event.name} is not allowed in state {state.name} of a {subject}"
     if event.name.startswith("RECEIVE"):
         raise ProtocolError(Condition.ILLEGAL_STATE, what, scope)

@@ -14,6 +14,7 @@ import click
 from cogwork.container.config import defaults, load, with_options
 from cogwork.container.container import Container
 from cogwork.container.service import Service
+from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +53,8 @@ def serve(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     if configuration.data_dir is not None:
         Path(configuration.data_dir).mkdir(parents=True, exist_ok=True)
-    asyncio.run(_run(configuration, read, as_json=as_json))
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        runner.run(_run(configuration, read, as_json=as_json))
 
 
 async def _run(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.amqp.types import Symbol
 from cogwork.io.listener import Listener
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
@@ -34,6 +35,7 @@ class _Open:
     """A listening socket, and what its connections are to be."""
 
     listen: Listen
+    mechanisms: tuple[Symbol, ...]
     listener: Listener | None
     tls: ServerTls | None
 
@@ -61,7 +63,7 @@ class Listeners:
         try:
             for listen in listens:
                 tls = ServerTls(_files_of(listen.tls)) if listen.tls is not None else None
-                place = _Open(listen, None, tls)
+                place = _Open(listen, _mechanisms_of(listen), None, tls)
                 place.listener = Listener(listen.host, listen.port, partial(self._accept, place))
                 self._open.append(place)
         except Exception:
@@ -106,6 +108,7 @@ class Listeners:
         place.listen = structs.replace(
             place.listen, tls=listen.tls, sasl=listen.sasl, origins=listen.origins
         )
+        place.mechanisms = _mechanisms_of(place.listen)
 
     def close(self) -> None:
         """Accepts no more."""
@@ -116,7 +119,7 @@ class Listeners:
 
     def _accept(self, place: _Open, sock: socket.socket) -> None:
         listen = place.listen
-        accepted = self._peers.accept(listen, sock)
+        accepted = self._peers.accept(listen, place.mechanisms, sock)
         if accepted is None:
             return
         connection, client = accepted
@@ -138,6 +141,10 @@ class Listeners:
             return web if encrypted is None else StackedStream(encrypted, web)
         assert encrypted is not None
         return encrypted
+
+
+def _mechanisms_of(listen: Listen) -> tuple[Symbol, ...]:
+    return tuple(map(Symbol, listen.mechanisms))
 
 
 def _files_of(tls: Tls) -> TlsFiles:

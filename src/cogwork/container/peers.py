@@ -107,9 +107,15 @@ class Peers:
         )
 
     def accept(
-        self, listen: Listen, sock: socket.socket
+        self, listen: Listen, mechanisms: tuple[Symbol, ...], sock: socket.socket
     ) -> tuple[Connection, ClientContext] | None:
-        """Makes a connection of an accepted socket; a few too many are told why they are not."""
+        """Makes a connection of an accepted socket; a few too many are told why they are not.
+
+        Args:
+            listen: The listener that accepted it.
+            mechanisms: Which SASL mechanisms that one offers.
+            sock: The socket; it is closed here where no connection is made.
+        """
         excess = len(self.connections) - self._limits.connections
         if excess >= 0 or self.is_draining:
             self.refused += 1
@@ -122,7 +128,7 @@ class Peers:
         connection = Connection(self._core, self, self._settings, fd)
         client = ClientContext(
             listen,
-            tuple(map(Symbol, listen.mechanisms)),
+            mechanisms,
             self.accepted,
             self._vhosts[""],
             self._access.permissions(None),

@@ -117,11 +117,11 @@ class VirtualHost:
         Raises:
             Refused: The address names nothing.
         """
-        try:
-            name = normalize(address)
-        except InvalidAddressError as error:
-            raise Refused(str(error), Condition.INVALID_FIELD) from error
-        return name, self._declared.get(name) or self.table.resolve(name)
+        name = _normalized(address)
+        return name, self._rule_at(name)
+
+    def _rule_at(self, name: str) -> AddressRule:
+        return self._declared.get(name) or self.table.resolve(name)
 
     def entry_of(self, address: str) -> AddressEntry:
         """Returns the entry of an address; makes it where it is new.
@@ -129,14 +129,16 @@ class VirtualHost:
         Raises:
             Refused: Nothing can be sent there.
         """
-        name, rule = self.rule_of(address)
+        name = _normalized(address)
         entry: AddressEntry | None = self.space.entries.get(name.encode())
-        if entry is not None:
-            return entry
+        return entry if entry is not None else self._add_entry(name)
+
+    def _add_entry(self, name: str) -> AddressEntry:
         if len(self.space.entries) >= ADDRESSES_MAX:
             raise Refused(
                 f"{ADDRESSES_MAX} addresses are in use", Condition.RESOURCE_LIMIT_EXCEEDED
             )
+        rule = self._rule_at(name)
         entry = self._make_entry(name, rule)
         self._bury_unroutable(entry, rule)
         self.space.entries[name.encode()] = entry
@@ -283,3 +285,15 @@ class VirtualHost:
             self.space.entries.pop(address, None)
             entry.close()
         self._idle_since_s = idle
+
+
+def _normalized(address: str) -> str:
+    """Returns an address as tables and nodes know it.
+
+    Raises:
+        Refused: The address names nothing.
+    """
+    try:
+        return normalize(address)
+    except InvalidAddressError as error:
+        raise Refused(str(error), Condition.INVALID_FIELD) from error

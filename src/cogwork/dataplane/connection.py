@@ -33,7 +33,7 @@ from cogwork.amqp.sasl import (
     SaslResponse,
     decode_sasl,
 )
-from cogwork.amqp.states import ConnectionState, Event, connection_step
+from cogwork.amqp.states import CONNECTION_OVER, ConnectionState, Event, connection_step
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.composites import decode, encode
 from cogwork.dataplane.core import Core, Wire
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 __all__ = ("Connection", "ConnectionSettings")
 
 _SASL = 1
+
+_CLOSE = encode(Close())
+_OUTCOMES = {code: encode(SaslOutcome(code=code)) for code in SaslCode}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +136,7 @@ class Connection:
     @property
     def is_over(self) -> bool:
         """Whether nothing may be sent any more."""
-        return self.state in (
-            ConnectionState.END,
-            ConnectionState.CLOSE_SENT,
-            ConnectionState.DISCARDING,
-            ConnectionState.CLOSE_PIPE,
-            ConnectionState.OC_PIPE,
-        )
+        return self.state in CONNECTION_OVER
 
     @property
     def is_open(self) -> bool:
@@ -369,7 +366,7 @@ class Connection:
         """Server: says how authentication ended; a refusal ends the connection."""
         if self.is_over or self.authenticated:
             return
-        self._write_sasl(SaslOutcome(code=code))
+        self.wire.write_frame(0, _OUTCOMES[code], _SASL)
         if code is SaslCode.OK:
             self.identity = identity
             self.authenticated = True
@@ -414,7 +411,7 @@ class Connection:
         if self.state is ConnectionState.CLOSE_RCVD:
             self._write_settlements()
             self._lose_sessions()
-            self.wire.write_frame(0, encode(Close()))
+            self.wire.write_frame(0, _CLOSE)
         self._end(close.error, linger=False)
 
     def _on_begin(self, channel: int, begin: Begin) -> None:

@@ -6,6 +6,8 @@ from cogwork.dataplane.scan cimport (
     TransferFields,
     octets,
 )
+from cogwork.dataplane.shipment cimport Piece, Shipment, Verdict
+from cogwork.dataplane.unsettled cimport Sent, UnsettledRing
 
 cdef extern from *:
     """
@@ -16,6 +18,29 @@ cdef extern from *:
     #include <sys/socket.h>
     #include <errno.h>
     #include <time.h>
+    #include <stdint.h>
+    #include <string.h>
+    static inline uint32_t cogwork_load_u16(const uint8_t* p) {
+        return (uint32_t)p[0] << 8 | p[1];
+    }
+    static inline uint32_t cogwork_load_u32(const uint8_t* p) {
+        return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    }
+    static inline uint64_t cogwork_load_word(const uint8_t* p) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        return word;
+    }
+    static inline void cogwork_store_u16(uint8_t* p, uint32_t value) {
+        p[0] = value >> 8;
+        p[1] = value;
+    }
+    static inline void cogwork_store_u32(uint8_t* p, uint32_t value) {
+        p[0] = value >> 24;
+        p[1] = value >> 16;
+        p[2] = value >> 8;
+        p[3] = value;
+    }
     static double cogwork_monotonic_s(void) {
         struct timespec t;
         clock_gettime(CLOCK_MONOTONIC, &t);
@@ -31,6 +56,11 @@ cdef extern from *:
     }
     """
     const char* COGWORK_SOURCE_HASH
+    uint32_t load_u16 "cogwork_load_u16" (octets p) noexcept nogil
+    uint32_t load_u32 "cogwork_load_u32" (octets p) noexcept nogil
+    uint64_t load_word "cogwork_load_word" (octets p) noexcept nogil
+    void store_u16 "cogwork_store_u16" (uint8_t* p, uint32_t value) noexcept nogil
+    void store_u32 "cogwork_store_u32" (uint8_t* p, uint32_t value) noexcept nogil
     double cogwork_monotonic_s() noexcept nogil
     Py_ssize_t cogwork_recv(int fd, void* buffer, size_t size) noexcept nogil
     Py_ssize_t cogwork_send(int fd, const void* buffer, size_t size) noexcept nogil
@@ -38,6 +68,7 @@ cdef extern from *:
     int EINTR
 
 cdef enum:
+    TEMPLATE_MAX_BYTES = 40
     READ_SIZE_BYTES = 262144
     RUN_MAX = 256
     TAIL_ROOM_BYTES = 64
@@ -60,34 +91,17 @@ cdef enum:
     SETTLE = 1
     REFUSE = 2
 
-# A message on its way from a source to one terminus; borrowed for the length of one call.
-cdef struct Shipment:
-    octets data
+# What the headers of a run's frames have in common; octets are compared eight at a time.
+cdef struct TransferShape:
     uint32_t size
-    uint32_t format
-    bint settled
-    uint32_t source_index
-    uint32_t source_generation
-    uint64_t token
-    octets tag
-    uint32_t tag_size
-    uint32_t origin
-    uint32_t via_index
-    uint32_t via_generation
-
-# One single-frame delivery of a run.
-cdef struct Piece:
-    octets data
-    uint32_t size
-    uint32_t delivery_id
-    uint64_t token
-
-# What a receiver says of one delivery.
-cdef struct Verdict:
-    int code
-    octets state
-    uint32_t state_size
-    bint settled
+    uint32_t id_at
+    uint32_t tail_at
+    uint32_t tag_head
+    uint64_t head
+    uint64_t lead
+    uint64_t lead_mask
+    uint64_t tail
+    uint64_t tail_mask
 
 # One frame's payload, waiting until every outlet that still needs it has passed it on.
 cdef struct Chunk:
@@ -116,15 +130,6 @@ cdef struct Delivery:
     bint aborted
     bint assembled
     bint begun
-
-# An unsettled delivery that was sent: where it came from, by index and generation, never by pointer.
-cdef struct Unsettled:
-    uint64_t token
-    uint32_t delivery_id
-    uint32_t link_index
-    uint32_t source_index
-    uint32_t source_generation
-    bint used
 
 # A multicast delivery that waits for its subscribers' settlements.
 cdef struct FanoutRecord:
@@ -181,6 +186,8 @@ cdef class Core:
     cdef public int64_t congested_at_bytes
     cdef readonly uint64_t held_deliveries
     cdef readonly uint64_t frames_in
+    cdef uint64_t sends
+    cdef uint64_t sent_bytes
     cdef uint32_t register(self, Terminus terminus) except? 0xffffffff
     cdef int unregister(self, Terminus terminus) except -1
     cdef Terminus resolve(self, uint32_t index, uint32_t generation)
@@ -256,6 +263,7 @@ cdef class Wire:
     cdef readonly uint64_t bytes_out
     cdef readonly uint64_t frames_in
     cdef readonly uint64_t frames_out
+    cpdef object on_readable(self)
     cdef int mark_dirty(self) except -1
     cdef uint8_t* reserve(self, uint32_t size) except NULL
     cdef int committed(self, uint32_t size) except -1
@@ -271,7 +279,7 @@ cdef class Wire:
     cdef int stall(self, OutgoingLink link) except -1
     cdef int wake_stalled(self) except -1
     cdef Session session_of(self, uint32_t channel)
-    cdef object _adapt_read_size(self)
+    cdef int _adapt_read_size(self, uint64_t sends, uint64_t sent_bytes) except -1
     cdef int _give_to_owner(self, octets frame, int64_t at, uint32_t size, uint32_t channel) except -1
 
 
@@ -289,10 +297,7 @@ cdef class Session:
     cdef uint32_t next_delivery_id
     cdef readonly int64_t held_bytes
     cdef readonly list links
-    cdef Unsettled* ring
-    cdef uint32_t ring_size
-    cdef readonly uint32_t ring_first
-    cdef dict spilled
+    cdef readonly UnsettledRing sent
     cdef SettleRange to_sender
     cdef SettleRange to_receiver
     cdef bint dirty
@@ -307,14 +312,11 @@ cdef class Session:
     cdef int on_flow(self, octets p, int64_t at, int64_t end) except -1
     cdef int on_disposition(self, octets p, int64_t at, int64_t end) except -1
     cdef int settle_sent(self, DispositionFields* d) except -1
-    cdef int settle_one(self, Unsettled* entry, Verdict* verdict) except -1
-    cdef int64_t settle_run(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
+    cdef int settle_range(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
+    cdef int settle_each(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
+    cdef int settle_one(self, Sent* sent, Verdict* verdict) except -1
     cdef int settle_more(self, SettleRange* r, bint as_receiver, uint32_t delivery_id, uint32_t count, Verdict* v, bint settled) except -1
     cdef int settle_spilled(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
-    cdef int track(self, uint32_t delivery_id, uint32_t link_index, Shipment* s) except -1
-    cdef int make_room(self, uint32_t delivery_id) except -1
-    cdef object _grow_ring(self)
-    cdef bint forget(self, uint32_t delivery_id) except -1
     cdef int settle(self, SettleRange* r, bint as_receiver, uint32_t delivery_id, Verdict* v, bint settled) except -1
     cdef int write_range(self, SettleRange* r, bint as_receiver, octets state, uint32_t state_size) except -1
     cdef int write_flow(self, IncomingLink incoming, OutgoingLink outgoing, bint echo) except -1
@@ -369,6 +371,7 @@ cdef class IncomingLink(Terminus):
     cdef uint32_t run_limit(self, uint32_t size) noexcept
     cdef int reply(self, uint64_t token, int code, bint settled) except -1
     cdef int top_up(self) except -1
+    cdef int _take_back_credit(self) except -1
     cdef void promise(self) noexcept
     cdef int flow_later(self) except -1
     cdef int on_flow(self, FlowFields* f) except -1
@@ -416,7 +419,7 @@ cdef class OutgoingLink(Terminus):
     cdef readonly uint64_t dropped
     cdef readonly bint detached
     cdef bint offered
-    cdef uint8_t template[40]
+    cdef uint8_t template[TEMPLATE_MAX_BYTES]
     cdef uint32_t template_size
     cdef int make_template(self) except -1
     cdef bint can_start(self) noexcept
@@ -457,6 +460,8 @@ cdef class AddressEntry(Terminus):
     cdef readonly list sources
     cdef uint32_t turn
     cdef bint offered
+    cdef bint rationed
+    cdef uint32_t source_turn
     cdef Interest interest
     cdef bytes subject
     cdef uint64_t version
@@ -484,6 +489,8 @@ cdef class AddressEntry(Terminus):
     cdef int serve_held(self) except -1
     cdef int unroutable(self, Shipment* s) except -1
     cdef object _offer(self)
+    cdef uint32_t ration(self, IncomingLink link) except? 0xffffffff
+    cdef int _pass_credit_on(self) except -1
     cdef int _hand_over(self, Delivery* d, Terminus outlet) except -1
     cdef object _release_held(self)
 

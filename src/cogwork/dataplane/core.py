@@ -22,7 +22,6 @@ ordinary Python.
 import cython
 from cython.cimports.cogwork.dataplane.scan import (
     find_to,
-    load_u32,
     parse_disposition,
     parse_flow,
     parse_transfer,
@@ -45,11 +44,16 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 MULTICAST_CODE, CLOSEST_CODE, BALANCED_CODE = MULTICAST, CLOSEST, BALANCED
 """How an entry shares deliveries out, as Python names it."""
 
-READ_SIZE_MIN_BYTES = 4096
+READ_SIZE_MIN_BYTES = cython.declare(uint32_t, 4096)
 """A wire whose batches take too long reads less at a time, but no less than this."""
 
-BATCH_TIME_MAX_S = 0.0005
+BATCH_TIME_MAX_S = cython.declare(cython.double, 0.0005)
 """A batch that takes longer halves what its wire reads next, so that others get their turn."""
+
+WIDE_BATCH_TIME_MAX_S = cython.declare(cython.double, 0.005)
+SEND_GOOD_BYTES = cython.declare(uint64_t, 32 * 1024)
+"""A batch that goes out to many may take this long, while they would get even less than this each:
+smaller ones would spend their time on system calls."""
 
 UNFLUSHED_MAX_BYTES = cython.declare(int64_t, 16 * 1024 * 1024)
 """Output written but not sent within one batch: a wide fan-out is sent in slices of this size."""
@@ -60,9 +64,14 @@ KEPT_OUTPUT_MAX_BYTES = cython.declare(uint64_t, 64 * 1024 * 1024)
 SESSION_HELD_MAX_BYTES = cython.declare(int64_t, 8 * 1024 * 1024)
 """Above this much held for one session its window stays closed until some of it has gone."""
 
-RING_MIN = cython.declare(uint32_t, 64)
-RING_MAX = cython.declare(uint32_t, 65536)
-"""Unsettled deliveries of a session indexed directly; older ones spill to a map."""
+AHEAD_MAX = cython.declare(uint64_t, 32)
+"""Messages that a sender may be ahead of the consumers' credit."""
+
+RATIONING_MAX = cython.declare(Py_ssize_t, 16)
+"""Consumers whose credit is added up, and senders it is passed on to, in one go."""
+
+FRAME_MIN_BYTES = cython.declare(int64_t, 75)
+"""A frame of a run has room for the largest header that a run's frames may have."""
 
 NOWHERE = cython.declare(uint32_t, 0xFFFFFFFF)
 """An index that names no terminus."""
@@ -85,31 +94,13 @@ OUT_SIZE_MIN_BYTES = 1024
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _store_u32(p: cython.pointer(uint8_t), value: uint32_t) -> cython.void:
-    p[0] = (value >> 24) & 0xFF
-    p[1] = (value >> 16) & 0xFF
-    p[2] = (value >> 8) & 0xFF
-    p[3] = value & 0xFF
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _store_u16(p: cython.pointer(uint8_t), value: uint32_t) -> cython.void:
-    p[0] = (value >> 8) & 0xFF
-    p[1] = value & 0xFF
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _put_uint(p: cython.pointer(uint8_t), value: uint32_t) -> cython.pointer(uint8_t):
     if value < 256:
         p[0] = 0x52
         p[1] = cython.cast(uint8_t, value)
         return p + 2
     p[0] = 0x70
-    _store_u32(p + 1, value)
+    store_u32(p + 1, value)
     return p + 5
 
 
@@ -130,7 +121,7 @@ def _put_performative(
     """Starts a frame whose performative is a list8; `_end_frame` fills in both sizes."""
     p[4] = 2
     p[5] = 0
-    _store_u16(p + 6, channel)
+    store_u16(p + 6, channel)
     p[8] = 0x00
     p[9] = 0x53
     p[10] = code
@@ -147,7 +138,7 @@ def _end_performative(
 ) -> uint32_t:
     header_size: uint32_t = cython.cast(uint32_t, end - frame)
     frame[12] = cython.cast(uint8_t, header_size - 13)
-    _store_u32(frame, header_size + payload_size)
+    store_u32(frame, header_size + payload_size)
     return header_size + payload_size
 
 
@@ -231,6 +222,47 @@ def _parse_common_transfer(p, at, end, t):
     t.payload = p + at
     t.payload_size = cython.cast(uint32_t, end - at)
     return True
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _learn_shape(
+    shape: cython.pointer(TransferShape), frame: octets, t: cython.pointer(TransferFields)
+) -> cython.void:
+    """Notes what a frame like this one has where: all but its size, delivery-id and tag.
+
+    A shape with `id_at` 0 fits no frame: where the delivery-id is not written in full, or more
+    follows the tag than eight octets.
+    """
+    tail_size: uint32_t
+    shape.size = cython.cast(uint32_t, t.payload - frame)
+    shape.id_at = cython.cast(uint32_t, t.tag - frame) - 6
+    shape.tail_at = shape.id_at + 6 + t.tag_size
+    tail_size = shape.size - shape.tail_at
+    if frame[shape.id_at - 1] != 0x70 or shape.id_at > 20 or tail_size > 8:
+        shape.id_at = 0
+        return
+    shape.lead_mask = shape.tail_mask = 0
+    memset(cython.address(shape.lead_mask), 0xFF, shape.id_at - 12)
+    memset(cython.address(shape.tail_mask), 0xFF, tail_size)
+    shape.head = load_word(frame + 4)
+    shape.lead = load_word(frame + 12) & shape.lead_mask
+    shape.tag_head = load_u16(frame + shape.id_at + 4)
+    shape.tail = load_word(frame + shape.tail_at) & shape.tail_mask
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _has_shape(shape: cython.pointer(TransferShape), frame: octets) -> cython.bint:
+    """Says whether a frame differs from the one that was learnt in size, delivery-id and tag only."""
+    return (
+        shape.id_at != 0
+        and load_word(frame + 4) == shape.head
+        and (load_word(frame + 12) & shape.lead_mask) == shape.lead
+        and load_u16(frame + shape.id_at + 4) == shape.tag_head
+        and (load_word(frame + shape.tail_at) & shape.tail_mask) == shape.tail
+    )
 
 
 def monotonic_s() -> float:
@@ -774,12 +806,14 @@ class Wire:
                 free(joined)
         self.core.flush_all()
 
-    def on_readable(self) -> None:
+    def on_readable(self):
         """Reads the socket once, routes what arrived, and ends the batch."""
         core: Core = self.core
         if self.closed:
             return
         room: cython.pointer(uint8_t) = core.buffer + self.tail_size
+        sends: uint64_t = core.sends
+        sent_bytes: uint64_t = core.sent_bytes
         size: int64_t = cogwork_recv(self.fd, room, self.read_size)
         if size <= 0:
             if size == -EAGAIN or size == -EINTR:
@@ -795,14 +829,17 @@ class Wire:
             self.tail_size = 0
         self.consume(core.buffer, size)
         core.flush_all()
-        self._adapt_read_size()
+        self._adapt_read_size(core.sends - sends, core.sent_bytes - sent_bytes)
 
-    def _adapt_read_size(self):
+    def _adapt_read_size(self, sends, sent_bytes):
+        """Halves the reads after a batch that took too long, given what it sent; else widens them."""
         taken_s: cython.double = cogwork_monotonic_s() - self.core.now
-        if taken_s > BATCH_TIME_MAX_S:
-            self.read_size = max(cython.cast(uint32_t, READ_SIZE_MIN_BYTES), self.read_size // 2)
+        is_wide: cython.bint = sends > 1 and sent_bytes < sends * SEND_GOOD_BYTES
+        if taken_s > (WIDE_BATCH_TIME_MAX_S if is_wide else BATCH_TIME_MAX_S):
+            self.read_size = max(READ_SIZE_MIN_BYTES, self.read_size // 2)
         elif self.read_size < READ_SIZE_BYTES:
             self.read_size *= 2
+        return 0
 
     def on_writable(self) -> None:
         """Goes on sending after the socket was full."""
@@ -827,10 +864,10 @@ class Wire:
         """Appends one frame whose body is given whole."""
         size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(body))
         p: cython.pointer(uint8_t) = self.reserve(size + 8)
-        _store_u32(p, size + 8)
+        store_u32(p, size + 8)
         p[4] = 2
         p[5] = frame_type
-        _store_u16(p + 6, channel)
+        store_u16(p + 6, channel)
         if size:
             memcpy(p + 8, PyBytes_AS_STRING(body), size)
         self.committed(size + 8)
@@ -909,28 +946,25 @@ class Wire:
         return size if self.closed else at
 
     def scan_run(self, data, size):
-        """Routes a run: consecutive single-frame transfers of one link, all in the common shape.
+        """Routes a run: consecutive single-frame transfers of one link, all with headers alike.
 
         Returns the bytes it took; 0 where the first frame does not start a run.
         """
         pieces: Piece[RUN_MAX]
         t: TransferFields
+        shape: TransferShape
         at: int64_t = 0
-        frame_size: uint32_t
+        frame_size: uint32_t = load_u32(data)
         count: uint32_t = 0
         limit: uint32_t
-        handle: uint32_t
-        settled: cython.bint
         piece: cython.pointer(Piece)
-        where: uint32_t = load_u32(data + 4)
-        session: Session
         link: IncomingLink
-        if (where >> 16) != 0x0200 or data[8] != 0x00 or data[9] != 0x53:
+        session: Session
+        if load_u16(data + 4) != 0x0200 or data[8] != 0x00 or data[9] != 0x53:
             return 0
-        frame_size = load_u32(data)
         if not _parse_common_transfer(data, 11, frame_size, cython.address(t)) or t.more:
             return 0
-        session = self.session_of(where & 0xFFFF)
+        session = self.session_of(load_u16(data + 6))
         if session is None or session.ended:
             return 0
         found = session.link_of(t.handle)
@@ -938,34 +972,26 @@ class Wire:
             return 0
         link = cython.cast(IncomingLink, found)
         limit = link.run_limit(t.payload_size)
-        handle = t.handle
-        settled = t.settled
+        _learn_shape(cython.address(shape), data, cython.address(t))
         while count < limit:
-            if link.max_message_size and t.payload_size > link.max_message_size:
+            if link.max_message_size and frame_size > link.max_message_size + shape.size:
                 break
             piece = pieces + count
-            piece.data = t.payload
-            piece.size = t.payload_size
-            piece.delivery_id = t.delivery_id
-            piece.token = t.delivery_id
+            piece.data = data + at + shape.size
+            piece.size = frame_size - shape.size
+            piece.delivery_id = load_u32(data + at + shape.id_at) if count else t.delivery_id
+            piece.token = piece.delivery_id
             count += 1
             at += frame_size
-            if size - at < 75:
+            if size - at < FRAME_MIN_BYTES:
                 break
             frame_size = load_u32(data + at)
             if (
                 frame_size > size - at
-                or frame_size < 75
+                or frame_size < FRAME_MIN_BYTES
                 or frame_size > self.max_frame_in
-                or data[at + 10] != 0x14
-                or load_u32(data + at + 4) != where
-                or data[at + 8] != 0x00
-                or data[at + 9] != 0x53
+                or not _has_shape(cython.address(shape), data + at)
             ):
-                break
-            if not _parse_common_transfer(data + at, 11, frame_size, cython.address(t)):
-                break
-            if t.more or t.handle != handle or t.settled != settled:
                 break
         if count == 0:
             return 0
@@ -973,7 +999,7 @@ class Wire:
         self.frames_in += count
         session.incoming_window -= count
         session.next_incoming_id += count
-        link.route_run(pieces, count, settled)
+        link.route_run(pieces, count, t.settled)
         session.replenish()
         return at
 
@@ -1124,6 +1150,8 @@ class Wire:
                 break
             self.out_start += sent
             self.bytes_out += sent
+            self.core.sends += 1
+            self.core.sent_bytes += sent
         self.last_sent_s = self.core.now
         self.drained()
         return 0
@@ -1199,10 +1227,7 @@ class Session:
         self.incoming_window_max = incoming_window
         self.links = []
         self.links_due = []
-        self.spilled = {}
-
-    def __dealloc__(self):
-        free(self.ring)
+        self.sent = UnsettledRing()
 
     def peer_began(self, next_incoming_id: int, remote_window: int) -> None:
         """Takes in the peer's answer to a begin that this side sent first."""
@@ -1225,12 +1250,7 @@ class Session:
     @property
     def unsettled(self) -> int:
         """Counts the deliveries that were sent on this session and are not settled."""
-        count: uint32_t = 0
-        at: uint32_t
-        for at in range(self.ring_size):
-            if self.ring[at].used:
-                count += 1
-        return count + len(self.spilled)
+        return len(self.sent)
 
     def mark_dirty(self):
         if not self.dirty:
@@ -1360,8 +1380,6 @@ class Session:
         verdict: Verdict
         first: uint32_t = d.first
         last: uint32_t = d.last
-        newest: uint32_t = self.ring_first + self.ring_size - 1
-        entry: cython.pointer(Unsettled)
         if cython.cast(cython.int, last - first) < 0:
             self.wire.owner.on_session_violation(
                 self, "amqp:invalid-field", f"a disposition from {first} back to {last}"
@@ -1378,78 +1396,61 @@ class Session:
             verdict.state = d.state
         verdict.state_size = d.state_size
         verdict.settled = d.settled
-        if self.spilled:
+        if self.sent.spilled:
             self.settle_spilled(first, last, cython.address(verdict))
-        if cython.cast(cython.int, first - self.ring_first) < 0:
-            first = self.ring_first
-        if cython.cast(cython.int, last - newest) > 0:
-            last = newest
-        while self.ring_size and cython.cast(cython.int, last - first) >= 0:
-            if verdict.settled:
-                first += cython.cast(
-                    uint32_t, self.settle_run(first, last, cython.address(verdict))
-                )
-                continue
-            entry = self.ring + (first & (self.ring_size - 1))
-            if entry.used and entry.delivery_id == first:
-                self.settle_one(entry, cython.address(verdict))
-            first += 1
-        return 0
+        if not self.sent.clip(cython.address(first), cython.address(last)):
+            return 0
+        if verdict.settled:
+            return self.settle_range(first, last, cython.address(verdict))
+        return self.settle_each(first, last, cython.address(verdict))
 
-    def settle_run(self, first, last, verdict):
-        """Settles deliveries with one source, one link and consecutive tokens in one go.
-
-        Returns how many ids it is done with, at least one.
-        """
-        mask: uint32_t = self.ring_size - 1
-        entry: cython.pointer(Unsettled) = self.ring + (first & mask)
-        following: cython.pointer(Unsettled)
-        count: uint32_t = 1
-        limit: uint32_t = last - first + 1
-        e: Unsettled = entry[0]
+    def settle_range(self, first, last, verdict):
+        """Settles deliveries; what has one source, one link and consecutive tokens in one go."""
+        left: uint32_t = last - first + 1
+        count: uint32_t
+        sent: Sent
         source: Terminus
         link: OutgoingLink
-        if not entry.used or entry.delivery_id != first:
-            return 1
-        entry.used = False
-        while count < limit:
-            following = self.ring + ((first + count) & mask)
-            if (
-                not following.used
-                or following.delivery_id != first + count
-                or following.token != e.token + count
-                or following.source_index != e.source_index
-                or following.source_generation != e.source_generation
-                or following.link_index != e.link_index
-            ):
-                break
-            following.used = False
-            count += 1
-        link = cython.cast(OutgoingLink, self.core.termini[e.link_index])
-        if link is not None:
-            link.unsettled -= count
-        source = self.core.resolve(e.source_index, e.source_generation)
-        if source is None:
-            return count
-        if count == 1:
-            source.resolve_outcome(e.token, verdict)
-        else:
-            source.resolve_run(e.token, count, verdict)
-        return count
+        while left:
+            count = self.sent.take_run(last - left + 1, last, cython.address(sent))
+            if count == 0:
+                left -= 1
+                continue
+            left -= count
+            link = cython.cast(OutgoingLink, self.core.termini[sent.link_index])
+            if link is not None:
+                link.unsettled -= count
+            source = self.core.resolve(sent.source_index, sent.source_generation)
+            if source is None:
+                continue
+            if count == 1:
+                source.resolve_outcome(sent.token, verdict)
+            else:
+                source.resolve_run(sent.token, count, verdict)
+        return 0
 
-    def settle_one(self, entry, verdict):
+    def settle_each(self, first, last, verdict):
+        """Passes on what a receiver says that has not settled yet."""
+        sent: Sent
+        left: uint32_t = last - first + 1
+        while left:
+            left -= 1
+            if self.sent.find(last - left, cython.address(sent)):
+                self.settle_one(cython.address(sent), verdict)
+        return 0
+
+    def settle_one(self, sent, verdict):
         """Tells one delivery's source its outcome, and confirms to a receiver that settles second."""
-        e: Unsettled = entry[0]
         refusal: Verdict
         reply: cython.int
         link: OutgoingLink
-        if verdict.settled:
-            entry.used = False
-        reply = self.core.answer(e.source_index, e.source_generation, e.token, verdict)
+        delivery_id: uint32_t = sent.delivery_id
+        link_index: uint32_t = sent.link_index
+        reply = self.core.answer(sent.source_index, sent.source_generation, sent.token, verdict)
         if not verdict.settled:
             if reply == KEEP:
                 return 0
-            self.forget(e.delivery_id)
+            self.sent.forget(delivery_id)
             if reply == REFUSE:
                 refusal.code = REJECTED
                 refusal.state = cython.cast(octets, PyBytes_AS_STRING(STALE_STATE))
@@ -1458,110 +1459,29 @@ class Session:
                 self.settle(
                     cython.address(self.to_receiver),
                     False,
-                    e.delivery_id,
+                    delivery_id,
                     cython.address(refusal),
                     True,
                 )
             else:
-                self.settle(cython.address(self.to_receiver), False, e.delivery_id, verdict, True)
-        link = cython.cast(OutgoingLink, self.core.termini[e.link_index])
+                self.settle(cython.address(self.to_receiver), False, delivery_id, verdict, True)
+        link = cython.cast(OutgoingLink, self.core.termini[link_index])
         if link is not None:
             link.unsettled -= 1
         return 0
 
     def settle_spilled(self, first, last, verdict):
-        entry: Unsettled
-        delivery_id: uint32_t
-        count: int64_t = cython.cast(int64_t, last - first) + 1
-        few: cython.bint = count < len(self.spilled)
-        for key in range(count) if few else list(self.spilled):
-            delivery_id = first + cython.cast(uint32_t, key) if few else key
-            fields = self.spilled.get(delivery_id)
-            if fields is None or delivery_id - first > last - first:
-                continue
-            entry.delivery_id = delivery_id
-            entry.used = True
-            entry.link_index = fields[0]
-            entry.source_index = fields[1]
-            entry.source_generation = fields[2]
-            entry.token = fields[3]
+        sent: Sent
+        for fields in self.sent.spilled_between(first, last):
+            sent.delivery_id = fields[0]
+            sent.link_index = fields[1]
+            sent.source_index = fields[2]
+            sent.source_generation = fields[3]
+            sent.token = fields[4]
             if verdict.settled:
-                del self.spilled[delivery_id]
-            self.settle_one(cython.address(entry), verdict)
+                self.sent.forget(sent.delivery_id)
+            self.settle_one(cython.address(sent), verdict)
         return 0
-
-    def track(self, delivery_id, link_index, s):
-        """Remembers an unsettled delivery by its id."""
-        entry: cython.pointer(Unsettled)
-        if self.ring_size == 0 or delivery_id - self.ring_first >= self.ring_size:
-            self.make_room(delivery_id)
-        entry = self.ring + (delivery_id & (self.ring_size - 1))
-        entry.delivery_id = delivery_id
-        entry.link_index = link_index
-        entry.source_index = s.source_index
-        entry.source_generation = s.source_generation
-        entry.token = s.token
-        entry.used = True
-        return 0
-
-    def make_room(self, delivery_id):
-        """Moves the ring's start past what is settled; else grows it, else spills the oldest.
-
-        Every entry in use has an id from `ring_first` on, within the ring's size. Settled
-        deliveries have none but count, so that one call may have to make room for many ids.
-        """
-        entry: cython.pointer(Unsettled)
-        end: uint32_t
-        if self.ring_size == 0:
-            self.ring_first = delivery_id
-            self._grow_ring()
-        end = self.ring_first + self.ring_size
-        while delivery_id - self.ring_first >= self.ring_size:
-            if self.ring_first == end:
-                self.ring_first = delivery_id
-                break
-            entry = self.ring + (self.ring_first & (self.ring_size - 1))
-            if entry.used:
-                if self.ring_size < RING_MAX:
-                    self._grow_ring()
-                    continue
-                self.spilled[entry.delivery_id] = (
-                    entry.link_index,
-                    entry.source_index,
-                    entry.source_generation,
-                    entry.token,
-                )
-                entry.used = False
-            self.ring_first += 1
-        return 0
-
-    def _grow_ring(self):
-        size: uint32_t = self.ring_size * 2 if self.ring_size else RING_MIN
-        at: uint32_t
-        entry: cython.pointer(Unsettled)
-        grown: cython.pointer(Unsettled) = cython.cast(
-            cython.pointer(Unsettled), calloc(size, cython.sizeof(Unsettled))
-        )
-        if grown == cython.NULL:
-            raise MemoryError("no room for more unsettled deliveries")
-        for at in range(self.ring_size):
-            entry = self.ring + at
-            if entry.used:
-                grown[entry.delivery_id & (size - 1)] = entry[0]
-        free(self.ring)
-        self.ring = grown
-        self.ring_size = size
-        return 0
-
-    def forget(self, delivery_id):
-        """Drops what is known of a delivery; returns whether anything was."""
-        entry: cython.pointer(Unsettled)
-        if self.ring_size:
-            entry = self.ring + (delivery_id & (self.ring_size - 1))
-            if entry.used and entry.delivery_id == delivery_id:
-                entry.used = False
-                return True
-        return self.spilled.pop(delivery_id, None) is not None
 
     def confirm(self, delivery_id: int, code: int, state: bytes = None) -> None:
         """Settles a delivery that was sent, once its source kept the receiver waiting for that."""
@@ -1573,7 +1493,7 @@ class Session:
         if state is not None:
             verdict.state = cython.cast(octets, PyBytes_AS_STRING(state))
             verdict.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(state))
-        self.forget(delivery_id)
+        self.sent.forget(delivery_id)
         self.settle(
             cython.address(self.to_receiver), False, delivery_id, cython.address(verdict), True
         )
@@ -1585,24 +1505,15 @@ class Session:
         verdict.state = cython.NULL
         verdict.state_size = 0
         verdict.settled = True
-        at: uint32_t = self.ring_first
-        left: uint32_t = min(self.ring_size, self.next_delivery_id - at)
-        entry: cython.pointer(Unsettled)
-        while left:
-            entry = self.ring + (at & (self.ring_size - 1))
-            if entry.used and entry.link_index == link_index:
-                entry.used = False
-                self.core.answer(
-                    entry.source_index,
-                    entry.source_generation,
-                    entry.token,
-                    cython.address(verdict),
-                )
-            at += 1
-            left -= 1
-        for key, fields in list(self.spilled.items()):
+        sent: Sent
+        cursor: uint32_t = self.sent.first
+        while self.sent.take_next(link_index, cython.address(cursor), cython.address(sent)):
+            self.core.answer(
+                sent.source_index, sent.source_generation, sent.token, cython.address(verdict)
+            )
+        for key, fields in list(self.sent.spilled.items()):
             if fields[0] == link_index:
-                del self.spilled[key]
+                del self.sent.spilled[key]
                 self.core.answer(fields[1], fields[2], fields[3], cython.address(verdict))
 
     # -- what is due at the end of a batch
@@ -1683,9 +1594,9 @@ class Session:
         p = _put_bool(p, r.settled)
         memcpy(p, state, state_size)
         size = cython.cast(uint32_t, p - frame) + state_size
-        _store_u32(frame + 12, size - 16)
-        _store_u32(frame + 16, 5)
-        _store_u32(frame, size)
+        store_u32(frame + 12, size - 16)
+        store_u32(frame + 16, 5)
+        store_u32(frame, size)
         return self.wire.committed(size)
 
     def write_flow(self, incoming, outgoing, echo):
@@ -1797,19 +1708,32 @@ class IncomingLink(Terminus):
 
     def top_up(self):
         """Gives credit for what is neither unsettled nor held, a quarter of the window at a time."""
-        used: uint32_t
-        target: uint32_t = 0
+        used: uint32_t = self.unsettled + self.charged
+        target: uint32_t = self.window - used if self.window > used else 0
+        quantum: uint32_t = self.window >> 2
+        ration: uint32_t
+        entry: AddressEntry = self.entry
         if self.window == 0 or self.detached:
             return 0
-        if self.entry is None or self.entry.offered or self.entry.distribution == MULTICAST:
-            used = self.unsettled + self.charged
-            target = self.window - used if self.window > used else 0
-        elif self.credit > 0:
-            self.credit = 0
-            return self.flow_later()
-        if target > self.credit and target - self.credit >= self.window >> 2:
+        if entry is not None and entry.distribution != MULTICAST:
+            if not entry.offered:
+                return self._take_back_credit()
+            if target < self.credit + quantum:
+                return 0
+            ration = entry.ration(self)
+            if ration < target:
+                entry.rationed = True
+                target = ration
+                quantum = ration >> 2
+        if target > self.credit and target - self.credit >= quantum:
             self.credit = target
             return self.flow_later()
+        return 0
+
+    def _take_back_credit(self):
+        if self.credit:
+            self.credit = 0
+            self.flow_later()
         return 0
 
     def open_credit(self) -> None:
@@ -2484,29 +2408,29 @@ class OutgoingLink(Terminus):
             if pieces[index].size > room:
                 count = index
                 break
-            total += pieces[index].size
+            total += header_size + pieces[index].size
         if count == 0:
             return Terminus.take_run(self, s, pieces, 1)
-        total += cython.cast(uint64_t, count) * header_size
-        out = wire.reserve(cython.cast(uint32_t, total))
+        out = wire.reserve(cython.cast(uint32_t, total) + TEMPLATE_MAX_BYTES)
         p = out
         for index in range(count):
             piece = pieces + index
-            memcpy(p, self.template, header_size)
-            _store_u32(p, header_size + piece.size)
-            _store_u32(p + header_size - 12, delivery_id)
-            _store_u32(p + header_size - 6, tag)
+            # The whole template, for a copy of known size is quicker; the payload covers the rest.
+            memcpy(p, self.template, TEMPLATE_MAX_BYTES)
+            store_u32(p, header_size + piece.size)
+            store_u32(p + header_size - 12, delivery_id)
+            store_u32(p + header_size - 6, tag)
             if not settled:
                 p[header_size - 1] = 0x42
-                s.token = piece.token
-                session.track(delivery_id, self.index, s)
             memcpy(p + header_size, piece.data, piece.size)
             p += header_size + piece.size
             delivery_id += 1
             tag += 1
         self.next_tag = tag
-        if settled and session.ring_first == session.next_delivery_id:
-            session.ring_first = delivery_id
+        if not settled:
+            session.sent.track_run(session.next_delivery_id, self.index, s, pieces, count)
+        else:
+            session.sent.skip(session.next_delivery_id, delivery_id)
         session.next_delivery_id = delivery_id
         session.next_outgoing_id += count
         session.remote_window -= count
@@ -2560,7 +2484,7 @@ class OutgoingLink(Terminus):
         )
         p = _put_uint(p, self.handle)
         p[0] = 0x70
-        _store_u32(p + 1, delivery_id)
+        store_u32(p + 1, delivery_id)
         p[5] = 0xA0
         if s.tag_size and s.tag_size <= 32 and s.source_index != s.via_index:
             p[6] = cython.cast(uint8_t, s.tag_size)
@@ -2568,7 +2492,7 @@ class OutgoingLink(Terminus):
             p += 7 + s.tag_size
         else:
             p[6] = 4
-            _store_u32(p + 7, cython.cast(uint32_t, self.next_tag))
+            store_u32(p + 7, cython.cast(uint32_t, self.next_tag))
             self.next_tag += 1
             p += 11
         if s.format == 0:
@@ -2576,7 +2500,7 @@ class OutgoingLink(Terminus):
             p += 1
         else:
             p[0] = 0x70
-            _store_u32(p + 1, s.format)
+            store_u32(p + 1, s.format)
             p += 5
         p = _put_bool(p, settled)
         if more:
@@ -2591,9 +2515,9 @@ class OutgoingLink(Terminus):
         self.deliveries += 1
         if not settled:
             self.unsettled += 1
-            session.track(delivery_id, self.index, s)
-        elif session.ring_first == delivery_id:
-            session.ring_first = delivery_id + 1
+            session.sent.track(delivery_id, self.index, s)
+        else:
+            session.sent.skip(delivery_id, delivery_id + 1)
         return wire.committed(_end_performative(frame, p, size))
 
     def write_more(self, data, size, more, aborted):
@@ -2733,7 +2657,7 @@ class OutgoingLink(Terminus):
         if not d.settled:
             if not self.started or self.presettles or self.queue[self.queue_head] != d:
                 self._answer(d.source_index, d.source_generation, d.token, LOST)
-            elif self.session.forget(self.started_id):
+            elif self.session.sent.forget(self.started_id):
                 self.unsettled -= 1
                 self._answer(d.source_index, d.source_generation, d.token, LOST)
         return self.became_ready()
@@ -3034,6 +2958,38 @@ class AddressEntry(Terminus):
             self._offer()
         if self.held_first != cython.NULL:
             self.serve_held()
+        if self.rationed:
+            self._pass_credit_on()
+        return 0
+
+    def ration(self, link):
+        """Says how much credit a sender may have: as much as the consumers can take at once.
+
+        What is sent beyond that would be held here, copied once more than it need be. A sender of
+        which nothing is held may always be a little ahead, so that consumers with little credit
+        need not wait for it, and none is left without credit for good.
+        """
+        room: uint64_t = 0 if link.held_bytes else AHEAD_MAX
+        total: uint64_t = 0
+        outlet: Terminus
+        if len(self.outlets) > RATIONING_MAX:
+            return NOWHERE
+        for outlet in self.outlets:
+            if type(outlet) is not OutgoingLink:
+                return NOWHERE
+            total += cython.cast(OutgoingLink, outlet).credit
+        return cython.cast(uint32_t, min(max(room, total), cython.cast(uint64_t, NOWHERE)))
+
+    def _pass_credit_on(self):
+        """Gives senders their share of credit that has just come; where they are many, in turn."""
+        count: uint32_t = cython.cast(uint32_t, len(self.sources))
+        step: uint32_t
+        self.rationed = count > RATIONING_MAX
+        for step in range(min(count, cython.cast(uint32_t, RATIONING_MAX))):
+            if self.source_turn >= count:
+                self.source_turn = 0
+            cython.cast(IncomingLink, self.sources[self.source_turn]).top_up()
+            self.source_turn += 1
         return 0
 
     # -- routing

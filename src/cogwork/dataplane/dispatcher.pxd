@@ -3,10 +3,11 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cogwork.dataplane.chain cimport Node
 from cogwork.dataplane.consumers cimport Consumer, Round
-from cogwork.dataplane.core cimport OutgoingLink, Shipment
+from cogwork.dataplane.core cimport OutgoingLink
 from cogwork.dataplane.ledger cimport Ledger
 from cogwork.dataplane.ready cimport Ready
 from cogwork.dataplane.shelf cimport Shelf
+from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.stored cimport Group, Item
 

@@ -1,7 +1,8 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport IncomingLink, Port, Shipment, Terminus
+from cogwork.dataplane.core cimport IncomingLink, Port, Terminus
 from cogwork.dataplane.flusher cimport Flusher
+from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef class Inbox(Terminus):

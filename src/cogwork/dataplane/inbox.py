@@ -16,12 +16,11 @@ from cython.cimports.cogwork.dataplane.core import (
     ACCEPTED,
     REJECTED,
     Port,
-    Verdict,
 )
 from cython.cimports.cogwork.dataplane.messages import Message, message_from
 from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.shipment import Verdict, fill_verdict
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
-from cython.cimports.cogwork.dataplane.termini import fill_verdict
 from cython.cimports.libc.stdint import uint32_t
 
 from cogwork.amqp.errors import ProtocolError

@@ -1,10 +1,11 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport Session, Shipment
+from cogwork.dataplane.core cimport Session
 from cogwork.dataplane.inbox cimport Inbox
 from cogwork.dataplane.marks cimport Marks
 from cogwork.dataplane.messages cimport Message
+from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 # What the client knows of an item: not handed over; handed over; accepted, but not yet confirmed;

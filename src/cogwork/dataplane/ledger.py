@@ -18,6 +18,7 @@ from cython.cimports.cogwork.dataplane.core import (
     SETTLE,
 )
 from cython.cimports.cogwork.dataplane.scan import read_modified
+from cython.cimports.cogwork.dataplane.shipment import fill_verdict, state_of
 from cython.cimports.cogwork.dataplane.stored import (
     DOUBT,
     HANDED,
@@ -26,7 +27,6 @@ from cython.cimports.cogwork.dataplane.stored import (
     PRESETTLED,
     number_of,
 )
-from cython.cimports.cogwork.dataplane.termini import fill_verdict, state_of
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 

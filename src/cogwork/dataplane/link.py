@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Link",)
 
-_CARRIES = (LinkState.ATTACHED, LinkState.ATTACH_RCVD, LinkState.ATTACH_SENT)
+_CARRIES = frozenset({LinkState.ATTACHED, LinkState.ATTACH_RCVD, LinkState.ATTACH_SENT})
 
 
 class Link:

@@ -1,10 +1,9 @@
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t
 
-from cogwork.dataplane.core cimport Shipment
+from cogwork.dataplane.shipment cimport Shipment, fill_shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.stored cimport Item
-from cogwork.dataplane.termini cimport fill_shipment
 
 # An item as it came.
 cdef inline void describe(Item* item, Shipment* s) noexcept nogil:

@@ -16,7 +16,7 @@ from cogwork.amqp.performatives import (
     Role,
     Transfer,
 )
-from cogwork.amqp.states import Event, SessionState, session_step
+from cogwork.amqp.states import SESSION_OVER, Event, SessionState, session_step
 from cogwork.dataplane.core import Session
 from cogwork.dataplane.link import Link
 
@@ -74,11 +74,7 @@ class SessionEndpoint:
     @property
     def is_over(self) -> bool:
         """Whether nothing may be sent on it any more."""
-        return self.connection.is_over or self.state in (
-            SessionState.UNMAPPED,
-            SessionState.END_SENT,
-            SessionState.DISCARDING,
-        )
+        return self.state in SESSION_OVER or self.connection.is_over
 
     # -- begin and end
 

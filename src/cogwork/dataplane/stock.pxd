@@ -1,9 +1,10 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport Port, Shipment, Terminus
+from cogwork.dataplane.core cimport Port, Terminus
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.packer cimport Packer, describe
 from cogwork.dataplane.shelf cimport Shelf
+from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.stored cimport ACQUIRED, AGES, Item
 

@@ -1,12 +1,13 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport AddressEntry, OutgoingLink, Piece, Shipment, Terminus, Verdict
+from cogwork.dataplane.core cimport AddressEntry, OutgoingLink, Terminus
 from cogwork.dataplane.dispatcher cimport Dispatcher
 from cogwork.dataplane.envelope cimport Envelope
 from cogwork.dataplane.ledger cimport Ledger
 from cogwork.dataplane.recent cimport RecentIds
 from cogwork.dataplane.shelf cimport Shelf
+from cogwork.dataplane.shipment cimport Piece, Shipment, Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.stored cimport Item
 

@@ -23,8 +23,8 @@ from cython.cimports.cogwork.dataplane.envelope import (
 )
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
+from cython.cimports.cogwork.dataplane.shipment import fill_shipment, fill_verdict
 from cython.cimports.cogwork.dataplane.stored import AGES
-from cython.cimports.cogwork.dataplane.termini import fill_shipment, fill_verdict
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 
 from cogwork.amqp import codec

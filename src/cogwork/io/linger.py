@@ -108,5 +108,6 @@ class LingeringSocket:
         if self.is_closed:
             return
         self._loop.remove_reader(self._socket.fileno())
-        self._loop.remove_writer(self._socket.fileno())
+        if self._waits_to_write:
+            self._loop.remove_writer(self._socket.fileno())
         self._socket.close()

@@ -60,7 +60,6 @@ class Listener:
                     self._pause()
                 return
             sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._on_accept(sock)
 
     def _pause(self) -> None:
@@ -88,6 +87,8 @@ def _bind(host: str, port: int) -> socket.socket:
         raise ListenError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted sockets inherit it from the one that listens.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.bind(address)
         sock.listen(BACKLOG)
         sock.setblocking(False)

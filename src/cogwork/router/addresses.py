@@ -19,6 +19,7 @@ whole address.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, takes
@@ -54,6 +55,9 @@ __all__ = (
 
 MAX_ADDRESS_LENGTH = 2048
 """Characters. Far above what people name things; it bounds what one attach can cost."""
+
+_KNOWN_MAX = 1024
+"""Addresses whose rule a table remembers, the latest ones."""
 
 _SEPARATORS = ("/", ".")
 
@@ -125,6 +129,7 @@ class AddressTable:
         self._prefixes.setdefault("", DEFAULT_RULES[0])
         ordered = sorted(self._patterns.items(), key=lambda item: _specificity(item[0]))
         self._patterns = dict(reversed(ordered))
+        self._remembered = lru_cache(_KNOWN_MAX)(self.split)
 
     @classmethod
     def with_defaults(cls, rules: Iterable[AddressRule]) -> AddressTable:
@@ -148,7 +153,7 @@ class AddressTable:
         Raises:
             InvalidAddressError: The address is empty or too long.
         """
-        return self.split(address)[0]
+        return self._remembered(address)[0]
 
     def split(self, address: str) -> tuple[AddressRule, str]:
         """Returns the rule that holds for an address, and the subject: what follows the prefix.

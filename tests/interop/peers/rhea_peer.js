@@ -60,8 +60,11 @@ async function wait_sendable(session, sender, timeout_s) {
     }
 }
 
-async function flushed(session) {
-    const written = () => !session.connection.socket.writableLength;
+// Resolves once all is with the kernel; rhea keeps what the peer's credit or window does not cover yet.
+async function flushed(link) {
+    const outgoing = link.session.outgoing;
+    const written = () => outgoing.next_pending_delivery === outgoing.next_delivery_id
+        && !link.connection.socket.writableLength;
     do {
         await new Promise((resolve) => setTimeout(resolve, 5));
     } while (!written());
@@ -78,7 +81,7 @@ async function send(session, command, emit) {
         outcomes.push(command.settle === 'presettled' ? null : decided(sender, delivery).then(() => delivery));
     }
     if (command.settle === 'presettled') {
-        await flushed(session);
+        await flushed(sender);
         return {sent: messages.length};
     }
     for (const [index, outcome] of outcomes.entries()) {
@@ -170,7 +173,7 @@ async function drain(session, receiver, collector, command) {
     });
     await session.race(used_up, 'drained', command.timeout_s);
     await collector.idle;
-    await flushed(session);
+    await flushed(receiver);
     return {received: collector.received, drained: true};
 }
 
@@ -188,7 +191,7 @@ async function receive(session, command, emit) {
     receiver.add_credit(command.credit || command.count);
     await session.race(collector.complete, `message ${collector.received}`, command.timeout_s);
     await session.race(Promise.all(collector.settling), 'settling second', command.timeout_s);
-    await flushed(session);
+    await flushed(receiver);
     return {received: collector.received, aborted: 0};
 }
 
@@ -204,7 +207,7 @@ async function request(session, command, emit) {
         sender.send({...message, reply_to: receiver.source.address, correlation_id: `request-${number}`});
     }
     await session.race(collector.complete, 'replies', command.timeout_s);
-    await flushed(session);
+    await flushed(receiver);
     return {received: count, aborted: 0};
 }
 
@@ -227,7 +230,7 @@ async function respond(session, command, emit) {
         await session.race(decided(sender, sender.send(reply)), 'outcome of a reply');
         delivery.accept();
     }
-    await flushed(session);
+    await flushed(sender);
     return {answered: command.count};
 }
 

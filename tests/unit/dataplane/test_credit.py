@@ -6,14 +6,58 @@ from wires import Broker
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.outcomes import Accepted, Released
 
+AHEAD = 32
+"""What a publisher may send beyond the consumers' credit."""
+
 
 def test_a_publisher_gets_credit_when_the_first_consumer_gives_some(broker: Broker) -> None:
     publisher = broker.peer().publisher("one/a")
     assert publisher.credit == 0
     consumer = broker.peer().consumer("one/a")
     assert publisher.credit == 0, "attached, but it has given no credit"
-    consumer.flow(5)
+    consumer.flow(broker.window)
     assert publisher.credit == broker.window
+
+
+def test_a_publisher_gets_no_more_credit_than_the_consumers_gave(broker: Broker) -> None:
+    first = broker.peer().consumer("one/a", credit=20)
+    broker.peer().consumer("one/a", credit=30)
+    publisher = broker.peer().publisher("one/a")
+    assert publisher.credit == 50
+    first.flow(40)
+    assert publisher.credit == 70
+    first.flow(1000)
+    assert publisher.credit == broker.window
+
+
+def test_publishers_may_be_a_little_ahead_of_consumers_with_little_credit(broker: Broker) -> None:
+    consumer = broker.peer().consumer("one/a", credit=1)
+    publishers = [broker.peer().publisher("one/a") for _ in range(3)]
+    assert [publisher.credit for publisher in publishers] == [AHEAD, AHEAD, AHEAD]
+    for _ in range(AHEAD):
+        publishers[0].send()
+    assert publishers[0].credit == 0, "what it sent is held: it must not get further ahead"
+    consumer.flow(1000)
+    consumer.accept_all()
+    assert all(publisher.credit > broker.window * 3 // 4 for publisher in publishers)
+
+
+def test_no_publisher_of_many_is_left_without_credit(broker: Broker) -> None:
+    """Credit is passed on to a few at a time, to each in its turn."""
+    consumer = broker.peer().consumer("one/a", credit=1)
+    publishers = [broker.peer().publisher("one/a") for _ in range(50)]
+    for publisher in publishers:
+        while publisher.credit:
+            publisher.send(settled=True)
+    for _ in range(4):
+        consumer.flow(10_000)
+    assert broker.entry("one/a").held == 0
+    assert all(publisher.credit > broker.window * 3 // 4 for publisher in publishers)
+
+
+def test_a_node_that_takes_all_leaves_credit_to_the_window(broker: Broker) -> None:
+    broker.peer().consumer("whole/a", credit=1)
+    assert broker.peer().publisher("whole/a").credit == broker.window
 
 
 def test_a_multicast_publisher_always_has_credit(broker: Broker) -> None:
@@ -50,7 +94,7 @@ def test_credit_taken_back_and_given_again_is_not_given_twice(broker: Broker) ->
     for _ in range(3):
         broker.peer().consumer("one/a", credit=5).detach()
     broker.peer().consumer("one/a", credit=5)
-    for _ in range(broker.window):
+    for _ in range(AHEAD):
         publisher.send(settled=True)
     assert publisher.detached is None
 
@@ -65,7 +109,7 @@ def test_a_transfer_beyond_the_credit_detaches_the_link(broker: Broker) -> None:
 
 def test_the_last_credit_may_be_used_and_no_more(broker: Broker) -> None:
     publisher = broker.peer().publisher("one/a")
-    broker.peer().consumer("one/a", credit=1)
+    broker.peer().consumer("one/a", credit=broker.window)
     for _ in range(broker.window):
         publisher.send()
     assert publisher.detached is None

@@ -37,8 +37,9 @@ def test_sizes_beyond_the_consumers_frames_may_be_mixed_in(address: str, settled
 @pytest.mark.parametrize("address", ["one/a", "all/a", "whole/a"])
 def test_a_run_ends_where_the_consumers_credit_does(address: str) -> None:
     broker = Broker(window=1000)
-    consumer = broker.peer().consumer(address, credit=3)
+    consumer = broker.peer().consumer(address, credit=1000)
     publisher = broker.peer().publisher(address)
+    consumer.flow(3)
     sent = bodies(*[80] * 200)
     publisher.send_at_once(sent)
     if address == "whole/a":

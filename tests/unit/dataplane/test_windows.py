@@ -128,10 +128,11 @@ def test_bytes_held_for_a_session_close_its_window(broker: Broker) -> None:
 def test_what_a_detached_publisher_left_behind_does_not_close_its_sessions_window(
     broker: Broker,
 ) -> None:
-    consumer = broker.peer().consumer("one/a", credit=1)
+    consumer = broker.peer().consumer("one/a", credit=40)
     sender = broker.peer(session_window_frames=20)
-    for _ in range(5):
-        publisher = sender.publisher("one/a")
+    publishers = [sender.publisher("one/a") for _ in range(5)]
+    consumer.flow(0)
+    for publisher in publishers:
         for _ in range(40):
             publisher.send(b"x" * 60_000, settled=True)
         publisher.detach()

@@ -1,0 +1,61 @@
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+from cogwork.dataplane.shipment cimport Piece, Shipment
+
+cdef extern from *:
+    """
+    #ifndef COGWORK_SOURCE_HASH
+    #define COGWORK_SOURCE_HASH ""
+    #endif
+    """
+    const char* COGWORK_SOURCE_HASH
+
+# An unsettled delivery: where it came from, by index and generation, never by pointer.
+cdef struct Sent:
+    uint64_t token
+    uint32_t delivery_id
+    uint32_t link_index
+    uint32_t source_index
+    uint32_t source_generation
+
+# What deliveries with consecutive ids and tokens have in common.
+cdef struct Origin:
+    uint64_t token_offset
+    uint32_t link_index
+    uint32_t source_index
+    uint32_t source_generation
+    uint32_t uses
+
+# A slot of the ring; origin 0 leaves it free.
+cdef struct Slot:
+    uint32_t delivery_id
+    uint32_t origin
+
+
+@cython.final
+cdef class UnsettledRing:
+    cdef Slot* slots
+    cdef uint32_t size
+    cdef uint32_t first
+    cdef Origin* origins
+    cdef uint32_t origins_size
+    cdef uint32_t free_origin
+    cdef uint32_t recent
+    cdef dict spilled
+    cdef int track(self, uint32_t delivery_id, uint32_t link_index, Shipment* s) except -1
+    cdef int track_run(self, uint32_t first, uint32_t link_index, Shipment* s, Piece* pieces, uint32_t count) except -1
+    cdef uint32_t _track_alike(self, uint32_t first, uint32_t link_index, Shipment* s, Piece* pieces, uint32_t count) except 0
+    cdef void skip(self, uint32_t first, uint32_t following) noexcept
+    cdef bint find(self, uint32_t delivery_id, Sent* sent) noexcept
+    cdef bint forget(self, uint32_t delivery_id) except -1
+    cdef uint32_t take_run(self, uint32_t first, uint32_t last, Sent* sent) noexcept
+    cdef bint clip(self, uint32_t* first, uint32_t* last) noexcept
+    cdef list spilled_between(self, uint32_t first, uint32_t last)
+    cdef bint take_next(self, uint32_t link_index, uint32_t* cursor, Sent* sent) noexcept
+    cdef void _describe(self, Slot* slot, Sent* sent) noexcept
+    cdef void _free(self, Slot* slot) noexcept
+    cdef uint32_t _origin_of(self, uint64_t token_offset, uint32_t link_index, Shipment* s) except 0
+    cdef int _more_origins(self) except -1
+    cdef int _make_room(self, uint32_t first, uint32_t last) except -1
+    cdef int _spill(self, Slot* slot) except -1
+    cdef int _grow(self) except -1

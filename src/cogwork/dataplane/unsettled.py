@@ -1,0 +1,305 @@
+"""The unsettled deliveries of a session's sending side, by delivery-id.
+
+Theory of operation. Ids are consecutive, so a ring indexed by id holds what is under way. A slot is
+as small as can be, for thousands of them are touched between a message and its settlement: the id,
+and a number that stands for all the rest, the `Origin`. Deliveries whose ids and tokens go up
+together, from one source over one link, share an origin; that is nearly all of them.
+
+The ring starts at the oldest delivery that may be unsettled and grows up to `RING_MAX`. Beyond that
+the oldest ones spill to a map: one item may be held for an hour while millions pass.
+"""
+
+import cython
+from cython.cimports.libc.stdlib import calloc, free, realloc
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+RING_MIN = cython.declare(uint32_t, 64)
+RING_MAX = cython.declare(uint32_t, 65536)
+"""Unsettled deliveries of a session indexed directly; older ones spill to a map."""
+
+ORIGINS_MIN = cython.declare(uint32_t, 4)
+
+
+class UnsettledRing:
+    """What was sent and not settled: which link it went by, and which source waits to hear of it."""
+
+    def __cinit__(self):
+        self.spilled = {}
+
+    def __dealloc__(self):
+        free(self.slots)
+        free(self.origins)
+
+    def __len__(self) -> int:
+        """Counts the deliveries."""
+        count: cython.Py_ssize_t = len(self.spilled)
+        at: uint32_t
+        for at in range(self.size):
+            if self.slots[at].origin:
+                count += 1
+        return count
+
+    def __contains__(self, delivery_id: int) -> bool:
+        """Says whether a delivery is unsettled."""
+        sent: Sent
+        return self.find(delivery_id, cython.address(sent)) or delivery_id in self.spilled
+
+    # -- what is sent
+
+    def track(self, delivery_id, link_index, s):
+        """Remembers a delivery; ids come in order, with gaps where deliveries were sent settled."""
+        origin: uint32_t = self._origin_of(s.token - delivery_id, link_index, s)
+        slot: cython.pointer(Slot)
+        if self.size == 0 or delivery_id - self.first >= self.size:
+            self._make_room(delivery_id, delivery_id)
+        slot = self.slots + (delivery_id & (self.size - 1))
+        slot.delivery_id = delivery_id
+        slot.origin = origin
+        self.origins[origin].uses += 1
+        return 0
+
+    def track_run(self, first, link_index, s, pieces, count):
+        """Remembers deliveries with consecutive ids from `first` on."""
+        index: uint32_t = 0
+        last: uint32_t = first + count - 1
+        if self.size < count or last - self.first >= self.size:
+            self._make_room(first, last)
+        while index < count:
+            index += self._track_alike(first + index, link_index, s, pieces + index, count - index)
+        return 0
+
+    def _track_alike(self, first, link_index, s, pieces, count):
+        """Remembers as many as share an origin; returns how many those were."""
+        index: uint32_t
+        mask: uint32_t = self.size - 1
+        offset: uint64_t = pieces[0].token - first
+        origin: uint32_t = self._origin_of(offset, link_index, s)
+        slot: cython.pointer(Slot)
+        for index in range(count):
+            if pieces[index].token - (first + index) != offset:
+                count = index
+                break
+            slot = self.slots + ((first + index) & mask)
+            slot.delivery_id = first + index
+            slot.origin = origin
+        self.origins[origin].uses += count
+        return count
+
+    def skip(self, first, following):
+        """Notes that the deliveries from `first` to before `following` are settled, or soon will be."""
+        if self.first == first:
+            self.first = following
+
+    # -- what is settled
+
+    def find(self, delivery_id, sent):
+        """Describes a delivery that the ring holds; False where it does not."""
+        slot: cython.pointer(Slot)
+        if self.size == 0:
+            return False
+        slot = self.slots + (delivery_id & (self.size - 1))
+        if not slot.origin or slot.delivery_id != delivery_id:
+            return False
+        self._describe(slot, sent)
+        return True
+
+    def forget(self, delivery_id):
+        """Drops what is known of a delivery; returns whether anything was."""
+        slot: cython.pointer(Slot)
+        if self.size:
+            slot = self.slots + (delivery_id & (self.size - 1))
+            if slot.origin and slot.delivery_id == delivery_id:
+                self._free(slot)
+                return True
+        return self.spilled.pop(delivery_id, None) is not None
+
+    def take_run(self, first, last, sent):
+        """Takes out what has one origin from `first` on, up to `last`; describes the first of them.
+
+        Returns how many there were; 0 where the ring does not hold `first`.
+        """
+        mask: uint32_t = self.size - 1
+        limit: uint32_t = last - first + 1
+        count: uint32_t = 1
+        origin: uint32_t
+        slot: cython.pointer(Slot)
+        if not self.find(first, sent):
+            return 0
+        slot = self.slots + (first & mask)
+        origin = slot.origin
+        slot.origin = 0
+        while count < limit:
+            slot = self.slots + ((first + count) & mask)
+            if slot.origin != origin or slot.delivery_id != first + count:
+                break
+            slot.origin = 0
+            count += 1
+        self.origins[origin].uses -= count - 1
+        self.skip(first, first + count)
+        slot = self.slots + (first & mask)
+        slot.origin = origin
+        self._free(slot)
+        return count
+
+    def clip(self, first, last):
+        """Narrows a range of ids to what the ring may hold; False where that is nothing."""
+        newest: uint32_t = self.first + self.size - 1
+        if self.size == 0:
+            return False
+        if cython.cast(cython.int, first[0] - self.first) < 0:
+            first[0] = self.first
+        if cython.cast(cython.int, last[0] - newest) > 0:
+            last[0] = newest
+        return cython.cast(cython.int, last[0] - first[0]) >= 0
+
+    def spilled_between(self, first, last):
+        """Lists the spilled deliveries of a range as (id, link, source, generation, token)."""
+        span: uint32_t = last - first
+        delivery_id: uint32_t
+        found: list = []
+        if not self.spilled:
+            return found
+        if span < cython.cast(uint64_t, len(self.spilled)):
+            for step in range(cython.cast(uint64_t, span) + 1):
+                delivery_id = first + cython.cast(uint32_t, step)
+                if delivery_id in self.spilled:
+                    found.append((delivery_id, *self.spilled[delivery_id]))
+            return found
+        for key, fields in self.spilled.items():
+            delivery_id = key
+            if delivery_id - first <= span:
+                found.append((delivery_id, *fields))
+        return found
+
+    def take_next(self, link_index, cursor, sent):
+        """Takes out a link's oldest delivery in the ring from the id `cursor` on, and moves that on."""
+        slot: cython.pointer(Slot)
+        if cython.cast(cython.int, cursor[0] - self.first) < 0:
+            cursor[0] = self.first
+        while cursor[0] - self.first < self.size:
+            slot = self.slots + (cursor[0] & (self.size - 1))
+            cursor[0] += 1
+            if slot.origin and self.origins[slot.origin].link_index == link_index:
+                self._describe(slot, sent)
+                self._free(slot)
+                return True
+        return False
+
+    def _describe(self, slot, sent):
+        origin: cython.pointer(Origin) = self.origins + slot.origin
+        sent.delivery_id = slot.delivery_id
+        sent.token = origin.token_offset + slot.delivery_id
+        sent.link_index = origin.link_index
+        sent.source_index = origin.source_index
+        sent.source_generation = origin.source_generation
+
+    def _free(self, slot):
+        origin: cython.pointer(Origin) = self.origins + slot.origin
+        origin.uses -= 1
+        if origin.uses == 0 and slot.origin != self.recent:
+            # A free origin names the next free one.
+            origin.link_index = self.free_origin
+            self.free_origin = slot.origin
+        slot.origin = 0
+
+    # -- origins
+
+    def _origin_of(self, token_offset, link_index, s):
+        """Returns the origin used last, where it is the one, else a free one that becomes it."""
+        recent: cython.pointer(Origin) = self.origins + self.recent
+        if self.recent:
+            if (
+                recent.token_offset == token_offset
+                and recent.link_index == link_index
+                and recent.source_index == s.source_index
+                and recent.source_generation == s.source_generation
+            ):
+                return self.recent
+        if not self.recent or recent.uses:
+            if not self.free_origin:
+                self._more_origins()
+            self.recent = self.free_origin
+            recent = self.origins + self.recent
+            self.free_origin = recent.link_index
+        recent.token_offset = token_offset
+        recent.link_index = link_index
+        recent.source_index = s.source_index
+        recent.source_generation = s.source_generation
+        recent.uses = 0
+        return self.recent
+
+    def _more_origins(self):
+        """Doubles the origins and chains the new ones; number 0 stays out of use."""
+        size: uint32_t = self.origins_size * 2 if self.origins_size else ORIGINS_MIN
+        at: uint32_t
+        grown: cython.pointer(Origin) = cython.cast(
+            cython.pointer(Origin), realloc(self.origins, size * cython.sizeof(Origin))
+        )
+        if grown == cython.NULL:
+            raise MemoryError("no room for more unsettled deliveries")
+        self.origins = grown
+        for at in range(max(self.origins_size, cython.cast(uint32_t, 1)), size):
+            grown[at].uses = 0
+            grown[at].link_index = self.free_origin
+            self.free_origin = at
+        self.origins_size = size
+        return 0
+
+    # -- room
+
+    def _make_room(self, first, last):
+        """Moves the ring's start past what is settled; else grows it, else spills the oldest.
+
+        Every slot in use has an id from `self.first` on, within the ring's size. Settled deliveries
+        have none but count, so that one call may have to make room for many ids.
+        """
+        slot: cython.pointer(Slot)
+        end: uint32_t
+        if self.size == 0:
+            self.first = first
+        while self.size <= last - first:
+            self._grow()
+        end = self.first + self.size
+        while last - self.first >= self.size:
+            if self.first == end:
+                self.first = first
+                break
+            slot = self.slots + (self.first & (self.size - 1))
+            if slot.origin:
+                if self.size < RING_MAX:
+                    self._grow()
+                    continue
+                self._spill(slot)
+            self.first += 1
+        return 0
+
+    def _spill(self, slot):
+        sent: Sent
+        self._describe(slot, cython.address(sent))
+        self.spilled[sent.delivery_id] = (
+            sent.link_index,
+            sent.source_index,
+            sent.source_generation,
+            sent.token,
+        )
+        self._free(slot)
+        return 0
+
+    def _grow(self):
+        size: uint32_t = self.size * 2 if self.size else RING_MIN
+        at: uint32_t
+        slot: cython.pointer(Slot)
+        grown: cython.pointer(Slot) = cython.cast(
+            cython.pointer(Slot), calloc(size, cython.sizeof(Slot))
+        )
+        if grown == cython.NULL:
+            raise MemoryError("no room for more unsettled deliveries")
+        for at in range(self.size):
+            slot = self.slots + at
+            if slot.origin:
+                grown[slot.delivery_id & (size - 1)] = slot[0]
+        free(self.slots)
+        self.slots = grown
+        self.size = size
+        return 0

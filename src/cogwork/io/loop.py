@@ -1,0 +1,166 @@
+"""asyncio's event loop, with readers that cost less.
+
+Stock asyncio makes a handle of a reader, queues it when its socket has input, and runs it in a
+context of its own. That takes some microseconds each time, and more when readers are added and
+removed: as much as the work on a connection that comes and goes. Here the selector calls the
+readers itself (`Poller`, which is compiled), and waits on, until there is something for asyncio to
+do: one of its own descriptors is ready, a callback or a timer was scheduled, or its time is up. All
+the rest is asyncio's, and whatever runs on this loop runs on the stock one too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import selectors
+from contextlib import suppress
+from functools import partial
+from selectors import EVENT_READ, EVENT_WRITE, SelectorKey
+from typing import TYPE_CHECKING, Any
+
+from cogwork.io.poller import Poller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextvars import Context
+
+    from _typeshed import FileDescriptorLike
+
+__all__ = ("EventLoop",)
+
+
+class EventLoop(asyncio.SelectorEventLoop):
+    """The loop that `cogwork serve` runs on."""
+
+    def __init__(self) -> None:
+        """Makes it; it does not run yet."""
+        self._direct = _DirectSelector(self.call_exception_handler)
+        super().__init__(self._direct)
+
+    def add_reader(
+        self, fd: FileDescriptorLike, callback: Callable[..., object], *args: object
+    ) -> None:
+        """Calls `callback` whenever there is input, in place of the one before it."""
+        self._direct.add_reader(_fd_of(fd), partial(callback, *args) if args else callback)
+
+    def remove_reader(self, fd: FileDescriptorLike) -> bool:
+        """Calls nothing any more; returns whether there was a reader."""
+        return self._direct.remove_reader(_fd_of(fd))
+
+    def call_soon(
+        self,
+        callback: Callable[..., object],
+        *args: Any,  # noqa: ANN401
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Schedules a callback, as asyncio does; the selector returns for it."""
+        self._direct.poller.is_wanted = True
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,  # noqa: ANN401
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Schedules a timer, as asyncio does; the selector returns for it."""
+        self._direct.poller.is_wanted = True
+        return super().call_at(when, callback, *args, context=context)
+
+    def stop(self) -> None:
+        """Stops, as asyncio does, once what is ready has run."""
+        self._direct.poller.is_wanted = True
+        super().stop()
+
+
+class _DirectSelector(selectors.BaseSelector):
+    """An epoll set of what asyncio registers, and of readers that are called from `select`."""
+
+    def __init__(self, on_fault: Callable[[dict[str, Any]], None]) -> None:
+        self._on_fault = on_fault
+        self._epoll = select.epoll()
+        self.poller = Poller(self._epoll.fileno(), self._report)
+        self._keys: dict[FileDescriptorLike, SelectorKey] = {}
+        self._readers = self.poller.readers
+        self._masks: dict[int, int] = {}
+
+    def add_reader(self, fd: int, reader: Callable[[], object]) -> None:
+        self._readers[fd] = reader
+        self._watch(fd)
+
+    def remove_reader(self, fd: int) -> bool:
+        known = self._readers.pop(fd, None) is not None
+        self._watch(fd)
+        return known
+
+    def _watch(self, fd: int) -> None:
+        """Has the kernel watch a file descriptor for what is wanted of it now."""
+        key = self._keys.get(fd)
+        events = key.events if key is not None else 0
+        mask = select.EPOLLIN if events & EVENT_READ or fd in self._readers else 0
+        if events & EVENT_WRITE:
+            mask |= select.EPOLLOUT
+        before = self._masks.pop(fd, 0)
+        if mask:
+            self._masks[fd] = mask
+        if mask and not before:
+            self._epoll.register(fd, mask)
+        elif mask != before and mask:
+            self._epoll.modify(fd, mask)
+        elif before and not mask:
+            with suppress(OSError):  # closed already, and so forgotten by the kernel
+                self._epoll.unregister(fd)
+
+    # -- what asyncio asks of a selector
+
+    def register(
+        self, fileobj: FileDescriptorLike, events: int, data: object = None
+    ) -> SelectorKey:
+        key = SelectorKey(fileobj, _fd_of(fileobj), events, data)
+        self._keys[key.fd] = key
+        self._watch(key.fd)
+        return key
+
+    def unregister(self, fileobj: FileDescriptorLike) -> SelectorKey:
+        key = self._keys.pop(_fd_of(fileobj))
+        self._watch(key.fd)
+        return key
+
+    def modify(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> SelectorKey:
+        return self.register(fileobj, events, data)
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        """Calls the readers that have input until asyncio has something to do; lists its part."""
+        ready: list[tuple[SelectorKey, int]] = []
+        for fd, mask in self.poller.poll(timeout):
+            key = self._keys.get(fd)
+            if key is not None and (events := _events_of(mask) & key.events):
+                ready.append((key, events))
+        return ready
+
+    def _report(self, reader: Callable[[], object], error: Exception) -> None:
+        """Does as asyncio does: one socket's fault is not the others'."""
+        self._on_fault({"message": f"a fault while {reader!r} read", "exception": error})
+
+    def get_key(self, fileobj: FileDescriptorLike) -> SelectorKey:
+        return self._keys[_fd_of(fileobj)]
+
+    def get_map(self) -> Mapping[FileDescriptorLike, SelectorKey]:
+        return self._keys
+
+    def close(self) -> None:
+        self._epoll.close()
+        self._keys.clear()
+        self._readers.clear()
+        self._masks.clear()
+
+
+def _fd_of(fileobj: FileDescriptorLike) -> int:
+    return fileobj if isinstance(fileobj, int) else fileobj.fileno()
+
+
+def _events_of(mask: int) -> int:
+    """Says what epoll names in the words of `selectors`: an error is either."""
+    readable = EVENT_READ if mask & ~select.EPOLLOUT else 0
+    return readable | (EVENT_WRITE if mask & ~select.EPOLLIN else 0)

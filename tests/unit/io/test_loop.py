@@ -1,0 +1,200 @@
+"""The event loop whose selector calls readers itself."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from cogwork.io.linger import LingeringSocket
+from cogwork.io.listener import Listener
+from cogwork.io.loop import EventLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+
+def run(story: Coroutine[object, object, T]) -> T:
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        return runner.run(story)
+
+
+def pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
+    near, far = socket.socketpair()
+    for each in (near, far):
+        stack.enter_context(each)
+        each.setblocking(False)
+    return near, far
+
+
+async def turns(count: int = 3) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_what_has_input_is_read_until_its_reader_is_removed() -> None:
+    async def story() -> tuple[list[str], list[bool]]:
+        loop = asyncio.get_running_loop()
+        read: list[str] = []
+        with ExitStack() as stack:
+            near, far = pair(stack)
+            _, silent = pair(stack)
+            loop.add_reader(far, lambda: read.append(far.recv(16).decode()))
+            loop.add_reader(silent, read.append, "silent")
+            near.send(b"one")
+            await turns()
+            near.send(b"two")
+            await turns()
+            removed = [loop.remove_reader(each) for each in (far, silent, far.fileno())]
+            near.send(b"three")
+            await turns()
+        return read, removed
+
+    assert run(story()) == (["one", "two"], [True, True, False])
+
+
+def test_a_reader_takes_the_place_of_the_one_before_it() -> None:
+    async def story() -> list[str]:
+        loop = asyncio.get_running_loop()
+        read: list[str] = []
+        with ExitStack() as stack:
+            near, far = pair(stack)
+            loop.add_reader(far, read.append, "first")
+            loop.add_reader(far, lambda: read.append("second " + far.recv(16).decode()))
+            near.send(b"x")
+            await turns()
+            loop.remove_reader(far)
+        return read
+
+    assert run(story()) == ["second x"]
+
+
+def test_a_socket_removed_by_another_in_the_same_turn_is_not_read() -> None:
+    async def story() -> int:
+        loop = asyncio.get_running_loop()
+        read: list[None] = []
+        with ExitStack() as stack:
+            pairs = [pair(stack) for _ in range(2)]
+
+            def read_alone() -> None:
+                read.append(None)
+                for _, far in pairs:
+                    loop.remove_reader(far)
+
+            for near, far in pairs:
+                loop.add_reader(far, read_alone)
+                near.send(b"x")
+            await turns()
+        return len(read)
+
+    assert run(story()) == 1
+
+
+def test_a_readers_fault_goes_to_the_loop_and_spares_the_others() -> None:
+    async def story() -> tuple[list[bytes], list[str]]:
+        loop = asyncio.get_running_loop()
+        faults: list[str] = []
+        loop.set_exception_handler(lambda _loop, told: faults.append(str(told["exception"])))
+        read: list[bytes] = []
+
+        def take(far: socket.socket) -> None:
+            octets = far.recv(16)
+            if octets == b"1":
+                raise ValueError("a fault")
+            read.append(octets)
+
+        with ExitStack() as stack:
+            for number in range(3):
+                near, far = pair(stack)
+                loop.add_reader(far, take, far)
+                stack.callback(loop.remove_reader, far)
+                near.send(str(number).encode())
+            await turns()
+        return read, faults
+
+    assert run(story()) == ([b"0", b"2"], ["a fault"])
+
+
+@pytest.mark.parametrize("reader_goes_first", [True, False])
+def test_one_socket_is_read_and_written_independently(*, reader_goes_first: bool) -> None:
+    async def story() -> tuple[bool, bool, bool]:
+        loop = asyncio.get_running_loop()
+        counts = {"reads": 0, "writes": 0}
+
+        def count(what: str) -> None:
+            counts[what] += 1
+
+        with ExitStack() as stack:
+            near, far = pair(stack)
+            near.send(b"x")
+            loop.add_reader(far, count, "reads")
+            loop.add_writer(far, count, "writes")
+            await turns()
+            both = counts["reads"] > 0 < counts["writes"]
+            (loop.remove_reader if reader_goes_first else loop.remove_writer)(far)
+            await turns(1)
+            counts.update(reads=0, writes=0)
+            await turns()
+            one = counts["reads"] > 0, counts["writes"] > 0
+            (loop.remove_writer if reader_goes_first else loop.remove_reader)(far)
+        return both, *one
+
+    assert run(story()) == (True, not reader_goes_first, reader_goes_first)
+
+
+def test_transports_timers_and_threads_are_served_as_ever() -> None:
+    async def story() -> bytes:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write((await reader.readline()).upper())
+            writer.close()
+
+        loop = asyncio.get_running_loop()
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(b"hello\n")
+            answered = await asyncio.wait_for(reader.read(), 5)
+            writer.close()
+        await asyncio.sleep(0.01)
+        return await loop.run_in_executor(None, lambda: answered)
+
+    assert run(story()) == b"HELLO\n"
+
+
+def test_a_socket_closed_by_its_reader_is_not_written_in_the_same_turn() -> None:
+    class Waiting(LingeringSocket):
+        woken = 0
+
+        def on_writable(self) -> None:
+            self.woken += 1
+
+    async def story() -> tuple[int, bool]:
+        with ExitStack() as stack:
+            near, far = pair(stack)
+            waiting = Waiting(far)
+            waiting.discard_input()
+            waiting.want_write()
+            near.close()
+            await turns()
+            return waiting.woken, waiting.is_closed
+
+    assert run(story()) == (0, True)
+
+
+def test_accepted_sockets_send_small_frames_at_once() -> None:
+    async def story() -> int:
+        accepted: list[socket.socket] = []
+        listener = Listener("127.0.0.1", 0, accepted.append)
+        with socket.create_connection(("127.0.0.1", listener.port)):
+            while not accepted:
+                await asyncio.sleep(0.001)
+            listener.close()
+            with accepted[0] as sock:
+                return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    assert run(story()) == 1
