@@ -243,8 +243,9 @@ class ItemInbox(Inbox):
     # -- marks
 
     def mark(self, item):
-        if not self.marks.add(self.session(), item.delivery_id):
+        if self.marks.extends(item.delivery_id):
             return 0
+        self.marks.begin(self.session(), item.delivery_id)
         self.bell.mark_dirty()
         return self.flusher.later()
 
@@ -281,7 +282,8 @@ class ItemInbox(Inbox):
 
     def say(self, item):
         """Tells the owner; all but an accept is settled with that."""
-        self.marks.spare(self.session(), item.delivery_id)
+        if self.marks.due.open:
+            self.marks.spare(self.session(), item.delivery_id)
         self.reply(item.delivery_id, item.code, item.state)
         if item.code != ACCEPTED or not self.link.settles_second:
             del self.open_items[item.delivery_id]

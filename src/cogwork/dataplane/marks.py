@@ -20,22 +20,17 @@ RECEIVED_STATE = cython.declare(bytes, b"\x00\x53\x23\xc0\x03\x02\x43\x44")
 class Marks:
     """The items of one link that were handed over, and of which the owner was not told yet."""
 
-    def add(self, session, delivery_id):
-        """Adds an item; returns whether a range begins with it, that is to be written later."""
-        if self.due.open and delivery_id == self.due.last + 1:
-            self.due.last = delivery_id
-            return False
+    def begin(self, session, delivery_id):
+        """Begins a range with an item; one that is due is written."""
         self.write(session)
         self.due.first = self.due.last = delivery_id
         self.due.code = RECEIVED
         self.due.settled = False
         self.due.open = True
-        return True
+        return 0
 
     def spare(self, session, delivery_id):
         """Keeps `received` from being said after the outcome."""
-        if not self.due.open:
-            return 0
         if delivery_id != self.due.last:
             return self.write(session)
         if self.due.first == self.due.last:

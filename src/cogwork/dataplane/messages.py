@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import cython
 from cython.cimports.cogwork.dataplane.contents import fill, load_section, write_sections
-from cython.cimports.cogwork.dataplane.header import DEFAULT_PRIORITY, clear_header
+from cython.cimports.cogwork.dataplane.header import DEFAULT_PRIORITY
 from cython.cimports.cogwork.dataplane.sections import (
     ABSOLUTE_EXPIRY_TIME_FIELD,
     APPLICATION_PROPERTIES_RANK,
@@ -100,7 +100,7 @@ class Message:
     reply_to_group_id = PropertyField(REPLY_TO_GROUP_ID_FIELD)
 
     def __cinit__(self) -> None:
-        clear_header(cython.address(self._header))
+        self._header.priority = DEFAULT_PRIORITY
 
     def __init__(
         self,

@@ -29,7 +29,6 @@ cdef class Stock(Terminus):
     cdef readonly uint64_t removed
     cdef int ring(self) except -1
     cdef double now(self) noexcept
-    cdef bint is_full(self) noexcept
     cdef int make_room(self) except -1
     cdef int exclude(self, Item* item) except -1
     cdef int fail(self, Item* item) except -1
@@ -49,3 +48,8 @@ cdef inline int pack(Stock stock, Item* item, Shipment* s) except -1:
     if item.flags & (ACQUIRED | AGES):
         return stock.packer.refresh(item, stock.now(), s)
     return 0
+
+cdef inline bint is_full(Stock stock) noexcept:
+    if stock.maximum_length and stock.shelf.depth >= stock.maximum_length:
+        return True
+    return stock.maximum_bytes != 0 and stock.shelf.size_bytes >= stock.maximum_bytes

@@ -66,11 +66,6 @@ class Stock(Terminus):
 
     # -- limits
 
-    def is_full(self):
-        if self.maximum_length and self.shelf.depth >= self.maximum_length:
-            return True
-        return self.maximum_bytes != 0 and self.shelf.size_bytes >= self.maximum_bytes
-
     def outstanding(self):
         return self.shelf.depth
 
@@ -81,7 +76,7 @@ class Stock(Terminus):
         bounded by their credit. Returns 0 where items that wait for something else fill the store.
         """
         item: cython.pointer(Item)
-        while self.is_full():
+        while is_full(self):
             self.shelf.restore()
             item = self.shelf.ready.oldest()
             if item == cython.NULL:

@@ -24,6 +24,7 @@ from cython.cimports.cogwork.dataplane.envelope import (
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
 from cython.cimports.cogwork.dataplane.shipment import fill_shipment, fill_verdict
+from cython.cimports.cogwork.dataplane.stock import is_full
 from cython.cimports.cogwork.dataplane.stored import AGES
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 
@@ -139,7 +140,7 @@ class Store(Ledger):
     # -- taking messages in
 
     def is_ready(self):
-        if self.full_policy == FULL_BLOCKS and self.is_full():
+        if self.full_policy == FULL_BLOCKS and is_full(self):
             self.has_refused = True
             return False
         return self.bell is not None
@@ -199,7 +200,7 @@ class Store(Ledger):
         ):
             self.duplicates += 1
             return 1
-        if self.full_policy != FULL_BLOCKS and self.is_full():
+        if self.full_policy != FULL_BLOCKS and is_full(self):
             if self.full_policy == FULL_REJECTS:
                 self.refused += 1
                 return self.reply(s, REJECTED, FULL_STATE)
@@ -335,7 +336,7 @@ class Store(Ledger):
         """Serves what was gathered in a batch; called by the core when the bell has rung."""
         self.dispatcher.sweep_departed()
         self.dispatcher.serve()
-        if self.has_refused and not self.is_full():
+        if self.has_refused and not is_full(self):
             self.has_refused = False
             if self.inlet is not None:
                 self.inlet.serve_held()
