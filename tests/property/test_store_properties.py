@@ -306,8 +306,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert tag.attempt == item.attempts + 1
         assert item.number in (None, tag.item)
         item.attempts, item.number = tag.attempt, tag.item
-        header = decode_sections(arrival.message).header
-        assert header is not None
+        header = decode_sections(arrival.message).header or Header()
         assert (header.priority, header.delivery_count) == (item.priority, item.failures)
         if tag.attempt == 1:
             kind = (0, item.group) if self.is_ordered else (id(worker), f"{item.priority}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork import freshness
-from cogwork.dataplane import codec
+from cogwork.dataplane import decoder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,5 +71,5 @@ def test_what_was_never_built_is_refused(package: Path, monkeypatch: pytest.Monk
         freshness.load("fast")
 
 
-def test_the_codec_of_this_tree_is_fresh() -> None:
-    assert freshness.load("cogwork.dataplane.codec") is codec
+def test_the_decoder_of_this_tree_is_fresh() -> None:
+    assert freshness.load("cogwork.dataplane.decoder") is decoder

@@ -5,6 +5,5 @@ from pathlib import Path
 from cogwork import freshness
 
 for _declaration in sorted(Path(__file__).parent.glob("*.pxd")):
-    if not _declaration.with_suffix(".py").exists():
-        continue  # structs alone: nothing was compiled from them
-    freshness.load(f"cogwork.dataplane.{_declaration.stem}")
+    if _declaration.with_suffix(".py").exists():  # the others are all inline: there is no module
+        freshness.load(f"cogwork.dataplane.{_declaration.stem}")

@@ -1,12 +1,5 @@
-from cogwork.dataplane.codec cimport Writer
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.writer cimport Writer
 
 # How a field is written.
 cdef enum:

@@ -11,23 +11,8 @@ and converts the items of the decoded list. Where anything is not as it should b
 from __future__ import annotations
 
 import cython
-from cython.cimports.cogwork.dataplane.codec import (
-    Writer,
-    begin_compound,
-    close_writer,
-    end_compound,
-    open_writer,
-    put_byte,
-    put_names,
-    put_symbol,
-    put_text,
-    put_u32,
-    put_value,
-    written,
-)
 from cython.cimports.cogwork.dataplane.composites import (
     AS_IS,
-    COGWORK_SOURCE_HASH,
     CONVERTED,
     FLAG,
     NAME,
@@ -36,6 +21,24 @@ from cython.cimports.cogwork.dataplane.composites import (
     NESTED,
     TEXT,
     UNSIGNED_32,
+)
+from cython.cimports.cogwork.dataplane.encoder import (
+    put_names,
+    put_symbol,
+    put_text,
+    put_value,
+)
+from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
+from cython.cimports.cogwork.dataplane.writer import (
+    Writer,
+    begin_compound,
+    close_writer,
+    end_compound,
+    open_writer,
+    put_byte,
+    put_descriptor,
+    put_uint,
+    written,
 )
 
 from cogwork.amqp import kinds
@@ -128,9 +131,7 @@ def put_composite(out: cython.pointer(Writer), composite: object, depth: cython.
     length: cython.Py_ssize_t = 0
     size: cython.Py_ssize_t
     start: cython.Py_ssize_t = out.size
-    put_byte(out, 0x00)
-    put_byte(out, 0x53)
-    put_byte(out, plan.code)
+    put_descriptor(out, plan.code)
     start = begin_compound(out)
     size = out.size
     for row in plan.rows:
@@ -159,7 +160,7 @@ def put_field(
     """Writes the value of a field: plain types here, the others by way of their wire type."""
     kind = type(value)
     if row.writing == UNSIGNED_32:
-        put_uint(out, value)
+        put_number(out, value)
     elif row.writing == TEXT and kind is str:
         put_text(out, value)
     elif row.writing == FLAG and kind is bool:
@@ -216,19 +217,11 @@ def put_named(out: cython.pointer(Writer), fields: dict, depth: cython.int) -> c
 
 @cython.cfunc
 @cython.exceptval(-1)
-def put_uint(out: cython.pointer(Writer), value: object) -> cython.int:
-    number: cython.longlong
-    if not isinstance(value, int):
+def put_number(out: cython.pointer(Writer), value: object) -> cython.int:
+    """Writes a uint."""
+    if not isinstance(value, int) or not 0 <= value <= 0xFFFFFFFF:
         raise Unfit
-    if not 0 <= value <= 0xFFFFFFFF:
-        raise Unfit
-    number = value
-    if number == 0:
-        return put_byte(out, 0x43)
-    if number > 0xFF:
-        return put_u32(out, 0x70, number)
-    put_byte(out, 0x52)
-    return put_byte(out, number)
+    return put_uint(out, value)
 
 
 # --- decoding ---

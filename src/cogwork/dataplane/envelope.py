@@ -3,26 +3,28 @@
 Theory of operation. Sections come in a fixed order (AMQP 1.0 §3.2), so one walk from the front
 finds everything, and ends at the first section that is past all that is wanted: for most messages
 at once. Nothing allocates or touches Python objects; what was found points into the message.
-
-A header is never changed in place: `write_header` makes a new one, to be sent before the rest.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.scan import (
+from cython.cimports.cogwork.dataplane.header import clear_header, read_header
+from cython.cimports.cogwork.dataplane.values import (
+    descriptor_code,
     list_header,
-    load_u32,
-    performative_code,
-    read_bool,
+    map_header,
     read_string,
-    read_uint,
     skip_value,
 )
-from cython.cimports.libc.string import memcmp, memset
+from cython.cimports.libc.string import memcmp
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-PRIORITY_DEFAULT = 4
-"""The priority of a message that names none (AMQP 1.0 §3.2.1)."""
+
+def clear_envelope(e):
+    """Makes an envelope what a message means that says nothing."""
+    clear_header(cython.address(e.header))
+    e.delay_ms = e.delivery_time_ms = -1
+    e.message_id = e.group_id = cython.NULL
+    e.message_id_size = e.group_id_size = 0
 
 
 def read_envelope(p, size, wants, e):
@@ -31,13 +33,10 @@ def read_envelope(p, size, wants, e):
     body: int64_t = 0
     start: int64_t
     code: cython.int
-    memset(e, 0, cython.sizeof(Envelope))
-    e.priority = 4
-    e.delay_ms = -1
-    e.delivery_time_ms = -1
+    clear_envelope(e)
     while at < size:
         start = at
-        code = performative_code(p + at, size - at, cython.address(body))
+        code = descriptor_code(p + at, size - at, cython.address(body))
         if code < 0x70 or code > 0x78:
             return -1
         if code > 0x73 or (code == 0x73 and not wants & (WANTS_MESSAGE_ID | WANTS_GROUP_ID)):
@@ -46,8 +45,8 @@ def read_envelope(p, size, wants, e):
         if code == 0x70:
             if start != 0:
                 return -1
-            at = _read_header(p, at, size, e)
-            e.header_size = cython.cast(uint32_t, at)
+            at = read_header(p, at, size, cython.address(e.header))
+            e.header.size_bytes = cython.cast(uint32_t, at)
         elif code == 0x72 and wants & WANTS_DELAY:
             at = _read_annotations(p, at, size, e)
         elif code == 0x73:
@@ -62,55 +61,13 @@ def read_envelope(p, size, wants, e):
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _read_header(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> int64_t:
-    count: uint32_t = 0
-    field: uint32_t
-    list_end: int64_t = 0
-    present: cython.bint = False
-    first_acquirer: cython.bint = False
-    at = list_header(p, at, end, cython.address(count), cython.address(list_end))
-    if at < 0 or count > 5:
-        return -1
-    for field in range(count):
-        if field == 0:
-            at = read_bool(p, at, list_end, cython.address(e.durable))
-        elif field == 1:
-            at = _read_priority(p, at, list_end, e)
-        elif field == 2:
-            at = read_uint(p, at, list_end, cython.address(e.ttl_ms), cython.address(e.has_ttl))
-        elif field == 3:
-            at = read_bool(p, at, list_end, cython.address(first_acquirer))
-        else:
-            at = read_uint(
-                p, at, list_end, cython.address(e.delivery_count), cython.address(present)
-            )
-        if at < 0:
-            return -1
-    return at if at == list_end else -1
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _read_priority(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> int64_t:
-    if at < end and p[at] == 0x40:
-        return at + 1
-    if at + 2 > end or p[at] != 0x50:
-        return -1
-    e.priority = p[at + 1]
-    return at + 2
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def _read_annotations(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> int64_t:
     """Looks for `x-opt-delivery-delay` and `x-opt-delivery-time` among the annotations."""
     pairs_end: int64_t = 0
     size: uint32_t = 0
     key: octets = cython.NULL
     number: int64_t = 0
-    at = _map_header(p, at, end, cython.address(pairs_end))
+    at = map_header(p, at, end, cython.address(pairs_end))
     if at < 0:
         return -1
     while at < pairs_end:
@@ -130,25 +87,6 @@ def _read_annotations(p: octets, at: int64_t, end: int64_t, e: cython.pointer(En
         if at < 0:
             return -1
     return at
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _map_header(
-    p: octets, at: int64_t, end: int64_t, pairs_end: cython.pointer(int64_t)
-) -> int64_t:
-    """Reads a map's constructor; returns where its first key starts."""
-    size: int64_t
-    if at + 3 <= end and p[at] == 0xC1:
-        size = p[at + 1]
-        pairs_end[0] = at + 2 + size
-        return at + 3 if size >= 1 and pairs_end[0] <= end else -1
-    if at + 9 <= end and p[at] == 0xD1:
-        size = load_u32(p + at + 1)
-        pairs_end[0] = at + 5 + size
-        return at + 9 if size >= 4 and pairs_end[0] <= end else -1
-    return -1
 
 
 @cython.cfunc
@@ -212,43 +150,3 @@ def _read_properties(
             if start < 0:
                 return -1
     return at if at == list_end else -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _put_uint(p: cython.pointer(uint8_t), value: uint32_t) -> cython.pointer(uint8_t):
-    if value < 256:
-        p[0] = 0x52
-        p[1] = cython.cast(uint8_t, value)
-        return p + 2
-    p[0] = 0x70
-    p[1] = (value >> 24) & 0xFF
-    p[2] = (value >> 16) & 0xFF
-    p[3] = (value >> 8) & 0xFF
-    p[4] = value & 0xFF
-    return p + 5
-
-
-def write_header(p, e, first_acquirer):
-    """Writes a header section of at most HEADER_SIZE_MAX bytes; returns its size."""
-    at: cython.pointer(uint8_t) = p + 6
-    p[0] = 0x00
-    p[1] = 0x53
-    p[2] = 0x70
-    p[3] = 0xC0
-    p[5] = 5
-    at[0] = 0x41 if e.durable else 0x42
-    at[1] = 0x50
-    at[2] = e.priority
-    at += 3
-    if e.has_ttl:
-        at = _put_uint(at, e.ttl_ms)
-    else:
-        at[0] = 0x40
-        at += 1
-    at[0] = 0x41 if first_acquirer else 0x42
-    at = _put_uint(at + 1, e.delivery_count)
-    p[4] = cython.cast(uint8_t, at - p - 5)
-    return cython.cast(uint32_t, at - p)

@@ -1,12 +1,5 @@
 from cogwork.dataplane.core cimport Core
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef class Flusher:
     cdef readonly Core core

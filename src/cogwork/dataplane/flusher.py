@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cython  # noqa: TC002  # the compiler reads annotations
-from cython.cimports.cogwork.dataplane.flusher import COGWORK_SOURCE_HASH
+from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 
 __all__ = ("SOURCE_HASH", "Flusher")
 

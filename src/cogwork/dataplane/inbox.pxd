@@ -1,15 +1,9 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport IncomingLink, Port, Shipment, Terminus
+from cogwork.dataplane.core cimport IncomingLink, Port, Terminus
 from cogwork.dataplane.flusher cimport Flusher
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
+from cogwork.dataplane.shipment cimport Shipment
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef class Inbox(Terminus):
     cdef readonly IncomingLink link

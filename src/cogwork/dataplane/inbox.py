@@ -16,16 +16,11 @@ from cython.cimports.cogwork.dataplane.core import (
     ACCEPTED,
     REJECTED,
     Port,
-    Verdict,
-    octets,
 )
-from cython.cimports.cogwork.dataplane.inbox import COGWORK_SOURCE_HASH
 from cython.cimports.cogwork.dataplane.messages import Message, message_from
-from cython.cimports.cpython.bytes import (
-    PyBytes_AS_STRING,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
-)
+from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.shipment import Verdict, fill_verdict
+from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.libc.stdint import uint32_t
 
 from cogwork.amqp.errors import ProtocolError
@@ -112,17 +107,11 @@ class Inbox:
         return message
 
     def payload(self, s):
-        return PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size)
+        return bytes_from(s.data, s.size)
 
     def reply(self, delivery_id, code, state):
         verdict: Verdict
-        verdict.code = code
-        verdict.state = cython.NULL
-        verdict.state_size = 0
-        verdict.settled = True
-        if state is not None:
-            verdict.state = cython.cast(octets, PyBytes_AS_STRING(state))
-            verdict.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(state))
+        fill_verdict(cython.address(verdict), code, state)
         self.link.resolve_outcome(delivery_id, cython.address(verdict))
         return 0
 

@@ -1,17 +1,12 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport SettleRange, Shipment
+from cogwork.dataplane.core cimport Session
 from cogwork.dataplane.inbox cimport Inbox
+from cogwork.dataplane.marks cimport Marks
 from cogwork.dataplane.messages cimport Message
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
+from cogwork.dataplane.shipment cimport Shipment
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 # What the client knows of an item: not handed over; handed over; accepted, but not yet confirmed;
 # settled for good; taken from us.
@@ -53,15 +48,14 @@ cdef class ItemInbox(Inbox):
     cdef readonly Py_ssize_t claimed
     cdef readonly uint64_t stale_count
     cdef uint32_t epoch
-    cdef SettleRange marks
+    cdef Marks marks
     cdef dict open_items
     cdef dict earlier
     cdef object on_stale
     cdef list stale
     cdef list claim_waiters
     cdef int mark(self, Item item) except -1
-    cdef int unmark(self, Item item) except -1
-    cdef int write_marks(self) except -1
+    cdef Session session(self)
     cdef int settle(self, Item item, int code, bytes state, Claim claim) except -1
     cdef int say(self, Item item) except -1
     cdef int answer(self, Item item, bint is_stale) except -1

@@ -13,24 +13,20 @@ the owner knows which ones may have been worked on. Marks and settlements go out
 from __future__ import annotations
 
 import cython
+from cython.cimports.cogwork.dataplane.contents import fill
 from cython.cimports.cogwork.dataplane.core import (
     ACCEPTED,
     MODIFIED,
-    RECEIVED,
     REJECTED,
     RELEASED,
-    octets,
 )
 from cython.cimports.cogwork.dataplane.flusher import Flusher  # noqa: TC002  # compiled
 from cython.cimports.cogwork.dataplane.inbox import Inbox
-from cython.cimports.cogwork.dataplane.items import COGWORK_SOURCE_HASH
-from cython.cimports.cogwork.dataplane.messages import filled
+from cython.cimports.cogwork.dataplane.marks import Marks
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.scan import state_code
-from cython.cimports.cpython.bytes import (
-    PyBytes_AS_STRING,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
-)
+from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
+from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import uint32_t
 
 from cogwork.amqp.errors import AmqpError, LocalProtocolError
@@ -41,9 +37,6 @@ from cogwork.dataplane.codec import encode
 __all__ = ("SOURCE_HASH", "Claim", "Item", "ItemInbox")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
-
-RECEIVED_STATE = cython.declare(bytes, b"\x00\x53\x23\xc0\x03\x02\x43\x44")
-"""`received` with section 0, offset 0: what counts is that it was handed on."""
 
 ENTRY_BYTES = cython.declare(cython.Py_ssize_t, 12)
 """What an entry of an unsettled map takes beside the tag: the constructors and the state."""
@@ -204,6 +197,7 @@ class ItemInbox(Inbox):
         """
         Inbox.__init__(self, flusher, create_future, window)
         self.on_stale = on_stale
+        self.marks = Marks()
         self.open_items = {}
         self.earlier = {}
         self.stale = []
@@ -214,14 +208,14 @@ class ItemInbox(Inbox):
 
     def admit(self, s):
         item: Item
-        tag: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.tag), s.tag_size)
+        tag: bytes = bytes_from(s.tag, s.tag_size)
         if self.earlier:
             item = self.earlier.pop(tag, None)
             if item is not None:
                 self.resume(item, cython.cast(uint32_t, s.token))
                 return None
         item = cython.cast(Item, Item.__new__(Item))
-        filled(item, self.payload(s))
+        fill(item, self.payload(s))
         item.inbox = self
         item.delivery_tag = tag
         item.delivery_id = cython.cast(uint32_t, s.token)
@@ -249,44 +243,19 @@ class ItemInbox(Inbox):
     # -- marks
 
     def mark(self, item):
-        if self.marks.open and item.delivery_id == self.marks.last + 1:
-            self.marks.last = item.delivery_id
+        if self.marks.extends(item.delivery_id):
             return 0
-        self.write_marks()
-        self.marks.first = self.marks.last = item.delivery_id
-        self.marks.code = RECEIVED
-        self.marks.settled = False
-        self.marks.open = True
+        self.marks.begin(self.session(), item.delivery_id)
         self.bell.mark_dirty()
         return self.flusher.later()
 
-    def unmark(self, item):
-        """Keeps `received` from being said after the outcome."""
-        if not self.marks.open:
-            return 0
-        if item.delivery_id != self.marks.last:
-            return self.write_marks()
-        if self.marks.first == self.marks.last:
-            self.marks.open = False
-        else:
-            self.marks.last -= 1
-        return 0
-
-    def write_marks(self):
-        if self.marks.open and self.link is not None:
-            self.link.session.write_range(
-                cython.address(self.marks),
-                True,
-                cython.cast(octets, PyBytes_AS_STRING(RECEIVED_STATE)),
-                cython.cast(uint32_t, PyBytes_GET_SIZE(RECEIVED_STATE)),
-            )
-        self.marks.open = False
-        return 0
+    def session(self):
+        return None if self.link is None else self.link.session
 
     def on_batch(self, port: object) -> None:
         """Wakes whoever waits for what arrived, and marks what was handed over."""
         self.wake()
-        self.write_marks()
+        self.marks.write(self.session())
 
     # -- settling
 
@@ -313,7 +282,8 @@ class ItemInbox(Inbox):
 
     def say(self, item):
         """Tells the owner; all but an accept is settled with that."""
-        self.unmark(item)
+        if self.marks.due.open:
+            self.marks.spare(self.session(), item.delivery_id)
         self.reply(item.delivery_id, item.code, item.state)
         if item.code != ACCEPTED or not self.link.settles_second:
             del self.open_items[item.delivery_id]
@@ -359,10 +329,7 @@ class ItemInbox(Inbox):
         item: Item
         missed: cython.bint = False
         code: cython.int = (
-            state_code(
-                cython.cast(octets, PyBytes_AS_STRING(state)),
-                cython.cast(uint32_t, PyBytes_GET_SIZE(state)),
-            )
+            state_code(octets_of(state), cython.cast(uint32_t, PyBytes_GET_SIZE(state)))
             if state
             else 0
         )
@@ -484,7 +451,7 @@ class ItemInbox(Inbox):
         """The link has ended: what was not handed over is the owner's again."""
         item: Item
         self.link = None
-        self.marks.open = False
+        self.marks.forget()
         self.drop_waiting()
         for item in self.open_items.values():
             self.earlier[item.delivery_tag] = item

@@ -1,20 +1,8 @@
 cimport cython
-from libc.stdint cimport uint32_t
 
-from cogwork.dataplane.codec cimport Octets, Writer
+from cogwork.dataplane.header cimport Header
 from cogwork.dataplane.sections cimport Layout
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
-
-# Python objects that the hot path compares with or calls: C globals, not module lookups.
-cdef object EncodeError, Symbol, ULong
-cdef list FIELD_TYPES, PLAIN_TYPES
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef class PropertyField:
     cdef int index
@@ -28,13 +16,7 @@ cdef class Message:
     cdef unsigned int _pending
     cdef bint _is_intact
 
-    cdef bint _durable
-    cdef unsigned char _priority
-    cdef bint _has_ttl
-    cdef uint32_t _ttl_ms
-    cdef bint _first_acquirer
-    cdef uint32_t _delivery_count
-
+    cdef Header _header
     cdef list _fields
     cdef dict _delivery_annotations
     cdef dict _annotations
@@ -45,23 +27,10 @@ cdef class Message:
     cdef unsigned char _body_code
     cdef object _body
 
-    cdef int write(self, Writer* out) except -1
     cdef int open_section(self, int rank) except -1
-    cdef int load(self, int rank) except -1
-    cdef int load_header(self) except -1
-    cdef int load_fields(self, list values) except -1
-    cdef int load_body(self) except -1
-    cdef object section_value(self, int rank)
-    cdef int refuse(self) except -1
     cdef object field(self, int index)
     cdef int set_field(self, int index, object value) except -1
     cdef int set_body(self, object body) except -1
     cdef int set_ttl(self, object ttl_s) except -1
-    cdef int write_rank(self, Writer* out, int rank) except -1
-    cdef int write_header(self, Writer* out) except -1
-    cdef int header_length(self) except -1
-    cdef int write_fields(self, Writer* out) except -1
-    cdef int write_body(self, Writer* out) except -1
 
 cdef Message message_from(bytes raw)
-cdef Message filled(Message message, bytes raw)

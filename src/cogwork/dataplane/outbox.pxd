@@ -3,14 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cogwork.dataplane.core cimport OutgoingLink, Terminus
 from cogwork.dataplane.flusher cimport Flusher
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef class Outbox
 cdef class Dispatch
@@ -75,6 +68,3 @@ cdef class Outbox(Terminus):
     cdef int submit(self, Dispatch dispatch) except -1
     cdef int release_waiters(self) except -1
     cdef int put_back(self, Dispatch dispatch) except -1
-
-
-cdef bytes encoded(object body)

@@ -20,20 +20,16 @@ from cython.cimports.cogwork.dataplane.core import (
     LOST,
     RECEIVED,
     RELEASED,
-    Shipment,
-    octets,
 )
-from cython.cimports.cogwork.dataplane.outbox import COGWORK_SOURCE_HASH
-from cython.cimports.cpython.bytes import (
-    PyBytes_AS_STRING,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
-)
+from cython.cimports.cogwork.dataplane.messages import Message
+from cython.cimports.cogwork.dataplane.octets import octets_of
+from cython.cimports.cogwork.dataplane.section_writer import data_section
+from cython.cimports.cogwork.dataplane.shipment import Shipment, fill_shipment, state_of
+from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
+from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import int64_t, uint32_t
-from cython.cimports.libc.string import memcpy
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.dataplane.messages import Message
 
 __all__ = (
     "ACCEPTED_CODE",
@@ -66,37 +62,6 @@ class BacklogFull(CogworkError):  # it tells a state
 
 class MessageTooLarge(CogworkError, ValueError):
     """A message is larger than the other end takes."""
-
-
-@cython.cfunc
-def encoded(body: object) -> bytes:
-    """Returns the bytes of a message, or of one that has just this body."""
-    size: cython.Py_ssize_t
-    data: bytes
-    p: cython.p_uchar
-    if type(body) is not bytes:
-        if not isinstance(body, Message):
-            body = Message(body)
-        return body.encode()
-    size = PyBytes_GET_SIZE(body)
-    data = PyBytes_FromStringAndSize(cython.NULL, size + (5 if size < 256 else 8))
-    p = cython.cast(cython.p_uchar, PyBytes_AS_STRING(data))
-    p[0] = 0x00
-    p[1] = 0x53
-    p[2] = 0x75
-    if size < 256:
-        p[3] = 0xA0
-        p[4] = cython.cast(cython.uchar, size)
-        p += 5
-    else:
-        p[3] = 0xB0
-        p[4] = (size >> 24) & 0xFF
-        p[5] = (size >> 16) & 0xFF
-        p[6] = (size >> 8) & 0xFF
-        p[7] = size & 0xFF
-        p += 8
-    memcpy(p, PyBytes_AS_STRING(body), size)
-    return data
 
 
 class Dispatch:
@@ -335,7 +300,11 @@ class Outbox:
 
     def checked(self, body):
         """Encodes a message, and raises where it is too large."""
-        data: bytes = encoded(body)
+        data: bytes
+        if type(body) is bytes:
+            data = data_section(body)
+        else:
+            data = (body if isinstance(body, Message) else Message(body)).encode()
         if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
             raise MessageTooLarge(
                 f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"
@@ -464,18 +433,13 @@ class Outbox:
         link: OutgoingLink = self.link
         if link is None or not link.is_ready():
             return 0
-        s.data = cython.cast(octets, PyBytes_AS_STRING(data))
-        s.size = cython.cast(uint32_t, PyBytes_GET_SIZE(data))
-        s.format = 0
+        fill_shipment(
+            cython.address(s), octets_of(data), cython.cast(uint32_t, PyBytes_GET_SIZE(data))
+        )
         s.settled = dispatch.settled
         s.source_index = self.index
         s.source_generation = self.generation
         s.token = token
-        s.tag = cython.NULL
-        s.tag_size = 0
-        s.origin = 0
-        s.via_index = 0xFFFFFFFF
-        s.via_generation = 0
         if not dispatch.settled:
             self.sent[token] = dispatch
         link.take(cython.address(s))
@@ -486,7 +450,6 @@ class Outbox:
 
     def resolve_outcome(self, token, verdict):
         dispatch: Dispatch
-        state: bytes = None
         if verdict.code == RECEIVED:
             return 0
         dispatch = self.sent.pop(token, None)
@@ -495,11 +458,9 @@ class Outbox:
         if self.stopping and (verdict.code == RELEASED or (verdict.code == LOST and self.resends)):
             self.again.append((token, dispatch))
             return 1
-        if verdict.state != cython.NULL and verdict.code != ACCEPTED:
-            state = PyBytes_FromStringAndSize(
-                cython.cast(cython.p_char, verdict.state), verdict.state_size
-            )
-        dispatch.resolved(token, verdict.code, state)
+        dispatch.resolved(
+            token, verdict.code, None if verdict.code == ACCEPTED else state_of(verdict)
+        )
         if self.waiters:
             self.release_waiters()
         return 1

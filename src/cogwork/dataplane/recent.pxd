@@ -1,12 +1,10 @@
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from cogwork.dataplane.scan cimport octets
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef extern from *:
     """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
     /* Keyed with a secret of the process, so that nobody can choose keys that clash. */
     static uint64_t cogwork_hash(const void* data, Py_ssize_t size) {
         return (uint64_t)PyHash_GetFuncDef()->hash(data, size);
@@ -18,7 +16,6 @@ cdef extern from *:
         return check;
     }
     """
-    const char* COGWORK_SOURCE_HASH
     uint64_t cogwork_hash(const void* data, Py_ssize_t size) noexcept
     uint64_t cogwork_check(uint8_t kind, octets data, Py_ssize_t size) noexcept
 

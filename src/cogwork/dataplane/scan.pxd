@@ -1,14 +1,10 @@
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
-
-ctypedef const uint8_t* octets
+# `core` takes these from here.
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.sections cimport find_to
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.values cimport descriptor_code as performative_code
 
 cdef struct TransferFields:
     uint32_t handle
@@ -51,20 +47,11 @@ cdef struct DispositionFields:
     uint32_t state_size
     int code
 
-cdef int64_t skip_value(octets p, int64_t at, int64_t end) noexcept nogil
-cdef int64_t list_header(octets p, int64_t at, int64_t end, uint32_t* count, int64_t* list_end) noexcept nogil
-cdef int64_t read_uint(octets p, int64_t at, int64_t end, uint32_t* value, bint* present) noexcept nogil
-cdef int64_t read_bool(octets p, int64_t at, int64_t end, bint* value) noexcept nogil
-cdef int64_t read_binary(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil
-cdef uint32_t load_u32(octets p) noexcept nogil
-cdef int performative_code(octets p, int64_t end, int64_t* body) noexcept nogil
 cdef const char* parse_transfer(octets p, int64_t at, int64_t end, TransferFields* t) noexcept nogil
 cdef const char* parse_flow(octets p, int64_t at, int64_t end, FlowFields* f) noexcept nogil
 cdef const char* parse_disposition(octets p, int64_t at, int64_t end, DispositionFields* d) noexcept nogil
 cdef int state_code(octets p, uint32_t size) noexcept nogil
-cdef int find_to(octets p, int64_t end, octets* value, uint32_t* size) noexcept nogil
-cdef int read_string(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil
+cdef void read_modified(octets state, uint32_t size, bint* failed, bint* undeliverable) noexcept nogil
 cdef object _transfer_fields(octets p, int64_t at, int64_t end)
 cdef object _flow_fields(octets p, int64_t at, int64_t end)
 cdef object _disposition_fields(octets p, int64_t at, int64_t end)
-cdef bytes _bytes(octets p, uint32_t size)

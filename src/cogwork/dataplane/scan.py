@@ -1,193 +1,25 @@
 """Parses the three hot performatives, transfer, flow and disposition, straight out of a buffer.
 
 Theory of operation. Each function walks a performative's list field by field with an offset that
-never passes `end`; a reader returns the next offset, or -1 where the bytes are malformed. Fields
-that a routing decision does not need are skipped over, not decoded. Parsers return NULL when all
-is well, else a text for the peer; nothing here allocates, raises or touches Python objects.
+never passes `end`. Fields that a routing decision does not need are skipped over, not decoded.
+Parsers return NULL when all is well, else a text for the peer; nothing here allocates, raises or
+touches Python objects.
 """
 
 import cython
-from cython.cimports.cpython.bytes import (
-    PyBytes_AS_STRING,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
+from cython.cimports.cogwork.dataplane.values import (
+    descriptor_code,
+    list_header,
+    read_binary,
+    read_bool,
+    read_uint,
+    skip_value,
 )
+from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.string import memset
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
-
-DESCRIBED_DEPTH_MAX = 8
-"""Descriptors of descriptors: none is legal in AMQP 1.0 beyond one level; hostile input nests."""
-
-
-def load_u32(p):
-    return (
-        (cython.cast(uint32_t, p[0]) << 24)
-        | (cython.cast(uint32_t, p[1]) << 16)
-        | (cython.cast(uint32_t, p[2]) << 8)
-        | cython.cast(uint32_t, p[3])
-    )
-
-
-def skip_value(p, at, end):
-    """Steps over one encoded value of any type (AMQP 1.0 §1.2: the width is in the high nibble)."""
-    code: uint8_t
-    kind: uint8_t
-    values_left: cython.int = 1
-    described: cython.int = 0
-    while values_left > 0:
-        if at >= end:
-            return -1
-        code = p[at]
-        at += 1
-        if code == 0x00:
-            described += 1
-            if described > 8:
-                return -1
-            values_left += 1
-            continue
-        kind = code >> 4
-        if kind == 0x4:
-            pass
-        elif kind == 0x5:
-            at += 1
-        elif kind == 0x6:
-            at += 2
-        elif kind == 0x7:
-            at += 4
-        elif kind == 0x8:
-            at += 8
-        elif kind == 0x9:
-            at += 16
-        elif kind == 0xA or kind == 0xC or kind == 0xE:
-            if at >= end:
-                return -1
-            at += 1 + p[at]
-        elif kind == 0xB or kind == 0xD or kind == 0xF:
-            if at + 4 > end:
-                return -1
-            at += 4 + cython.cast(int64_t, load_u32(p + at))
-        else:
-            return -1
-        if at > end:
-            return -1
-        values_left -= 1
-    return at
-
-
-def list_header(p, at, end, count, list_end):
-    """Reads a list's constructor; returns where its first element starts."""
-    code: uint8_t
-    size: int64_t
-    if at >= end:
-        return -1
-    code = p[at]
-    if code == 0x45:
-        count[0] = 0
-        list_end[0] = at + 1
-        return at + 1
-    if code == 0xC0:
-        if at + 3 > end:
-            return -1
-        size = p[at + 1]
-        count[0] = p[at + 2]
-        list_end[0] = at + 2 + size
-        if size < 1 or list_end[0] > end:
-            return -1
-        return at + 3
-    if code == 0xD0:
-        if at + 9 > end:
-            return -1
-        size = load_u32(p + at + 1)
-        count[0] = load_u32(p + at + 5)
-        list_end[0] = at + 5 + size
-        if size < 4 or list_end[0] > end:
-            return -1
-        return at + 9
-    return -1
-
-
-def read_uint(p, at, end, value, present):
-    code: uint8_t
-    if at >= end:
-        return -1
-    code = p[at]
-    present[0] = True
-    if code == 0x43:
-        value[0] = 0
-        return at + 1
-    if code == 0x52:
-        if at + 2 > end:
-            return -1
-        value[0] = p[at + 1]
-        return at + 2
-    if code == 0x70:
-        if at + 5 > end:
-            return -1
-        value[0] = load_u32(p + at + 1)
-        return at + 5
-    if code == 0x40:
-        present[0] = False
-        return at + 1
-    return -1
-
-
-def read_bool(p, at, end, value):
-    code: uint8_t
-    if at >= end:
-        return -1
-    code = p[at]
-    if code == 0x41:
-        value[0] = True
-        return at + 1
-    if code == 0x42 or code == 0x40:
-        value[0] = False
-        return at + 1
-    if code == 0x56:
-        if at + 2 > end or p[at + 1] > 1:
-            return -1
-        value[0] = p[at + 1] == 1
-        return at + 2
-    return -1
-
-
-def read_binary(p, at, end, value, size):
-    code: uint8_t
-    if at >= end:
-        return -1
-    code = p[at]
-    if code == 0x40:
-        value[0] = cython.NULL
-        size[0] = 0
-        return at + 1
-    if code == 0xA0:
-        if at + 2 > end:
-            return -1
-        size[0] = p[at + 1]
-        value[0] = p + at + 2
-        at += 2 + size[0]
-        return at if at <= end else -1
-    if code == 0xB0:
-        if at + 5 > end:
-            return -1
-        size[0] = load_u32(p + at + 1)
-        value[0] = p + at + 5
-        at += 5 + cython.cast(int64_t, size[0])
-        return at if at <= end else -1
-    return -1
-
-
-def performative_code(p, end, body):
-    """Returns a performative's descriptor code and where its list starts; -1 where it has none."""
-    if end >= 3 and p[0] == 0x00 and p[1] == 0x53:
-        body[0] = 3
-        return p[2]
-    if end >= 10 and p[0] == 0x00 and p[1] == 0x80:
-        if load_u32(p + 2) != 0 or load_u32(p + 6) > 0xFF:
-            return -1
-        body[0] = 10
-        return p[9]
-    return -1
 
 
 def state_code(p, size):
@@ -195,8 +27,23 @@ def state_code(p, size):
     body: int64_t = 0
     if p == cython.NULL or size < 1 or p[0] == 0x40:
         return 0
-    code: cython.int = performative_code(p, size, cython.address(body))
+    code: cython.int = descriptor_code(p, size, cython.address(body))
     return code if 0x23 <= code <= 0x27 else 0
+
+
+def read_modified(state, size, failed, undeliverable):
+    """Reads the first two fields of a modified state (AMQP 1.0 §3.4.5); what is amiss is false."""
+    at: int64_t = 0
+    list_end: int64_t = 0
+    count: uint32_t = 0
+    failed[0] = undeliverable[0] = False
+    if state == cython.NULL or descriptor_code(state, size, cython.address(at)) < 0:
+        return
+    at = list_header(state, at, size, cython.address(count), cython.address(list_end))
+    if at >= 0 and count > 0:
+        at = read_bool(state, at, list_end, failed)
+    if at >= 0 and count > 1:
+        read_bool(state, at, list_end, undeliverable)
 
 
 def parse_transfer(p, at, end, t):
@@ -370,58 +217,6 @@ def parse_disposition(p, at, end, d):
     return cython.NULL
 
 
-def find_to(p, end, value, size):
-    """Finds properties.to in a message (AMQP 1.0 §3.2); returns 1, 0 where absent, -1 if malformed."""
-    at: int64_t = 0
-    body: int64_t = 0
-    list_end: int64_t = 0
-    count: uint32_t = 0
-    code: cython.int
-    while at < end:
-        code = performative_code(p + at, end - at, cython.address(body))
-        if code < 0x70 or code > 0x78:
-            return -1
-        if code > 0x73:
-            return 0
-        if code < 0x73:
-            at = skip_value(p, at + body, end)
-            if at < 0:
-                return -1
-            continue
-        at = list_header(p, at + body, end, cython.address(count), cython.address(list_end))
-        if at < 0:
-            return -1
-        if count < 3:
-            return 0
-        at = skip_value(p, at, list_end)
-        if at >= 0:
-            at = skip_value(p, at, list_end)
-        if at < 0:
-            return -1
-        return read_string(p, at, list_end, value, size)
-    return 0
-
-
-def read_string(p, at, end, value, size):
-    if at >= end:
-        return -1
-    if p[at] == 0x40:
-        return 0
-    if p[at] == 0xA1:
-        if at + 2 > end or at + 2 + p[at + 1] > end:
-            return -1
-        size[0] = p[at + 1]
-        value[0] = p + at + 2
-        return 1
-    if p[at] == 0xB1:
-        if at + 5 > end or at + 5 + cython.cast(int64_t, load_u32(p + at + 1)) > end:
-            return -1
-        size[0] = load_u32(p + at + 1)
-        value[0] = p + at + 5
-        return 1
-    return -1
-
-
 def fields_of(body: bytes):
     """Reads a transfer, flow or disposition as the data plane does: for tests and tools.
 
@@ -431,10 +226,10 @@ def fields_of(body: bytes):
     Returns:
         The fields by name, with None for those that are absent; or, as a string, what is wrong.
     """
-    p: octets = cython.cast(octets, PyBytes_AS_STRING(body))
+    p: octets = octets_of(body)
     end: int64_t = PyBytes_GET_SIZE(body)
     at: int64_t = 0
-    code: cython.int = performative_code(p, end, cython.address(at))
+    code: cython.int = descriptor_code(p, end, cython.address(at))
     if code == 0x14:
         return _transfer_fields(p, at, end)
     if code == 0x13:
@@ -452,14 +247,14 @@ def _transfer_fields(p, at, end):
     return {
         "handle": t.handle,
         "delivery_id": t.delivery_id if t.has_delivery_id else None,
-        "delivery_tag": _bytes(t.tag, t.tag_size),
+        "delivery_tag": bytes_from(t.tag, t.tag_size),
         "message_format": t.message_format,
         "settled": bool(t.settled),
         "more": bool(t.more),
-        "state": _bytes(t.state, t.state_size),
+        "state": bytes_from(t.state, t.state_size),
         "resume": bool(t.resume),
         "aborted": bool(t.aborted),
-        "payload": _bytes(t.payload, t.payload_size),
+        "payload": bytes_from(t.payload, t.payload_size),
     }
 
 
@@ -492,10 +287,6 @@ def _disposition_fields(p, at, end):
         "first": d.first,
         "last": d.last,
         "settled": bool(d.settled),
-        "state": _bytes(d.state, d.state_size),
+        "state": bytes_from(d.state, d.state_size),
         "code": d.code,
     }
-
-
-def _bytes(p, size):
-    return PyBytes_FromStringAndSize(cython.cast(cython.p_char, p), size)

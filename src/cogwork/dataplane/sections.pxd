@@ -1,14 +1,8 @@
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from cogwork.dataplane.codec cimport Octets
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
+from cogwork.dataplane.header cimport Header
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 # What the finders return.
 cdef enum:
@@ -56,41 +50,19 @@ cdef enum:
     REPLY_TO_GROUP_ID_FIELD = 12
     PROPERTY_FIELDS = 13
 
-cdef struct Span:
-    Octets start
-    Py_ssize_t size
-
 # One section: where its descriptor starts, where its value starts, where both end.
 cdef struct Section:
-    Py_ssize_t start
-    Py_ssize_t value
-    Py_ssize_t end
+    int64_t start
+    int64_t value
+    int64_t end
 
 cdef struct Layout:
     Section[7] sections
-    unsigned char body_code
-    Py_ssize_t body_sections
+    uint8_t body_code
+    int64_t body_sections
 
-cdef struct HeaderFields:
-    bint durable
-    unsigned char priority
-    bint has_ttl
-    uint32_t ttl_ms
-    bint first_acquirer
-    uint32_t delivery_count
-    Py_ssize_t section_size
-
-cdef int locate(Octets data, Py_ssize_t size, Layout* layout) noexcept nogil
-cdef int next_section(Octets data, Py_ssize_t size, Py_ssize_t at, Section* section) noexcept nogil
-cdef int read_header(Octets data, Py_ssize_t size, HeaderFields* fields) noexcept nogil
-cdef int find_property(Octets data, Py_ssize_t size, int field, Span* found) noexcept nogil
-cdef int find_to(Octets data, Py_ssize_t size, Span* found) noexcept nogil
-cdef int find_subject(Octets data, Py_ssize_t size, Span* found) noexcept nogil
-cdef int find_group_id(Octets data, Py_ssize_t size, Span* found) noexcept nogil
-cdef int find_message_id(Octets data, Py_ssize_t size, Span* found) noexcept nogil
-cdef int find_body(Octets data, Py_ssize_t size, Span* found) noexcept nogil
-
-cdef Py_ssize_t skip_value(Octets data, Py_ssize_t at, Py_ssize_t end) noexcept nogil
-cdef Py_ssize_t enter_list(Octets data, Py_ssize_t at, Py_ssize_t* end, Py_ssize_t* count) noexcept nogil
-cdef int text_in(Span* value) noexcept nogil
 cdef int rank_of(int code) noexcept nogil
+cdef int locate(octets data, int64_t size, Layout* layout) noexcept nogil
+cdef int next_section(octets data, int64_t size, int64_t at, Section* section) noexcept nogil
+cdef int find_header(octets data, int64_t size, Header* header) noexcept nogil
+cdef int find_to(octets data, int64_t size, octets* value, uint32_t* value_size) noexcept nogil

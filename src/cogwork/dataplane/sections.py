@@ -10,12 +10,12 @@ delivery of many, as long as what they look for lies in it whole.
 from __future__ import annotations
 
 import cython
-from cython.cimports.cogwork.dataplane.codec import Octets, load_u32, load_u64
+from cython.cimports.cogwork.dataplane.header import Header, clear_header, read_header
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets, octets_of
 from cython.cimports.cogwork.dataplane.sections import (
     ABSENT,
     APPLICATION_PROPERTIES,
     BODY_RANK,
-    COGWORK_SOURCE_HASH,
     DATA,
     DELIVERY_ANNOTATIONS,
     FOOTER,
@@ -23,116 +23,33 @@ from cython.cimports.cogwork.dataplane.sections import (
     FOUND,
     GROUP_ID_FIELD,
     HEADER,
+    HEADER_RANK,
     MALFORMED,
     MESSAGE_ANNOTATIONS,
-    MESSAGE_ID_FIELD,
     PROPERTIES,
+    PROPERTIES_RANK,
     PROPERTY_FIELDS,
     RANKS,
     SEQUENCE,
     SUBJECT_FIELD,
     TO_FIELD,
     VALUE,
-    HeaderFields,
     Layout,
     Section,
-    Span,
 )
-from cython.cimports.libc.stdint import uint32_t, uint64_t
+from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
+from cython.cimports.cogwork.dataplane.values import (
+    descriptor_code,
+    list_header,
+    read_string,
+    skip_value,
+)
+from cython.cimports.libc.stdint import int64_t, uint32_t
 from cython.cimports.libc.string import memcmp
 
 __all__ = ("SOURCE_HASH", "inspect")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
-
-DEFAULT_PRIORITY = cython.declare(cython.uchar, 4)
-HEADER_FIELDS = cython.declare(cython.Py_ssize_t, 5)
-
-
-# --- walking values ---
-
-
-def skip_value(  # noqa: C901  # a branch for each width
-    data: Octets, at: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    """Returns where the value at `at` ends, or MALFORMED where that is not before `end`."""
-    values: cython.Py_ssize_t = 1
-    width: cython.uchar
-    while values > 0:
-        if at >= end:
-            return MALFORMED
-        width = data[at] >> 4
-        at += 1
-        if data[at - 1] == 0x00:
-            values += 1  # a descriptor and a value in place of one value
-            continue
-        if width == 0x4:
-            pass
-        elif 0x5 <= width <= 0x9:
-            at += cython.cast(cython.Py_ssize_t, 1) << (width - 5)
-        elif width in (0xA, 0xC, 0xE):
-            if end - at < 1:
-                return MALFORMED
-            at += 1 + data[at]
-        elif width in (0xB, 0xD, 0xF):
-            if end - at < 4:
-                return MALFORMED
-            at += 4 + cython.cast(cython.Py_ssize_t, load_u32(data + at))
-        else:
-            return MALFORMED
-        if at > end:
-            return MALFORMED
-        values -= 1
-    return at
-
-
-def enter_list(
-    data: Octets,
-    at: cython.Py_ssize_t,
-    end: cython.pointer(cython.Py_ssize_t),
-    count: cython.pointer(cython.Py_ssize_t),
-) -> cython.Py_ssize_t:
-    """Returns where the first item of the list at `at` starts, its end and its count; or MALFORMED.
-
-    `end` goes in as the end of what can be read.
-    """
-    size: cython.Py_ssize_t
-    left: cython.Py_ssize_t = end[0] - at
-    if left >= 1 and data[at] == 0x45:
-        count[0] = 0
-        end[0] = at + 1
-        return at + 1
-    if left >= 3 and data[at] == 0xC0:
-        size = data[at + 1]
-        if size < 1 or size > left - 2:
-            return MALFORMED
-        count[0] = data[at + 2]
-        end[0] = at + 2 + size
-        return at + 3
-    if left >= 9 and data[at] == 0xD0:
-        size = load_u32(data + at + 1)
-        if size < 4 or size > left - 5:
-            return MALFORMED
-        count[0] = load_u32(data + at + 5)
-        end[0] = at + 5 + size
-        return at + 9
-    return MALFORMED
-
-
-def text_in(value: cython.pointer(Span)) -> cython.int:
-    """Narrows an encoded string to its UTF-8."""
-    code: cython.uchar = value.start[0]
-    if code == 0x40:
-        return ABSENT
-    if code == 0xA1 and value.size >= 2:
-        value.start += 2
-        value.size -= 2
-        return FOUND
-    if code == 0xB1 and value.size >= 5:
-        value.start += 5
-        value.size -= 5
-        return FOUND
-    return MALFORMED
 
 
 # --- walking sections ---
@@ -146,56 +63,57 @@ def rank_of(code: cython.int) -> cython.int:
 
 
 def next_section(
-    data: Octets, size: cython.Py_ssize_t, at: cython.Py_ssize_t, section: cython.pointer(Section)
+    data: octets, size: int64_t, at: int64_t, section: cython.pointer(Section)
 ) -> cython.int:
     """Returns the descriptor of the section at `at`, and where it lies; or MALFORMED."""
-    code: cython.int
+    code: cython.int = section_code(data, size, at, cython.address(section.value))
     section.start = at
-    if size - at < 3 or data[at] != 0x00:
-        return MALFORMED
-    section.value = skip_value(data, at + 1, size)
-    if section.value == MALFORMED:
-        return MALFORMED
-    code = section_code(data + at + 1, section.value - at - 1)
     if code == MALFORMED:
         return MALFORMED
     section.end = skip_value(data, section.value, size)
-    return MALFORMED if section.end == MALFORMED else code
+    return MALFORMED if section.end < 0 else code
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def section_code(descriptor: Octets, size: cython.Py_ssize_t) -> cython.int:
-    """Returns the numeric descriptor of a section, given in any of its forms; or MALFORMED."""
-    number: uint64_t
-    if descriptor[0] == 0x53 and size == 2:
-        number = descriptor[1]
-    elif descriptor[0] == 0x80 and size == 9:
-        number = load_u64(descriptor + 1)
-    elif descriptor[0] == 0xA3 and size >= 2:
-        return named_code(descriptor + 2, size - 2)
-    elif descriptor[0] == 0xB3 and size >= 5:
-        return named_code(descriptor + 5, size - 5)
-    else:
+def section_code(
+    data: octets, size: int64_t, at: int64_t, value: cython.pointer(int64_t)
+) -> cython.int:
+    """Returns a section's descriptor, given in any of its forms, as a number; or MALFORMED.
+
+    `value` becomes where the section's value starts.
+    """
+    body: int64_t = 0
+    code: cython.int = descriptor_code(data + at, size - at, cython.address(body))
+    value[0] = at + body
+    if HEADER <= code <= FOOTER:
+        return code
+    if code >= 0 or size - at < 3 or data[at] != 0x00:
         return MALFORMED
-    return cython.cast(cython.int, number) if HEADER <= number <= FOOTER else MALFORMED
+    at += 1
+    value[0] = skip_value(data, at, size)
+    if value[0] < 0:
+        return MALFORMED
+    if data[at] == 0xA3:
+        return named_code(data + at + 2, value[0] - at - 2)
+    if data[at] == 0xB3:
+        return named_code(data + at + 5, value[0] - at - 5)
+    return MALFORMED
 
 
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
 @cython.nogil
-def spells(
-    name: Octets, size: cython.Py_ssize_t, text: cython.p_const_char, length: cython.Py_ssize_t
-) -> cython.bint:
+def spells(name: octets, size: int64_t, text: cython.p_const_char, length: int64_t) -> cython.bint:
     return size == length and memcmp(name, text, length) == 0
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def named_code(name: Octets, size: cython.Py_ssize_t) -> cython.int:  # noqa: PLR0911  # nine names
+def named_code(name: octets, size: int64_t) -> cython.int:  # noqa: PLR0911  # nine names
     """Returns the numeric descriptor for a symbolic one; or MALFORMED."""
     if spells(name, size, b"amqp:header:list", 16):
         return HEADER
@@ -218,10 +136,10 @@ def named_code(name: Octets, size: cython.Py_ssize_t) -> cython.int:  # noqa: PL
     return MALFORMED
 
 
-def locate(data: Octets, size: cython.Py_ssize_t, layout: cython.pointer(Layout)) -> cython.int:
+def locate(data: octets, size: int64_t, layout: cython.pointer(Layout)) -> cython.int:
     """Finds all sections of a whole message; absent ones start at -1. FOUND or MALFORMED."""
     section = cython.declare(Section)
-    at: cython.Py_ssize_t = 0
+    at: int64_t = 0
     rank: cython.int
     last: cython.int = -1
     code: cython.int
@@ -255,10 +173,10 @@ def locate(data: Octets, size: cython.Py_ssize_t, layout: cython.pointer(Layout)
 @cython.exceptval(check=False)
 @cython.nogil
 def find_section(
-    data: Octets, size: cython.Py_ssize_t, wanted: cython.int, section: cython.pointer(Section)
+    data: octets, size: int64_t, wanted: cython.int, section: cython.pointer(Section)
 ) -> cython.int:
     """Walks to the section with the rank `wanted`."""
-    at: cython.Py_ssize_t = 0
+    at: int64_t = 0
     rank: cython.int
     last: cython.int = -1
     code: cython.int
@@ -279,187 +197,65 @@ def find_section(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def passed(
-    data: Octets, size: cython.Py_ssize_t, at: cython.Py_ssize_t, wanted: cython.int
-) -> cython.bint:
+def passed(data: octets, size: int64_t, at: int64_t, wanted: cython.int) -> cython.bint:
     """Whether what is cut off at `at` is a later section than the one wanted."""
-    value: cython.Py_ssize_t
-    code: cython.int = MALFORMED
-    if size - at >= 3 and data[at] == 0x00:
-        value = skip_value(data, at + 1, size)
-        if value != MALFORMED:
-            code = section_code(data + at + 1, value - at - 1)
+    value: int64_t = 0
+    code: cython.int = section_code(data, size, at, cython.address(value))
     return code != MALFORMED and rank_of(code) > wanted
 
 
-def find_property(
-    data: Octets, size: cython.Py_ssize_t, field: cython.int, found: cython.pointer(Span)
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def find_property(  # C has no keywords
+    data: octets,
+    size: int64_t,
+    field: cython.int,
+    value: cython.pointer(octets),
+    value_size: cython.pointer(uint32_t),
 ) -> cython.int:
-    """Finds the encoded value of a field of the properties section; null counts as absent."""
+    """Finds the UTF-8 of a field of the properties section that is a string."""
     section = cython.declare(Section)
-    at: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    start: cython.Py_ssize_t
-    count: cython.Py_ssize_t = 0
-    result: cython.int = find_section(data, size, rank_of(PROPERTIES), cython.address(section))
+    at: int64_t
+    list_end: int64_t = 0
+    count: uint32_t = 0
+    result: cython.int = find_section(data, size, PROPERTIES_RANK, cython.address(section))
     if result != FOUND:
         return result
-    end = section.end
-    at = enter_list(data, section.value, cython.address(end), cython.address(count))
-    if at == MALFORMED or count > PROPERTY_FIELDS:
+    at = list_header(
+        data, section.value, section.end, cython.address(count), cython.address(list_end)
+    )
+    if at < 0 or count > PROPERTY_FIELDS:
         return MALFORMED
-    if field >= count:
+    if cython.cast(uint32_t, field) >= count:
         return ABSENT
     while field > 0:
-        at = skip_value(data, at, end)
-        if at == MALFORMED:
+        at = skip_value(data, at, list_end)
+        if at < 0:
             return MALFORMED
         field -= 1
-    start = at
-    at = skip_value(data, at, end)
-    if at == MALFORMED:
-        return MALFORMED
-    found.start = data + start
-    found.size = at - start
-    return ABSENT if data[start] == 0x40 else FOUND
+    return read_string(data, at, list_end, value, value_size)
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.nogil
-def find_text(
-    data: Octets, size: cython.Py_ssize_t, field: cython.int, found: cython.pointer(Span)
+def find_to(
+    data: octets, size: int64_t, value: cython.pointer(octets), value_size: cython.pointer(uint32_t)
 ) -> cython.int:
-    result: cython.int = find_property(data, size, field, found)
-    return text_in(found) if result == FOUND else result
-
-
-def find_to(data: Octets, size: cython.Py_ssize_t, found: cython.pointer(Span)) -> cython.int:
     """Finds the UTF-8 of properties.to."""
-    return find_text(data, size, TO_FIELD, found)
+    return find_property(data, size, TO_FIELD, value, value_size)
 
 
-def find_subject(data: Octets, size: cython.Py_ssize_t, found: cython.pointer(Span)) -> cython.int:
-    """Finds the UTF-8 of properties.subject."""
-    return find_text(data, size, SUBJECT_FIELD, found)
-
-
-def find_group_id(data: Octets, size: cython.Py_ssize_t, found: cython.pointer(Span)) -> cython.int:
-    """Finds the UTF-8 of properties.group-id."""
-    return find_text(data, size, GROUP_ID_FIELD, found)
-
-
-def find_message_id(
-    data: Octets, size: cython.Py_ssize_t, found: cython.pointer(Span)
-) -> cython.int:
-    """Finds properties.message-id as encoded: equal bytes are equal ids of one type and form."""
-    return find_property(data, size, MESSAGE_ID_FIELD, found)
-
-
-def find_body(data: Octets, size: cython.Py_ssize_t, found: cython.pointer(Span)) -> cython.int:
-    """Finds the encoded value of the first body section."""
-    section = cython.declare(Section)
-    result: cython.int = find_section(data, size, BODY_RANK, cython.address(section))
-    if result == FOUND:
-        found.start = data + section.value
-        found.size = section.end - section.value
-    return result
-
-
-def read_header(
-    data: Octets, size: cython.Py_ssize_t, fields: cython.pointer(HeaderFields)
-) -> cython.int:
+def find_header(data: octets, size: int64_t, header: cython.pointer(Header)) -> cython.int:
     """Reads the header section; where it is absent, the fields are its defaults."""
     section = cython.declare(Section)
-    at: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    count: cython.Py_ssize_t = 0
-    number: uint32_t = 0
     result: cython.int
-    fields.durable = fields.first_acquirer = fields.has_ttl = False
-    fields.priority = DEFAULT_PRIORITY
-    fields.ttl_ms = fields.delivery_count = 0
-    fields.section_size = 0
-    result = find_section(data, size, rank_of(HEADER), cython.address(section))
+    clear_header(header)
+    result = find_section(data, size, HEADER_RANK, cython.address(section))
     if result != FOUND:
         return result
-    fields.section_size = section.end
-    end = section.end
-    at = enter_list(data, section.value, cython.address(end), cython.address(count))
-    if at == MALFORMED or count > HEADER_FIELDS:
+    header.size_bytes = cython.cast(uint32_t, section.end)
+    if read_header(data, section.value, section.end, header) != section.end:
         return MALFORMED
-    if count > 0:
-        at = read_flag(data, at, end, cython.address(fields.durable))
-    if count > 1:
-        number = DEFAULT_PRIORITY
-        at = read_number(data, at, end, 0x50, cython.address(number), cython.NULL)
-        fields.priority = cython.cast(cython.uchar, number)
-    if count > 2:
-        at = read_number(
-            data, at, end, 0x70, cython.address(fields.ttl_ms), cython.address(fields.has_ttl)
-        )
-    if count > 3:
-        at = read_flag(data, at, end, cython.address(fields.first_acquirer))
-    if count > 4:
-        at = read_number(data, at, end, 0x70, cython.address(fields.delivery_count), cython.NULL)
-    return FOUND if at == end else MALFORMED
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.nogil
-def read_flag(
-    data: Octets,
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    flag: cython.pointer(cython.bint),
-) -> cython.Py_ssize_t:
-    """Reads a boolean, or null; returns where it ends."""
-    code: cython.uchar
-    if at == MALFORMED or at >= end:
-        return MALFORMED
-    code = data[at]
-    if code == 0x56 and end - at >= 2 and data[at + 1] <= 1:
-        flag[0] = data[at + 1]
-        return at + 2
-    if code == 0x41:
-        flag[0] = True
-    elif code == 0x42:
-        flag[0] = False
-    elif code != 0x40:
-        return MALFORMED
-    return at + 1
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.nogil
-def read_number(  # noqa: PLR0917  # C has no keywords
-    data: Octets,
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    code: cython.uchar,
-    number: cython.pointer(uint32_t),
-    present: cython.pointer(cython.bint),
-) -> cython.Py_ssize_t:
-    """Reads an ubyte (`code` 0x50) or uint (`code` 0x70), or null; returns where it ends."""
-    is_uint: cython.bint = code == 0x70
-    if at == MALFORMED or at >= end:
-        return MALFORMED
-    if data[at] == 0x40:
-        return at + 1
-    if present != cython.NULL:
-        present[0] = True
-    if is_uint and data[at] == 0x43:
-        number[0] = 0
-        return at + 1
-    if data[at] == (0x52 if is_uint else 0x50) and end - at >= 2:
-        number[0] = data[at + 1]
-        return at + 2
-    if is_uint and data[at] == 0x70 and end - at >= 5:
-        number[0] = load_u32(data + at + 1)
-        return at + 5
-    return MALFORMED
+    return FOUND
 
 
 # --- for tests and tools ---
@@ -474,38 +270,34 @@ def inspect(data: bytes) -> dict[str, object]:
         delivery-count and the section's size; `sections` is whether all sections were located.
     """
     layout = cython.declare(Layout)
-    fields = cython.declare(HeaderFields)
-    found = cython.declare(Span)
-    size: cython.Py_ssize_t = len(data)
-    octets: Octets = data
+    fields = cython.declare(Header)
+    size: int64_t = len(data)
     header: object = False
-    if read_header(octets, size, cython.address(fields)) != MALFORMED:
-        ttl_ms = fields.ttl_ms if fields.has_ttl else None
+    if find_header(octets_of(data), size, cython.address(fields)) != MALFORMED:
         header = (
-            fields.durable,
+            bool(fields.durable),
             fields.priority,
-            ttl_ms,
-            fields.first_acquirer,
+            fields.ttl_ms if fields.has_ttl else None,
+            bool(fields.first_acquirer),
             fields.delivery_count,
-            fields.section_size,
+            fields.size_bytes,
         )
     return {
-        "sections": locate(octets, size, cython.address(layout)) == FOUND,
+        "sections": locate(octets_of(data), size, cython.address(layout)) == FOUND,
         "header": header,
-        "to": shown(find_to(octets, size, cython.address(found)), cython.address(found)),
-        "subject": shown(find_subject(octets, size, cython.address(found)), cython.address(found)),
-        "group_id": shown(
-            find_group_id(octets, size, cython.address(found)), cython.address(found)
-        ),
-        "message_id": shown(
-            find_message_id(octets, size, cython.address(found)), cython.address(found)
-        ),
-        "body": shown(find_body(octets, size, cython.address(found)), cython.address(found)),
+        "to": shown(data, TO_FIELD),
+        "subject": shown(data, SUBJECT_FIELD),
+        "group_id": shown(data, GROUP_ID_FIELD),
     }
 
 
 @cython.cfunc
-def shown(result: cython.int, found: cython.pointer(Span)) -> object:
+def shown(data: bytes, field: cython.int) -> object:
+    found: octets = cython.NULL
+    found_size: uint32_t = 0
+    result: cython.int = find_property(
+        octets_of(data), len(data), field, cython.address(found), cython.address(found_size)
+    )
     if result == FOUND:
-        return found.start[: found.size]
+        return bytes_from(found, found_size)
     return None if result == ABSENT else False

@@ -1,13 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef struct Timer:
     double due_s

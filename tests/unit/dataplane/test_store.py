@@ -329,7 +329,7 @@ def test_what_the_application_never_had_goes_back_uncounted(queue: Queue) -> Non
     other.consumer(queue.store, 10)
     (again,) = other.take()
     assert text_of(again.message) == "b"
-    assert decode_sections(again.message).header == Header(first_acquirer=False)
+    assert (decode_sections(again.message).header or Header()) == Header(first_acquirer=False)
     assert queue.count("in-doubt") == 1
 
 

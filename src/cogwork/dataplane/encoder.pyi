@@ -1,0 +1,3 @@
+SOURCE_HASH: str
+
+def encode(value: object) -> bytes: ...

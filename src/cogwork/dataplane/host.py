@@ -1,0 +1,75 @@
+"""What a connection needs of its surroundings: somebody who decides, and something that carries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.amqp.performatives import Attach, Open
+    from cogwork.amqp.sasl import SaslInit, SaslResponse
+    from cogwork.amqp.types import Symbol
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.core import Session
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
+
+__all__ = ("Host", "Transport")
+
+
+class Transport(Protocol):
+    """What carries a connection's bytes."""
+
+    def finish(self, *, linger: bool) -> None:
+        """Sends what is left and closes; lingers where the peer may still be sending."""
+
+
+class Host(Protocol):
+    """Whose connection it is: the container, or the client."""
+
+    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
+        """Server: lists what is offered; empty where none is needed and none offered."""
+
+    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
+        """Server: answers with `connection.sasl_done`, now or later."""
+
+    def may_skip_sasl(self, connection: Connection) -> bool:
+        """Server: whether a peer may start without SASL, as anonymous."""
+
+    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
+        """Client: chooses a mechanism; raises where none of the offered ones will do."""
+
+    def on_open(self, connection: Connection, opened: Open) -> None:
+        """The peer's open has come; a server answers with `connection.open`, or raises."""
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """The peer attaches a link: accept it with `attach` and `carry`, or refuse it."""
+
+    def on_attached(self, link: Link) -> None:
+        """The peer answered our attach."""
+
+    def on_stopping(self, link: Link) -> None:
+        """A link's compiled half is about to end, whoever detached."""
+
+    def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
+        """The peer detached a link, or its session or connection has gone."""
+
+    def on_session_begun(self, session: SessionEndpoint) -> None:
+        """The peer answered our begin."""
+
+    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
+        """The peer ended a session."""
+
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
+        """The connection is over: closed by the peer, lost, or closed by us and answered."""
+
+    def on_fault(self, connection: Connection, error: BaseException) -> None:
+        """Our own fault, to be logged."""
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """A sender settled deliveries that it sent us."""
+
+    def on_drained(self, link: Link) -> None:
+        """The sender used up the credit that we asked it to drain."""

@@ -1,0 +1,186 @@
+"""What becomes of the items that are out: claims, failed attempts, doubts.
+
+Theory of operation. Each time an item goes out is an attempt. An accept is a claim: the first one of
+the newest attempt is committed and frees the item, any other is stale and refused. Where a consumer
+vanishes, an item that its application has is in doubt: it waits for that attempt's claim by another
+way, then the policy decides.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.core import (
+    ACCEPTED,
+    KEEP,
+    LOST,
+    MODIFIED,
+    RECEIVED,
+    REFUSE,
+    REJECTED,
+    SETTLE,
+)
+from cython.cimports.cogwork.dataplane.scan import read_modified
+from cython.cimports.cogwork.dataplane.shipment import fill_verdict, state_of
+from cython.cimports.cogwork.dataplane.stored import (
+    DOUBT,
+    HANDED,
+    MARKS,
+    OUT,
+    PRESETTLED,
+    number_of,
+)
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+REJECTED_BY_CONSUMER, IN_DOUBT = "rejected", "in-doubt"
+"""Why an item is dead, for what a consumer said or did not say."""
+
+
+class Ledger(Stock):
+    """A stock, and what is said of each attempt.
+
+    Attributes:
+        in_doubt_timeout_s: How long an item in doubt waits for its claim.
+        redelivers_doubtful: Whether it is then delivered again, marked; else it is parked with the
+            dead, or stays in doubt where these are not kept.
+    """
+
+    def __init__(self, core):
+        """Holds nothing, and expects nothing.
+
+        Args:
+            core: The core it belongs to.
+        """
+        Stock.__init__(self, core)
+        self.commits = Commits()
+        self.deadlines = TimerHeap()
+        self.in_doubt_timeout_s = 30.0
+
+    # -- what consumers say
+
+    def resolve_outcome(self, token, verdict):
+        item: cython.pointer(Item) = self.shelf.slots.current(token)
+        if item == cython.NULL:
+            return self.stale(verdict)
+        return self.conclude(item, verdict)
+
+    def stale(self, verdict):
+        """Answers what comes too late: only a claim is refused, nobody waits for the others."""
+        if verdict.code != ACCEPTED:
+            return SETTLE
+        self.stale_claims += 1
+        return REFUSE
+
+    def conclude(self, item, verdict):
+        """Applies what was said of an item's newest attempt (AMQP 1.0 §3.4)."""
+        if verdict.code == ACCEPTED:
+            return self.commit(item)
+        if verdict.code == RECEIVED and not verdict.settled:
+            item.flags |= HANDED
+            return KEEP
+        if verdict.code == MODIFIED:
+            self.modify(item, verdict)
+        elif verdict.code == REJECTED:
+            self.rejected += 1
+            self.bury(item, REJECTED_BY_CONSUMER, state_of(verdict))
+        elif verdict.code == LOST:
+            self.lose(item)
+        else:
+            self.released += 1
+            self.give_back(item)
+        return SETTLE
+
+    def commit(self, item):
+        """Confirms a claim: the item is done with."""
+        self.accepted += 1
+        if item.flags & (HANDED | MARKS):
+            self.commits.add(number_of(item), item.attempt)
+        self.forget(item)
+        return SETTLE
+
+    def modify(self, item, verdict):
+        failed: cython.bint = False
+        undeliverable: cython.bint = False
+        self.modified += 1
+        read_modified(
+            verdict.state,
+            verdict.state_size,
+            cython.address(failed),
+            cython.address(undeliverable),
+        )
+        if undeliverable:
+            self.exclude(item)
+        return self.fail(item) if failed else self.give_back(item)
+
+    def in_hand(self, number, attempt):
+        """Finds an item whose newest attempt is this one and still open; NULL where it is not."""
+        item: cython.pointer(Item) = self.shelf.slots.find(number)
+        if item == cython.NULL or item.attempt != attempt:
+            return cython.NULL
+        return item if item.state == DOUBT or item.state == OUT else cython.NULL
+
+    def claim(self, item: int, attempt: int, code: int = 0x24, state: bytes = None) -> int:
+        """Applies an outcome that came by an item's tag instead of over its link.
+
+        Args:
+            item: The tag's second part.
+            attempt: The tag's third part.
+            code: The outcome's descriptor code; accepted where none is given.
+            state: The outcome encoded, where it says more than its code.
+
+        Returns:
+            SETTLE_CODE, or STALE_CODE where the claim comes too late. A claim that was confirmed
+            before is confirmed again, for as long as that is remembered.
+        """
+        verdict: Verdict
+        found: cython.pointer(Item) = self.in_hand(item, attempt)
+        fill_verdict(cython.address(verdict), code, state)
+        if found == cython.NULL:
+            if code == ACCEPTED and self.commits.has(item, attempt):
+                return SETTLE
+            self.stale(cython.address(verdict))
+            return REFUSE
+        found.flags |= HANDED
+        return self.conclude(found, cython.address(verdict))
+
+    # -- consumers that vanished
+
+    def lose(self, item):
+        """Sets aside an item that its consumer's application may have; gives back any other."""
+        if item.flags & (MARKS | PRESETTLED) and not item.flags & HANDED:
+            return self.give_back(item)
+        self.doubted += 1
+        self.shelf.doubt(item)
+        item.due_s = self.now() + self.in_doubt_timeout_s
+        if self.in_doubt_timeout_s <= 0.0:
+            return self.end_doubt(item)
+        self.deadlines.push(item.due_s, number_of(item))
+        return 0
+
+    def end_doubt(self, item):
+        """Decides over an item for which no claim has come."""
+        if self.redelivers_doubtful:
+            return self.fail(item)
+        self.parked += 1
+        # With nowhere to park it the item stays in doubt: it may be claimed yet, and is not lost.
+        return self.bury(item, IN_DOUBT, None) if self.keeps_dead else 0
+
+    def end_doubts(self, now_s):
+        """Decides over items that have been in doubt for too long."""
+        timer: Timer
+        item: cython.pointer(Item)
+        while self.deadlines.pop_due(now_s, cython.address(timer)):
+            item = self.shelf.slots.find(timer.number)
+            if item != cython.NULL and item.state == DOUBT and item.due_s == timer.due_s:
+                self.end_doubt(item)
+        return 0
+
+    def redeliver_doubtful(self) -> int:
+        """Delivers everything in doubt again, marked, whatever the policy; returns how many."""
+        count: uint32_t = self.shelf.doubt_count
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        while True:
+            item = self.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                return count
+            if item.state == DOUBT:
+                self.fail(item)

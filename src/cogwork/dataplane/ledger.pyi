@@ -1,0 +1,15 @@
+from typing import Final
+
+from cogwork.dataplane.stock import Stock
+
+SOURCE_HASH: str
+REJECTED_BY_CONSUMER: Final[str]
+IN_DOUBT: Final[str]
+
+class Ledger(Stock):
+    in_doubt_timeout_s: float
+    redelivers_doubtful: bool
+    def claim(
+        self, item: int, attempt: int, code: int = 0x24, state: bytes | None = None
+    ) -> int: ...
+    def redeliver_doubtful(self) -> int: ...

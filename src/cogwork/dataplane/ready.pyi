@@ -1,0 +1,5 @@
+SOURCE_HASH: str
+
+class Ready:
+    @property
+    def count(self) -> int: ...

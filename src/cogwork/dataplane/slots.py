@@ -1,0 +1,116 @@
+"""Items in memory: made, numbered, and found again by number or by token.
+
+Theory of operation. An item is one block: a struct and the message behind it. It has a slot, whose
+stamp changes with every attempt, so that a token (slot and stamp) that has been overtaken finds
+nothing. Small blocks are kept when they are freed, for the next items of their size.
+"""
+
+import cython
+from cython.cimports.libc.stdlib import free, malloc, realloc
+from cython.cimports.libc.string import memcpy, memset
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+NOWHERE = cython.declare(uint32_t, 0xFFFFFFFF)
+SLOTS_MIN = cython.declare(uint32_t, 64)
+
+
+class Slots:
+    """A shelf's items, by slot."""
+
+    def __cinit__(self):
+        self.free_first = self.free_last = NOWHERE
+
+    def __dealloc__(self):
+        at: uint32_t
+        block: cython.pointer(Node)
+        for at in range(self.size):
+            free(self.slots[at].item)
+        for at in range(cython.cast(uint32_t, SPARE_SIZES)):
+            while self.spare[at] != cython.NULL:
+                block = self.spare[at]
+                self.spare[at] = block.next
+                free(block)
+        free(self.slots)
+
+    def make(self, data, size):
+        """Makes an item that stands nowhere yet."""
+        slot: uint32_t
+        item: cython.pointer(Item)
+        if self.free_first == NOWHERE:
+            self._grow()
+        item = self._new_block(size)
+        memset(item, 0, cython.sizeof(Item))
+        memcpy(item.data, data, size)
+        slot = self.free_first
+        self.free_first = self.slots[slot].next_free
+        self.slots[slot].item = item
+        item.slot = slot
+        item.birth = self.slots[slot].stamp
+        item.size = size
+        return item
+
+    def drop(self, item):
+        """Frees an item; neither its number nor its token finds anything any more."""
+        self.slots[item.slot].stamp += 1
+        self._free_slot(item.slot)
+        self._free_block(item)
+
+    def next_item(self, slot):
+        """Walks over all items by slot; moves `slot` past the one it returns, NULL at the end."""
+        at: uint32_t = slot[0]
+        while at < self.size and self.slots[at].item == cython.NULL:
+            at += 1
+        slot[0] = at + 1
+        return self.slots[at].item if at < self.size else cython.NULL
+
+    def _new_block(self, size):
+        """Returns memory for an item: small blocks come from those that were freed before."""
+        kind: uint64_t = spare_size_of(size)
+        bytes_needed: uint64_t = (kind + 1) * SPARE_STEP
+        block: cython.pointer(Node)
+        if kind < SPARE_SIZES and self.spare[kind] != cython.NULL:
+            block = self.spare[kind]
+            self.spare[kind] = block.next
+            self.spare_count -= 1
+            return cython.cast(cython.pointer(Item), block)
+        block = cython.cast(cython.pointer(Node), malloc(bytes_needed))
+        if block == cython.NULL:
+            raise MemoryError("no room for a message")
+        return cython.cast(cython.pointer(Item), block)
+
+    def _free_block(self, item):
+        kind: uint64_t = spare_size_of(item.size)
+        if kind >= SPARE_SIZES or self.spare_count >= SPARE_MAX:
+            free(item)
+            return
+        item.node.next = self.spare[kind]
+        self.spare[kind] = cython.address(item.node)
+        self.spare_count += 1
+
+    def _free_slot(self, slot):
+        """Queues a slot for use: in turn, so that the items of a batch have consecutive tokens."""
+        self.slots[slot].item = cython.NULL
+        self.slots[slot].next_free = NOWHERE
+        if self.free_first == NOWHERE:
+            self.free_first = slot
+        else:
+            self.slots[self.free_last].next_free = slot
+        self.free_last = slot
+
+    def _grow(self):
+        at: uint32_t = self.size
+        size: uint32_t = at * 2 if at else SLOTS_MIN
+        grown: cython.pointer(Slot)
+        if size < at:
+            raise MemoryError("no room for more messages")
+        grown = cython.cast(cython.pointer(Slot), realloc(self.slots, size * cython.sizeof(Slot)))
+        if grown == cython.NULL:
+            raise MemoryError("no room for more messages")
+        self.slots = grown
+        self.size = size
+        while at < size:
+            grown[at].stamp = 0
+            self._free_slot(at)
+            at += 1
+        return 0

@@ -1,0 +1,55 @@
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from cogwork.dataplane.core cimport Port, Terminus
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.packer cimport Packer, describe
+from cogwork.dataplane.shelf cimport Shelf
+from cogwork.dataplane.shipment cimport Shipment
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.stored cimport ACQUIRED, AGES, Item
+
+
+cdef class Stock(Terminus):
+    cdef readonly Shelf shelf
+    cdef public object handler
+    cdef public double ttl_s
+    cdef public uint32_t maximum_length
+    cdef public uint64_t maximum_bytes
+    cdef public uint32_t maximum_delivery_count
+    cdef public bint keeps_dead
+    cdef Port bell
+    cdef Packer packer
+    cdef double ticked_s
+    cdef list exceptions
+    cdef dict exclusions
+    cdef bint has_refused
+    cdef readonly uint64_t expired
+    cdef readonly uint64_t exceeded
+    cdef readonly uint64_t dropped
+    cdef readonly uint64_t removed
+    cdef int ring(self) except -1
+    cdef double now(self) noexcept
+    cdef int make_room(self) except -1
+    cdef int exclude(self, Item* item) except -1
+    cdef int fail(self, Item* item) except -1
+    cdef int give_back(self, Item* item) except -1
+    cdef int expire(self, double now_s) except -1
+    cdef int expire_one(self, Item* item) except -1
+    cdef int bury(self, Item* item, str reason, bytes error) except -1
+    cdef int mourn(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
+    cdef int forget(self, Item* item) except -1
+    cdef bytes message_of(self, Item* item)
+    cdef object _facts(self, Item* item)
+
+
+# Describes an item as it is to be sent now.
+cdef inline int pack(Stock stock, Item* item, Shipment* s) except -1:
+    describe(item, s)
+    if item.flags & (ACQUIRED | AGES):
+        return stock.packer.refresh(item, stock.now(), s)
+    return 0
+
+cdef inline bint is_full(Stock stock) noexcept:
+    if stock.maximum_length and stock.shelf.depth >= stock.maximum_length:
+        return True
+    return stock.maximum_bytes != 0 and stock.shelf.size_bytes >= stock.maximum_bytes

@@ -1,0 +1,250 @@
+"""What a queue holds, and how items leave it that were not delivered.
+
+Theory of operation. A stock is a shelf with limits: of age, of number, of failed attempts. An item
+that goes beyond one is dead; it is counted, and kept for the handler where that wants it. Whatever
+goes back, or sets others free, only rings the bell: what follows from that is done once, at the end
+of the batch.
+
+Python sees no message, but what the handler finds in `take_exceptions`, and what people ask for.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.stored import DOUBT, EXCLUDED, OUT, READY, number_of
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+EXPIRED, EXCEEDED, DROPPED = "expired", "delivery-count-exceeded", "maximum-length"
+"""Why an item is dead, of itself."""
+
+EXPIRE_MAX = cython.declare(uint32_t, 8192)
+"""Items that expire in one tick: what is dead is handed to Python, which must not stall."""
+
+_STATES = ("ready", "waiting-for-group", "delayed", "returned", "out", "in-doubt")
+
+
+class Stock(Terminus):
+    """A queue's items.
+
+    Attributes:
+        shelf: Where the items stand.
+        handler: Its `on_batch(store)` is called after a batch in which items died.
+        ttl_s: The longest an item lives; 0 leaves it to the message.
+        maximum_length: Items held at most; 0 for no bound.
+        maximum_bytes: Bytes held at most; 0 for no bound.
+        maximum_delivery_count: Failed attempts after which an item is dead; 0 tries for ever.
+        keeps_dead: Whether the dead are handed to the handler; else they are only counted.
+    """
+
+    def __init__(self, core):
+        """Holds nothing.
+
+        Args:
+            core: The core it belongs to.
+        """
+        self.core = core
+        self.shelf = Shelf()
+        self.packer = Packer()
+        self.exceptions = []
+        self.exclusions = {}
+        self.core.register(self)
+        self.bell = Port(core, self)
+
+    def close(self) -> None:
+        """Takes it out of use; what it held is gone with it."""
+        self.bell.close()
+        self.bell = None
+        self.core.unregister(self)
+
+    def ring(self):
+        if self.bell is not None:
+            self.bell.mark_dirty()
+        return 0
+
+    def now(self):
+        return max(self.core.now, self.ticked_s)
+
+    # -- limits
+
+    def outstanding(self):
+        return self.shelf.depth
+
+    def make_room(self):
+        """Drops the oldest ready items of the lowest priority until one more fits.
+
+        Returns 1 where it does, or where only consumers keep it from that: what is out at them is
+        bounded by their credit. Returns 0 where items that wait for something else fill the store.
+        """
+        item: cython.pointer(Item)
+        while is_full(self):
+            self.shelf.restore()
+            item = self.shelf.ready.oldest()
+            if item == cython.NULL:
+                return self.shelf.depth == self.shelf.out_count
+            self.dropped += 1
+            self.bury(item, DROPPED, None)
+        return 1
+
+    def expire(self, now_s):
+        left: uint32_t = EXPIRE_MAX
+        item: cython.pointer(Item)
+        while left > 0:
+            item = self.shelf.pop_expired(now_s)
+            if item == cython.NULL:
+                return 0
+            left -= 1
+            self.expire_one(item)
+        return 0
+
+    def expire_one(self, item):
+        self.expired += 1
+        return self.bury(item, EXPIRED, None)
+
+    # -- going back, or away
+
+    def fail(self, item):
+        """Counts a failed attempt, and tries again unless it was the last."""
+        item.failures += 1
+        if self.maximum_delivery_count and item.failures >= self.maximum_delivery_count:
+            self.exceeded += 1
+            return self.bury(item, EXCEEDED, None)
+        return self.give_back(item)
+
+    def give_back(self, item):
+        """Puts an item that is out or in doubt back in its old place, unless it is too old."""
+        if item.expires_s != 0.0 and item.expires_s <= self.now():
+            return self.expire_one(item)
+        self.shelf.give_back(item)
+        return self.ring()
+
+    def exclude(self, item):
+        """Keeps an item from the consumer that had it last (AMQP 1.0 §3.4.5)."""
+        item.flags |= EXCLUDED
+        self.exclusions.setdefault(number_of(item), set()).add(item.consumer)
+        return 0
+
+    def bury(self, item, reason, error):
+        """Forgets an item that will not be delivered, and keeps it for the handler."""
+        self.mourn(reason, item.data, item.size, error, item.failures)
+        return self.forget(item)
+
+    def mourn(self, reason, data, size, error, failures):
+        if self.keeps_dead:
+            self.exceptions.append((reason, bytes_from(data, size), error, failures))
+            self.ring()
+        return 0
+
+    def forget(self, item):
+        if item.flags & EXCLUDED:
+            del self.exclusions[number_of(item)]
+        self.shelf.drop(item)
+        if self.has_refused or self.shelf.is_stirred():
+            self.ring()
+        return 0
+
+    def take_exceptions(self) -> list:
+        """Hands over what died since the last call.
+
+        Returns:
+            For each item `(reason, message, error, failures)`: why, the message as it was stored,
+            the outcome of who rejected it, and how often an attempt had failed.
+        """
+        taken: list = self.exceptions
+        self.exceptions = []
+        return taken
+
+    # -- for people and for management
+
+    @property
+    def depth(self) -> int:
+        """Counts all items."""
+        return self.shelf.depth
+
+    def peek(self, count: int, offset: int = 0) -> list:
+        """Shows items without touching them: the ready ones in order, then all others.
+
+        Args:
+            count: How many at most.
+            offset: How many to leave out first.
+
+        Returns:
+            For each item its message and a dict of facts.
+        """
+        shown: list = []
+        skipped: uint64_t = 0
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        self.shelf.restore()
+        item = self.shelf.ready.front()
+        while item != cython.NULL and len(shown) < count:
+            if skipped < offset:
+                skipped += 1
+            else:
+                shown.append((self.message_of(item), self._facts(item)))
+            item = self.shelf.ready.after(item)
+        while len(shown) < count:
+            item = self.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                break
+            if item.state == READY:
+                continue
+            if skipped < offset:
+                skipped += 1
+            else:
+                shown.append((self.message_of(item), self._facts(item)))
+        return shown
+
+    def message_of(self, item):
+        s: Shipment
+        pack(self, item, cython.address(s))
+        return bytes_from(s.data, s.size)
+
+    def _facts(self, item):
+        now_s: cython.double = self.now()
+        return {
+            "item": number_of(item),
+            "state": _STATES[item.state],
+            "priority": item.priority,
+            "attempts": item.attempt,
+            "failures": item.failures,
+            "age_s": now_s - item.stored_s,
+            "expires_in_s": item.expires_s - now_s if item.expires_s else None,
+        }
+
+    def take_ready(self, count: int) -> list:
+        """Takes ready items out, to be moved elsewhere; returns their messages in order."""
+        taken: list = []
+        item: cython.pointer(Item)
+        self.shelf.restore()
+        while len(taken) < count:
+            item = self.shelf.ready.front()
+            if item == cython.NULL:
+                if not self.shelf.is_stirred():
+                    break
+                self.shelf.restore()
+                continue
+            taken.append(self.message_of(item))
+            self.removed += 1
+            self.forget(item)
+        return taken
+
+    def purge(self, count_max: int = 0xFFFFFFFF) -> int:
+        """Forgets items that are not out at a consumer; returns how many.
+
+        Args:
+            count_max: How many at most, so that others get their turn.
+        """
+        count: uint64_t = 0
+        most: uint64_t = count_max
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        self.shelf.restore()
+        while count < most:
+            item = self.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                break
+            if item.state != OUT and item.state != DOUBT:
+                self.forget(item)
+                count += 1
+        self.removed += count
+        return count

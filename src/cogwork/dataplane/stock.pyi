@@ -1,0 +1,25 @@
+from typing import Final
+
+from cogwork.dataplane.core import Core, Terminus
+
+SOURCE_HASH: str
+EXPIRED: Final[str]
+EXCEEDED: Final[str]
+DROPPED: Final[str]
+
+class Stock(Terminus):
+    ttl_s: float
+    maximum_length: int
+    maximum_bytes: int
+    maximum_delivery_count: int
+    keeps_dead: bool
+    def __init__(self, core: Core) -> None: ...
+    @property
+    def depth(self) -> int: ...
+    def close(self) -> None: ...
+    def take_exceptions(self) -> list[tuple[str, bytes, bytes | None, int]]: ...
+    def peek(
+        self, count: int, offset: int = 0
+    ) -> list[tuple[bytes, dict[str, str | int | float | None]]]: ...
+    def take_ready(self, count: int) -> list[bytes]: ...
+    def purge(self, count_max: int = 0xFFFFFFFF) -> int: ...
