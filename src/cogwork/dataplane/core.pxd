@@ -1,71 +1,12 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from cogwork.dataplane.scan cimport (
-    DispositionFields,
-    FlowFields,
-    TransferFields,
-    octets,
-)
+from cogwork.dataplane.interest cimport Interest
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.scan cimport DispositionFields, FlowFields, TransferFields
 from cogwork.dataplane.shipment cimport Piece, Shipment, Verdict
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.transfers cimport TransferShape
 from cogwork.dataplane.unsettled cimport Sent, UnsettledRing
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    #include <sys/types.h>
-    #include <sys/socket.h>
-    #include <errno.h>
-    #include <time.h>
-    #include <stdint.h>
-    #include <string.h>
-    static inline uint32_t cogwork_load_u16(const uint8_t* p) {
-        return (uint32_t)p[0] << 8 | p[1];
-    }
-    static inline uint32_t cogwork_load_u32(const uint8_t* p) {
-        return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-    }
-    static inline uint64_t cogwork_load_word(const uint8_t* p) {
-        uint64_t word;
-        memcpy(&word, p, 8);
-        return word;
-    }
-    static inline void cogwork_store_u16(uint8_t* p, uint32_t value) {
-        p[0] = value >> 8;
-        p[1] = value;
-    }
-    static inline void cogwork_store_u32(uint8_t* p, uint32_t value) {
-        p[0] = value >> 24;
-        p[1] = value >> 16;
-        p[2] = value >> 8;
-        p[3] = value;
-    }
-    static double cogwork_monotonic_s(void) {
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    }
-    static ssize_t cogwork_recv(int fd, void* buffer, size_t size) {
-        ssize_t n = recv(fd, buffer, size, MSG_DONTWAIT);
-        return n >= 0 ? n : -(ssize_t)errno;
-    }
-    static ssize_t cogwork_send(int fd, const void* buffer, size_t size) {
-        ssize_t n = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-        return n >= 0 ? n : -(ssize_t)errno;
-    }
-    """
-    const char* COGWORK_SOURCE_HASH
-    uint32_t load_u16 "cogwork_load_u16" (octets p) noexcept nogil
-    uint32_t load_u32 "cogwork_load_u32" (octets p) noexcept nogil
-    uint64_t load_word "cogwork_load_word" (octets p) noexcept nogil
-    void store_u16 "cogwork_store_u16" (uint8_t* p, uint32_t value) noexcept nogil
-    void store_u32 "cogwork_store_u32" (uint8_t* p, uint32_t value) noexcept nogil
-    double cogwork_monotonic_s() noexcept nogil
-    Py_ssize_t cogwork_recv(int fd, void* buffer, size_t size) noexcept nogil
-    Py_ssize_t cogwork_send(int fd, const void* buffer, size_t size) noexcept nogil
-    int EAGAIN
-    int EINTR
 
 cdef enum:
     TEMPLATE_MAX_BYTES = 40
@@ -90,18 +31,6 @@ cdef enum:
     KEEP = 0
     SETTLE = 1
     REFUSE = 2
-
-# What the headers of a run's frames have in common; octets are compared eight at a time.
-cdef struct TransferShape:
-    uint32_t size
-    uint32_t id_at
-    uint32_t tail_at
-    uint32_t tag_head
-    uint64_t head
-    uint64_t lead
-    uint64_t lead_mask
-    uint64_t tail
-    uint64_t tail_mask
 
 # One frame's payload, waiting until every outlet that still needs it has passed it on.
 cdef struct Chunk:
@@ -156,7 +85,6 @@ cdef class IncomingLink
 cdef class OutgoingLink
 cdef class AddressEntry
 cdef class AddressSpace
-cdef class Interest
 cdef class Port
 cdef class Fanouts
 
@@ -512,12 +440,6 @@ cdef class AddressSpace:
 
 
 @cython.final
-cdef class Interest:
-    cdef readonly uint64_t version
-    cdef public object match
-
-
-@cython.final
 cdef class Port(Terminus):
     cdef public object handler
     cdef public list arrivals
@@ -535,4 +457,3 @@ cdef class Drain(Terminus):
 
 
 cdef uint8_t* _join(Delivery* d) except NULL
-cdef bint _parse_common_transfer(octets p, int64_t at, int64_t end, TransferFields* t) noexcept nogil

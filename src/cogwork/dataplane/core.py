@@ -20,6 +20,16 @@ ordinary Python.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.frames import end_performative, put_bool, put_performative
+from cython.cimports.cogwork.dataplane.octets import (
+    bytes_from,
+    load_u16,
+    load_u32,
+    octets_of,
+    store_u16,
+    store_u32,
+    store_uint,
+)
 from cython.cimports.cogwork.dataplane.scan import (
     find_to,
     parse_disposition,
@@ -27,10 +37,17 @@ from cython.cimports.cogwork.dataplane.scan import (
     parse_transfer,
     performative_code,
 )
-from cython.cimports.cpython.bytes import (
-    PyBytes_AS_STRING,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
+from cython.cimports.cogwork.dataplane.shipment import (
+    NOWHERE,
+    fill_shipment,
+    fill_verdict,
+    state_of,
+)
+from cython.cimports.cogwork.dataplane.system import EAGAIN, EINTR, clock_s, receive, send
+from cython.cimports.cogwork.dataplane.transfers import (
+    has_shape,
+    learn_shape,
+    parse_common_transfer,
 )
 from cython.cimports.libc.stdlib import calloc, free, malloc, realloc
 from cython.cimports.libc.string import memcpy, memmove, memset
@@ -73,9 +90,6 @@ RATIONING_MAX = cython.declare(Py_ssize_t, 16)
 FRAME_MIN_BYTES = cython.declare(int64_t, 75)
 """A frame of a run has room for the largest header that a run's frames may have."""
 
-NOWHERE = cython.declare(uint32_t, 0xFFFFFFFF)
-"""An index that names no terminus."""
-
 ACCEPTED_STATE = cython.declare(bytes, b"\x00\x53\x24\x45")
 RELEASED_STATE = cython.declare(bytes, b"\x00\x53\x26\x45")
 REJECTED_STATE = cython.declare(bytes, b"\x00\x53\x25\x45")
@@ -91,183 +105,9 @@ STALE_STATE = cython.declare(
 OUT_SIZE_MIN_BYTES = 1024
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_uint(p: cython.pointer(uint8_t), value: uint32_t) -> cython.pointer(uint8_t):
-    if value < 256:
-        p[0] = 0x52
-        p[1] = cython.cast(uint8_t, value)
-        return p + 2
-    p[0] = 0x70
-    store_u32(p + 1, value)
-    return p + 5
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_bool(p: cython.pointer(uint8_t), value: cython.bint) -> cython.pointer(uint8_t):
-    p[0] = 0x41 if value else 0x42
-    return p + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_performative(
-    p: cython.pointer(uint8_t), channel: uint32_t, code: uint8_t, count: uint8_t
-) -> cython.pointer(uint8_t):
-    """Starts a frame whose performative is a list8; `_end_frame` fills in both sizes."""
-    p[4] = 2
-    p[5] = 0
-    store_u16(p + 6, channel)
-    p[8] = 0x00
-    p[9] = 0x53
-    p[10] = code
-    p[11] = 0xC0
-    p[13] = count
-    return p + 14
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _end_performative(
-    frame: cython.pointer(uint8_t), end: cython.pointer(uint8_t), payload_size: uint32_t
-) -> uint32_t:
-    header_size: uint32_t = cython.cast(uint32_t, end - frame)
-    frame[12] = cython.cast(uint8_t, header_size - 13)
-    store_u32(frame, header_size + payload_size)
-    return header_size + payload_size
-
-
-def _parse_common_transfer(p, at, end, t):
-    """Parses a transfer in the shape that nearly all have; False leaves it to `parse_transfer`.
-
-    That shape: a list8 of handle, delivery-id, tag, format and settled, perhaps `more`, and then
-    only nulls and falses. Its fields end within 60 octets of `at`, so one check covers all reads.
-    """
-    list_end: int64_t
-    count: uint8_t
-    if at + 64 > end or p[at] != 0xC0:
-        return False
-    list_end = at + 2 + p[at + 1]
-    count = p[at + 2]
-    if count < 5 or count > 11 or list_end > end:
-        return False
-    at += 3
-    if p[at] == 0x52:
-        t.handle = p[at + 1]
-        at += 2
-    elif p[at] == 0x43:
-        t.handle = 0
-        at += 1
-    elif p[at] == 0x70:
-        t.handle = load_u32(p + at + 1)
-        at += 5
-    else:
-        return False
-    if p[at] == 0x70:
-        t.delivery_id = load_u32(p + at + 1)
-        at += 5
-    elif p[at] == 0x52:
-        t.delivery_id = p[at + 1]
-        at += 2
-    elif p[at] == 0x43:
-        t.delivery_id = 0
-        at += 1
-    else:
-        return False
-    t.has_delivery_id = True
-    if p[at] != 0xA0 or p[at + 1] > 32:
-        return False
-    t.tag_size = p[at + 1]
-    t.tag = p + at + 2
-    at += 2 + t.tag_size
-    if p[at] == 0x43 or p[at] == 0x40:
-        at += 1
-    elif p[at] == 0x52 and p[at + 1] == 0:
-        at += 2
-    else:
-        return False
-    t.message_format = 0
-    if p[at] == 0x41:
-        t.settled = True
-    elif p[at] == 0x42 or p[at] == 0x40:
-        t.settled = False
-    else:
-        return False
-    at += 1
-    t.more = False
-    count -= 5
-    if count:
-        if p[at] == 0x41:
-            t.more = True
-        elif p[at] != 0x42 and p[at] != 0x40:
-            return False
-        at += 1
-        count -= 1
-    while count:
-        if p[at] != 0x40 and p[at] != 0x42:
-            return False
-        at += 1
-        count -= 1
-    if at != list_end:
-        return False
-    t.aborted = False
-    t.resume = False
-    t.state = cython.NULL
-    t.state_size = 0
-    t.payload = p + at
-    t.payload_size = cython.cast(uint32_t, end - at)
-    return True
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def _learn_shape(
-    shape: cython.pointer(TransferShape), frame: octets, t: cython.pointer(TransferFields)
-) -> cython.void:
-    """Notes what a frame like this one has where: all but its size, delivery-id and tag.
-
-    A shape with `id_at` 0 fits no frame: where the delivery-id is not written in full, or more
-    follows the tag than eight octets.
-    """
-    tail_size: uint32_t
-    shape.size = cython.cast(uint32_t, t.payload - frame)
-    shape.id_at = cython.cast(uint32_t, t.tag - frame) - 6
-    shape.tail_at = shape.id_at + 6 + t.tag_size
-    tail_size = shape.size - shape.tail_at
-    if frame[shape.id_at - 1] != 0x70 or shape.id_at > 20 or tail_size > 8:
-        shape.id_at = 0
-        return
-    shape.lead_mask = shape.tail_mask = 0
-    memset(cython.address(shape.lead_mask), 0xFF, shape.id_at - 12)
-    memset(cython.address(shape.tail_mask), 0xFF, tail_size)
-    shape.head = load_word(frame + 4)
-    shape.lead = load_word(frame + 12) & shape.lead_mask
-    shape.tag_head = load_u16(frame + shape.id_at + 4)
-    shape.tail = load_word(frame + shape.tail_at) & shape.tail_mask
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _has_shape(shape: cython.pointer(TransferShape), frame: octets) -> cython.bint:
-    """Says whether a frame differs from the one that was learnt in size, delivery-id and tag only."""
-    return (
-        shape.id_at != 0
-        and load_word(frame + 4) == shape.head
-        and (load_word(frame + 12) & shape.lead_mask) == shape.lead
-        and load_u16(frame + shape.id_at + 4) == shape.tag_head
-        and (load_word(frame + shape.tail_at) & shape.tail_mask) == shape.tail
-    )
-
-
 def monotonic_s() -> float:
     """Returns the clock that the data plane goes by."""
-    return cogwork_monotonic_s()
+    return clock_s()
 
 
 class Core:
@@ -291,7 +131,7 @@ class Core:
         self.held_bytes_max = 256 * 1024 * 1024
         self.congested_at_bytes = CONGESTED_AT_BYTES
         self.on_error = on_error
-        self.now = cogwork_monotonic_s()
+        self.now = clock_s()
         self.fanouts = Fanouts(self)
 
     def __dealloc__(self):
@@ -509,7 +349,7 @@ class Core:
 
     def tick(self):
         """Reads the clock, so that `now` is true even where nothing arrives."""
-        self.now = cogwork_monotonic_s()
+        self.now = clock_s()
 
     def flush_all(self):
         if self.flushing:
@@ -644,13 +484,7 @@ class Terminus:
             state: The outcome encoded, where it says more than its code.
         """
         verdict: Verdict
-        verdict.code = code
-        verdict.state = cython.NULL
-        verdict.state_size = 0
-        verdict.settled = True
-        if state is not None:
-            verdict.state = cython.cast(octets, PyBytes_AS_STRING(state))
-            verdict.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(state))
+        fill_verdict(cython.address(verdict), code, state)
         self.resolve_outcome(token, cython.address(verdict))
 
 
@@ -718,10 +552,7 @@ class Fanouts(Terminus):
         if self.records[index].waiting > 0:
             return 0
         self.cancel(index)
-        verdict.code = ACCEPTED
-        verdict.state = cython.NULL
-        verdict.state_size = 0
-        verdict.settled = True
+        fill_verdict(cython.address(verdict), ACCEPTED, None)
         source_index = self.records[index].source_index
         self.core.answer(
             source_index,
@@ -761,7 +592,7 @@ class Wire:
         self.stalled = []
         core.next_origin += 1
         self.origin = core.next_origin
-        self.last_received_s = self.last_sent_s = cogwork_monotonic_s()
+        self.last_received_s = self.last_sent_s = clock_s()
         core.wires.append(self)
 
     def __dealloc__(self):
@@ -786,18 +617,18 @@ class Wire:
 
     def feed(self, data: bytes) -> None:
         """Takes in bytes that a stream (TLS, WebSocket, memory) has read, and ends the batch."""
-        self.core.now = self.last_received_s = cogwork_monotonic_s()
-        size: int64_t = PyBytes_GET_SIZE(data)
+        self.core.now = self.last_received_s = clock_s()
+        size: int64_t = len(data)
         joined: cython.pointer(uint8_t)
         self.bytes_in += size
         if self.tail_size == 0:
-            self.consume(cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(data)), size)
+            self.consume(cython.cast(cython.pointer(uint8_t), octets_of(data)), size)
         else:
             joined = cython.cast(cython.pointer(uint8_t), malloc(self.tail_size + size))
             if joined == cython.NULL:
                 raise MemoryError("no room for input")
             memcpy(joined, self.tail, self.tail_size)
-            memcpy(joined + self.tail_size, PyBytes_AS_STRING(data), size)
+            memcpy(joined + self.tail_size, octets_of(data), size)
             size += self.tail_size
             self.tail_size = 0
             try:
@@ -814,7 +645,7 @@ class Wire:
         room: cython.pointer(uint8_t) = core.buffer + self.tail_size
         sends: uint64_t = core.sends
         sent_bytes: uint64_t = core.sent_bytes
-        size: int64_t = cogwork_recv(self.fd, room, self.read_size)
+        size: int64_t = receive(self.fd, room, self.read_size)
         if size <= 0:
             if size == -EAGAIN or size == -EINTR:
                 return
@@ -822,7 +653,7 @@ class Wire:
             core.flush_all()
             return
         self.bytes_in += size
-        core.now = self.last_received_s = cogwork_monotonic_s()
+        core.now = self.last_received_s = clock_s()
         if self.tail_size:
             memcpy(core.buffer, self.tail, self.tail_size)
             size += self.tail_size
@@ -833,7 +664,7 @@ class Wire:
 
     def _adapt_read_size(self, sends, sent_bytes):
         """Halves the reads after a batch that took too long, given what it sent; else widens them."""
-        taken_s: cython.double = cogwork_monotonic_s() - self.core.now
+        taken_s: cython.double = clock_s() - self.core.now
         is_wide: cython.bint = sends > 1 and sent_bytes < sends * SEND_GOOD_BYTES
         if taken_s > (WIDE_BATCH_TIME_MAX_S if is_wide else BATCH_TIME_MAX_S):
             self.read_size = max(READ_SIZE_MIN_BYTES, self.read_size // 2)
@@ -844,7 +675,7 @@ class Wire:
     def on_writable(self) -> None:
         """Goes on sending after the socket was full."""
         self.blocked = False
-        self.core.now = cogwork_monotonic_s()
+        self.core.now = clock_s()
         self.transmit()
         self.core.flush_all()
 
@@ -856,28 +687,26 @@ class Wire:
     def write(self, data: bytes) -> None:
         """Appends bytes to the output as they are."""
         self.append(
-            cython.cast(octets, PyBytes_AS_STRING(data)),
-            cython.cast(uint32_t, PyBytes_GET_SIZE(data)),
+            octets_of(data),
+            cython.cast(uint32_t, len(data)),
         )
 
     def write_frame(self, channel: int, body: bytes, frame_type: int = 0) -> None:
         """Appends one frame whose body is given whole."""
-        size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(body))
+        size: uint32_t = cython.cast(uint32_t, len(body))
         p: cython.pointer(uint8_t) = self.reserve(size + 8)
         store_u32(p, size + 8)
         p[4] = 2
         p[5] = frame_type
         store_u16(p + 6, channel)
         if size:
-            memcpy(p + 8, PyBytes_AS_STRING(body), size)
+            memcpy(p + 8, octets_of(body), size)
         self.committed(size + 8)
 
     def take_output(self, size_max_bytes: int = 1 << 30) -> bytes:
         """Hands over output for a stream to send; what is handed over counts as sent."""
         size: uint64_t = min(self.out_end - self.out_start, cython.cast(uint64_t, size_max_bytes))
-        data = PyBytes_FromStringAndSize(
-            cython.cast(cython.p_char, self.out + self.out_start), size
-        )
+        data = bytes_from(self.out + self.out_start, size)
         self.out_start += size
         self.bytes_out += size
         self.last_sent_s = self.core.now
@@ -962,7 +791,7 @@ class Wire:
         session: Session
         if load_u16(data + 4) != 0x0200 or data[8] != 0x00 or data[9] != 0x53:
             return 0
-        if not _parse_common_transfer(data, 11, frame_size, cython.address(t)) or t.more:
+        if not parse_common_transfer(data, 11, frame_size, cython.address(t)) or t.more:
             return 0
         session = self.session_of(load_u16(data + 6))
         if session is None or session.ended:
@@ -972,7 +801,7 @@ class Wire:
             return 0
         link = cython.cast(IncomingLink, found)
         limit = link.run_limit(t.payload_size)
-        _learn_shape(cython.address(shape), data, cython.address(t))
+        learn_shape(cython.address(shape), data, cython.address(t))
         while count < limit:
             if link.max_message_size and frame_size > link.max_message_size + shape.size:
                 break
@@ -990,7 +819,7 @@ class Wire:
                 frame_size > size - at
                 or frame_size < FRAME_MIN_BYTES
                 or frame_size > self.max_frame_in
-                or not _has_shape(cython.address(shape), data + at)
+                or not has_shape(cython.address(shape), data + at)
             ):
                 break
         if count == 0:
@@ -1004,7 +833,7 @@ class Wire:
         return at
 
     def scan_header(self, data):
-        self.owner.on_header(PyBytes_FromStringAndSize(cython.cast(cython.p_char, data), 8))
+        self.owner.on_header(bytes_from(data, 8))
         return 0
 
     def dispatch(self, frame, size):
@@ -1039,7 +868,7 @@ class Wire:
         return session.on_flow(frame, at + body, size)
 
     def _give_to_owner(self, frame, at, size, channel):
-        body = PyBytes_FromStringAndSize(cython.cast(cython.p_char, frame + at), size - at)
+        body = bytes_from(frame + at, size - at)
         self.owner.on_frame(frame[5], channel, body)
         return 0
 
@@ -1134,7 +963,7 @@ class Wire:
                 self.on_output()
             return 0
         while self.out_start < self.out_end and not self.blocked:
-            sent = cogwork_send(self.fd, self.out + self.out_start, self.out_end - self.out_start)
+            sent = send(self.fd, self.out + self.out_start, self.out_end - self.out_start)
             if sent < 0:
                 if sent == -EINTR:
                     continue
@@ -1288,7 +1117,7 @@ class Session:
     def on_transfer(self, p, at, end):
         t: TransferFields
         problem: cython.p_const_char
-        if not _parse_common_transfer(p, at, end, cython.address(t)):
+        if not parse_common_transfer(p, at, end, cython.address(t)):
             problem = parse_transfer(p, at, end, cython.address(t))
             if problem != cython.NULL:
                 self.wire.owner.on_violation("amqp:decode-error", problem.decode())
@@ -1360,7 +1189,7 @@ class Session:
             if d.state_size > 4 and d.code >= REJECTED and d.code != RELEASED:
                 try:
                     _check_state(
-                        PyBytes_FromStringAndSize(cython.cast(cython.p_char, d.state), d.state_size)
+                        bytes_from(d.state, d.state_size)
                     )
                 except ProtocolError as error:
                     self.wire.owner.on_violation("amqp:decode-error", f"disposition: {error}")
@@ -1371,7 +1200,7 @@ class Session:
             d.first,
             d.last,
             d.settled,
-            PyBytes_FromStringAndSize(cython.cast(cython.p_char, d.state), d.state_size),
+            bytes_from(d.state, d.state_size),
         )
         return 0
 
@@ -1452,10 +1281,7 @@ class Session:
                 return 0
             self.sent.forget(delivery_id)
             if reply == REFUSE:
-                refusal.code = REJECTED
-                refusal.state = cython.cast(octets, PyBytes_AS_STRING(STALE_STATE))
-                refusal.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(STALE_STATE))
-                refusal.settled = True
+                fill_verdict(cython.address(refusal), REJECTED, STALE_STATE)
                 self.settle(
                     cython.address(self.to_receiver),
                     False,
@@ -1486,13 +1312,7 @@ class Session:
     def confirm(self, delivery_id: int, code: int, state: bytes = None) -> None:
         """Settles a delivery that was sent, once its source kept the receiver waiting for that."""
         verdict: Verdict
-        verdict.code = code
-        verdict.state = cython.NULL
-        verdict.state_size = 0
-        verdict.settled = True
-        if state is not None:
-            verdict.state = cython.cast(octets, PyBytes_AS_STRING(state))
-            verdict.state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(state))
+        fill_verdict(cython.address(verdict), code, state)
         self.sent.forget(delivery_id)
         self.settle(
             cython.address(self.to_receiver), False, delivery_id, cython.address(verdict), True
@@ -1501,10 +1321,7 @@ class Session:
     def lose_link(self, link_index: int) -> None:
         """Answers for every unsettled delivery of a link that is going: they are in doubt."""
         verdict: Verdict
-        verdict.code = LOST
-        verdict.state = cython.NULL
-        verdict.state_size = 0
-        verdict.settled = True
+        fill_verdict(cython.address(verdict), LOST, None)
         sent: Sent
         cursor: uint32_t = self.sent.first
         while self.sent.take_next(link_index, cython.address(cursor), cython.address(sent)):
@@ -1568,30 +1385,30 @@ class Session:
                 fixed = RELEASED_STATE
             elif r.code == REJECTED:
                 fixed = REJECTED_STATE
-            state = cython.cast(octets, PyBytes_AS_STRING(fixed))
-            state_size = cython.cast(uint32_t, PyBytes_GET_SIZE(fixed))
+            state = octets_of(fixed)
+            state_size = cython.cast(uint32_t, len(fixed))
         frame = self.wire.reserve(HEADER_ROOM_BYTES + state_size)
         # A list32 where the state is long: `_end_performative` has room for one octet of size.
         if state_size > 128:
             return self._write_long_range(r, as_receiver, state, state_size)
-        p = _put_performative(frame, self.local_channel, 0x15, 5)
-        p = _put_bool(p, as_receiver)
-        p = _put_uint(p, r.first)
-        p = _put_uint(p, r.last)
-        p = _put_bool(p, r.settled)
+        p = put_performative(frame, self.local_channel, 0x15, 5)
+        p = put_bool(p, as_receiver)
+        p = store_uint(p, r.first)
+        p = store_uint(p, r.last)
+        p = put_bool(p, r.settled)
         memcpy(p, state, state_size)
-        return self.wire.committed(_end_performative(frame, p + state_size, 0))
+        return self.wire.committed(end_performative(frame, p + state_size, 0))
 
     def _write_long_range(self, r, as_receiver, state, state_size):
         frame: cython.pointer(uint8_t) = self.wire.reserve(HEADER_ROOM_BYTES + state_size)
-        p: cython.pointer(uint8_t) = _put_performative(frame, self.local_channel, 0x15, 5)
+        p: cython.pointer(uint8_t) = put_performative(frame, self.local_channel, 0x15, 5)
         size: uint32_t
         frame[11] = 0xD0
         p = frame + 20
-        p = _put_bool(p, as_receiver)
-        p = _put_uint(p, r.first)
-        p = _put_uint(p, r.last)
-        p = _put_bool(p, r.settled)
+        p = put_bool(p, as_receiver)
+        p = store_uint(p, r.first)
+        p = store_uint(p, r.last)
+        p = put_bool(p, r.settled)
         memcpy(p, state, state_size)
         size = cython.cast(uint32_t, p - frame) + state_size
         store_u32(frame + 12, size - 16)
@@ -1605,33 +1422,33 @@ class Session:
         count: uint8_t = 4 if incoming is None and outgoing is None else 9
         if echo:
             count = 10
-        p: cython.pointer(uint8_t) = _put_performative(frame, self.local_channel, 0x13, count)
+        p: cython.pointer(uint8_t) = put_performative(frame, self.local_channel, 0x13, count)
         if not self.holds_too_much():
             self.incoming_window = self.incoming_window_max
-        p = _put_uint(p, self.next_incoming_id)
-        p = _put_uint(p, self.incoming_window)
-        p = _put_uint(p, self.next_outgoing_id)
-        p = _put_uint(p, 0x7FFFFFFF)
+        p = store_uint(p, self.next_incoming_id)
+        p = store_uint(p, self.incoming_window)
+        p = store_uint(p, self.next_outgoing_id)
+        p = store_uint(p, 0x7FFFFFFF)
         self.flow_due = False
         if incoming is not None:
             incoming.promise()
-            p = _put_uint(p, incoming.handle)
-            p = _put_uint(p, incoming.delivery_count)
-            p = _put_uint(p, incoming.credit)
+            p = store_uint(p, incoming.handle)
+            p = store_uint(p, incoming.delivery_count)
+            p = store_uint(p, incoming.credit)
             p[0] = 0x40
-            p = _put_bool(p + 1, incoming.drain)
+            p = put_bool(p + 1, incoming.drain)
         elif outgoing is not None:
-            p = _put_uint(p, outgoing.handle)
-            p = _put_uint(p, outgoing.delivery_count)
-            p = _put_uint(p, outgoing.credit)
-            p = _put_uint(p, outgoing.outstanding_available())
-            p = _put_bool(p, outgoing.drain)
+            p = store_uint(p, outgoing.handle)
+            p = store_uint(p, outgoing.delivery_count)
+            p = store_uint(p, outgoing.credit)
+            p = store_uint(p, outgoing.outstanding_available())
+            p = put_bool(p, outgoing.drain)
         elif echo:
             memset(p, 0x40, 5)
             p += 5
         if echo:
-            p = _put_bool(p, True)
-        return self.wire.committed(_end_performative(frame, p, 0))
+            p = put_bool(p, True)
+        return self.wire.committed(end_performative(frame, p, 0))
 
     def send_flow(self, echo: bool = False) -> None:
         """Tells the peer this side's windows now, and asks for its own where `echo` is set."""
@@ -2081,7 +1898,7 @@ class IncomingLink(Terminus):
             return self.entry
         if find_to(data, size, cython.address(found), cython.address(length)) != 1:
             return None
-        address: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_char, found), length)
+        address: bytes = bytes_from(found, length)
         if self.permit is not None and not self.permit[address]:
             return None
         return self.space.find(address)
@@ -2100,16 +1917,12 @@ class IncomingLink(Terminus):
         if self.permit is None and self.space.topic_root is not None:
             root = self.space.topic_root
             prefix = self.space.topic_prefix
-            skip = cython.cast(uint32_t, PyBytes_GET_SIZE(prefix))
+            skip = cython.cast(uint32_t, len(prefix))
             if length > skip and _starts_with(found, prefix, skip):
                 root.received += 1
                 return root.multicast(
                     s,
-                    root.interest.match(
-                        PyBytes_FromStringAndSize(
-                            cython.cast(cython.p_char, found + skip), length - skip
-                        )
-                    ),
+                    root.interest.match_octets(found + skip, length - skip),
                 )
         entry = self.choose_entry(s.data, s.size)
         if entry is None:
@@ -2215,9 +2028,7 @@ class IncomingLink(Terminus):
 
     def reply(self, token, code, settled):
         verdict: Verdict
-        verdict.code = code
-        verdict.state = cython.NULL
-        verdict.state_size = 0
+        fill_verdict(cython.address(verdict), code, None)
         verdict.settled = settled
         self.resolve_outcome(token, cython.address(verdict))
         return 0
@@ -2239,7 +2050,7 @@ class IncomingLink(Terminus):
 @cython.inline
 def _starts_with(p: octets, prefix: bytes, size: uint32_t) -> cython.bint:
     at: uint32_t
-    q: octets = cython.cast(octets, PyBytes_AS_STRING(prefix))
+    q: octets = octets_of(prefix)
     for at in range(size):
         if p[at] != q[at]:
             return False
@@ -2362,7 +2173,7 @@ class OutgoingLink(Terminus):
             return False
         try:
             return not self.selector(
-                PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size)
+                bytes_from(s.data, s.size)
             )
         except Exception as error:
             # A consumer's selector must not harm whoever publishes.
@@ -2387,17 +2198,17 @@ class OutgoingLink(Terminus):
         What changes from one delivery to the next stands at fixed places from its end: the
         delivery-id 12 octets before it, the tag 6, `settled` 1.
         """
-        p: cython.pointer(uint8_t) = _put_performative(
+        p: cython.pointer(uint8_t) = put_performative(
             self.template, self.session.local_channel, 0x14, 5
         )
-        p = _put_uint(p, self.handle)
+        p = store_uint(p, self.handle)
         p[0] = 0x70
         p[5] = 0xA0
         p[6] = 4
         p[11] = 0x43
         p[12] = 0x41
         p += 13
-        self.template_size = _end_performative(self.template, p, 0)
+        self.template_size = end_performative(self.template, p, 0)
         return 0
 
     def take_run(self, s, pieces, count):
@@ -2491,10 +2302,7 @@ class OutgoingLink(Terminus):
 
     def _answer(self, index, generation, token, code):
         verdict: Verdict
-        verdict.code = code
-        verdict.state = cython.NULL
-        verdict.state_size = 0
-        verdict.settled = True
+        fill_verdict(cython.address(verdict), code, None)
         return self.core.answer(index, generation, token, cython.address(verdict))
 
     def write_first(self, s, data, size, more):
@@ -2504,10 +2312,10 @@ class OutgoingLink(Terminus):
         frame: cython.pointer(uint8_t) = wire.reserve(HEADER_ROOM_BYTES + size)
         delivery_id: uint32_t = session.next_delivery_id
         settled: cython.bint = s.settled or self.presettles
-        p: cython.pointer(uint8_t) = _put_performative(
+        p: cython.pointer(uint8_t) = put_performative(
             frame, session.local_channel, 0x14, 6 if more else 5
         )
-        p = _put_uint(p, self.handle)
+        p = store_uint(p, self.handle)
         p[0] = 0x70
         store_u32(p + 1, delivery_id)
         p[5] = 0xA0
@@ -2527,9 +2335,9 @@ class OutgoingLink(Terminus):
             p[0] = 0x70
             store_u32(p + 1, s.format)
             p += 5
-        p = _put_bool(p, settled)
+        p = put_bool(p, settled)
         if more:
-            p = _put_bool(p, True)
+            p = put_bool(p, True)
         if size:
             memcpy(p, data, size)
         session.next_delivery_id = delivery_id + 1
@@ -2543,26 +2351,26 @@ class OutgoingLink(Terminus):
             session.sent.track(delivery_id, self.index, s)
         else:
             session.sent.skip(delivery_id, delivery_id + 1)
-        return wire.committed(_end_performative(frame, p, size))
+        return wire.committed(end_performative(frame, p, size))
 
     def write_more(self, data, size, more, aborted):
         """Writes a further transfer of the delivery that was started last on this link."""
         session: Session = self.session
         frame: cython.pointer(uint8_t) = session.wire.reserve(HEADER_ROOM_BYTES + size)
-        p: cython.pointer(uint8_t) = _put_performative(
+        p: cython.pointer(uint8_t) = put_performative(
             frame, session.local_channel, 0x14, 10 if aborted else 6
         )
-        p = _put_uint(p, self.handle)
+        p = store_uint(p, self.handle)
         memset(p, 0x40, 4)
-        p = _put_bool(p + 4, more)
+        p = put_bool(p + 4, more)
         if aborted:
             memset(p, 0x40, 3)
-            p = _put_bool(p + 3, True)
+            p = put_bool(p + 3, True)
         if size:
             memcpy(p, data, size)
         session.next_outgoing_id += 1
         session.remote_window -= 1
-        return session.wire.committed(_end_performative(frame, p, size))
+        return session.wire.committed(end_performative(frame, p, size))
 
     # -- the queue of what must wait
 
@@ -2877,8 +2685,8 @@ class OutgoingLink(Terminus):
             return False
         _ship_bytes(cython.address(s), p, token, data, settled)
         if tag is not None:
-            s.tag = cython.cast(octets, PyBytes_AS_STRING(tag))
-            s.tag_size = cython.cast(uint32_t, PyBytes_GET_SIZE(tag))
+            s.tag = octets_of(tag)
+            s.tag_size = cython.cast(uint32_t, len(tag))
         self.take(cython.address(s))
         return True
 
@@ -2916,35 +2724,11 @@ def _is_single_frame(d: cython.pointer(Delivery), room: uint32_t) -> cython.bint
 def _ship_bytes(
     s: cython.pointer(Shipment), port: Port, token: uint64_t, data: bytes, settled: cython.bint
 ) -> cython.void:
-    s.data = cython.cast(octets, PyBytes_AS_STRING(data))
-    s.size = cython.cast(uint32_t, PyBytes_GET_SIZE(data))
-    s.format = 0
+    fill_shipment(s, octets_of(data), cython.cast(uint32_t, len(data)))
     s.settled = settled
     s.source_index = port.index
     s.source_generation = port.generation
     s.token = token
-    s.tag = cython.NULL
-    s.tag_size = 0
-    s.origin = 0
-    s.via_index = NOWHERE
-    s.via_generation = 0
-
-
-class Interest:
-    """What a topic's subscribers want: a matcher, and a version that moves with every change."""
-
-    def __init__(self, match):
-        """Makes an interest.
-
-        Args:
-            match: Called with a subject's bytes; returns the list of matching outlets.
-        """
-        self.match = match
-        self.version = 1
-
-    def changed(self) -> None:
-        """Makes every entry that was matched before match anew."""
-        self.version += 1
 
 
 class AddressEntry(Terminus):
@@ -3078,7 +2862,7 @@ class AddressEntry(Terminus):
     def matching(self):
         """Lists the outlets of a multicast address; matches anew only after a change."""
         if self.interest is not None and self.version != self.interest.version:
-            self.outlets = self.interest.match(self.subject)
+            self.outlets = self.interest.match_octets(octets_of(self.subject), len(self.subject))
             self.version = self.interest.version
         return self.outlets
 
@@ -3307,7 +3091,7 @@ class AddressEntry(Terminus):
         accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
         if self.dead_letter is not None:
             self.dead_letter(
-                self, PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size)
+                self, bytes_from(s.data, s.size)
             )
             accepted = True
         if accepted:
@@ -3318,10 +3102,7 @@ class AddressEntry(Terminus):
             self.released += 1
         if s.settled:
             return 0
-        verdict.code = ACCEPTED if accepted else RELEASED
-        verdict.state = cython.NULL
-        verdict.state_size = 0
-        verdict.settled = True
+        fill_verdict(cython.address(verdict), ACCEPTED if accepted else RELEASED, None)
         self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
         return 0
 
@@ -3499,7 +3280,7 @@ class Port(Terminus):
         source: Terminus = self.core.resolve(s.source_index, s.source_generation)
         self.arrivals.append(
             (
-                PyBytes_FromStringAndSize(cython.cast(cython.p_char, s.data), s.size),
+                bytes_from(s.data, s.size),
                 s.token,
                 source,
                 s.settled,
@@ -3510,9 +3291,7 @@ class Port(Terminus):
     def resolve_outcome(self, token, verdict):
         state = None
         if verdict.state != cython.NULL and verdict.code != ACCEPTED:
-            state = PyBytes_FromStringAndSize(
-                cython.cast(cython.p_char, verdict.state), verdict.state_size
-            )
+            state = bytes_from(verdict.state, verdict.state_size)
         self.outcomes.append((token, verdict.code, state, verdict.settled))
         self.mark_dirty()
         return KEEP if verdict.code == RECEIVED else SETTLE
@@ -3540,9 +3319,6 @@ class Drain(Terminus):
         self.bytes += s.size
         if s.settled:
             return 0
-        verdict.code = ACCEPTED
-        verdict.state = cython.NULL
-        verdict.state_size = 0
-        verdict.settled = True
+        fill_verdict(cython.address(verdict), ACCEPTED, None)
         self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
         return 0

@@ -2,6 +2,7 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 ctypedef const uint8_t* octets
 
@@ -13,6 +14,12 @@ cdef inline uint32_t load_u32(octets p) noexcept nogil:
 
 cdef inline uint64_t load_u64(octets p) noexcept nogil:
     return (<uint64_t>load_u32(p) << 32) | load_u32(p + 4)
+
+# Eight octets as they lie in memory: to compare, not to count with.
+cdef inline uint64_t load_word(octets p) noexcept nogil:
+    cdef uint64_t word
+    memcpy(&word, p, 8)
+    return word
 
 cdef inline void store_u16(uint8_t* p, uint16_t number) noexcept nogil:
     p[0] = number >> 8

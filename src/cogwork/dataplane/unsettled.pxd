@@ -1,14 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 from cogwork.dataplane.shipment cimport Piece, Shipment
-
-cdef extern from *:
-    """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
-    """
-    const char* COGWORK_SOURCE_HASH
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 # An unsettled delivery: where it came from, by index and generation, never by pointer.
 cdef struct Sent:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.core import MULTICAST_CODE, AddressEntry, Interest
+from cogwork.dataplane.core import MULTICAST_CODE, AddressEntry
 from cogwork.router.topics import TopicTrie
 from cogwork.spi.node import Refused
 
@@ -40,12 +40,11 @@ class TopicNode:
         self._prefix = context.address
         self._releases = context.options.get("unmatched") == "release"
         self._trie = TopicTrie()
-        self.interest = Interest(self._trie.match)
         self._bound: dict[OutgoingLink, set[bytes]] = {}
         self.root = self._make_entry(f"{self._prefix}/", b"")
 
     def _make_entry(self, name: str, subject: bytes) -> AddressEntry:
-        entry = AddressEntry(self._core, name, MULTICAST_CODE, self.interest, subject)
+        entry = AddressEntry(self._core, name, MULTICAST_CODE, self._trie, subject)
         entry.release_unmatched = self._releases
         return entry
 
@@ -81,19 +80,13 @@ class TopicNode:
 
     def bind(self, link: OutgoingLink, pattern: bytes) -> bool:
         """Gives a subscriber one more pattern; returns whether it is new."""
-        is_new = self._trie.bind(pattern, link)
         self._bound[link].add(pattern)
-        if is_new:
-            self.interest.changed()
-        return is_new
+        return self._trie.bind(pattern, link)
 
     def unbind(self, link: OutgoingLink, pattern: bytes) -> bool:
         """Takes a pattern from a subscriber; returns whether it had it."""
-        was_there = self._trie.unbind(pattern, link)
         self._bound.get(link, set()).discard(pattern)
-        if was_there:
-            self.interest.changed()
-        return was_there
+        return self._trie.unbind(pattern, link)
 
     def patterns_of(self, link: OutgoingLink) -> list[str]:
         """Lists a subscriber's patterns."""

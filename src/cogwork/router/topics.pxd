@@ -1,5 +1,7 @@
 # Declarations for the compiled build of topics.py.
 cimport cython
+from cogwork.dataplane.interest cimport Interest
+from cogwork.dataplane.octets cimport octets
 
 cdef extern from *:
     """
@@ -81,8 +83,7 @@ cdef class _NamedBranches:
 
 
 @cython.final
-cdef class TopicTrie:
-    cdef readonly long long version
+cdef class TopicTrie(Interest):
     cdef Py_ssize_t _pairs
     cdef long long _match_number
     cdef unsigned long long _branch_serial

@@ -27,6 +27,7 @@ from __future__ import annotations
 from array import array
 
 import cython
+from cython.cimports.cogwork.dataplane.octets import bytes_from
 
 __all__ = ("CACHE_LIMIT", "MAX_PATTERN_WORDS", "SOURCE_HASH", "PatternTooLongError", "TopicTrie")
 
@@ -305,6 +306,9 @@ class TopicTrie:
             if self._comes_again(subject):
                 self._keep(subject, found)
         return found
+
+    def match_octets(self, subject, size):
+        return self.match(bytes_from(subject, size))
 
     def patterns(self) -> dict[bytes, int]:
         """Counts the outlets of each pattern, for status."""
