@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 from cogwork.router.patterns import covers, matches, topic_words
 from cogwork.router.topics import TopicTrie
 
-WORDS = st.sampled_from(["a", "b", "c", "", "ab"])
+WORDS = st.sampled_from(["a", "b", "c", "", "ab", "long word", "long work", "eighteen"])
 SUBJECTS = st.lists(WORDS, max_size=6).map(".".join)
 PATTERNS = st.lists(st.one_of(WORDS, st.sampled_from(["*", "#"])), max_size=6).map(".".join)
 OUTLETS = st.integers(0, 4)
 ACTIONS = st.sampled_from(["bind", "unbind", "match"])
+SECRETS = st.sampled_from([0, 0x9E37_79B9_7F4A_7C15])
 STEPS = st.lists(st.tuples(ACTIONS, PATTERNS, OUTLETS, SUBJECTS))
 
 
@@ -23,11 +24,17 @@ def takes(pattern: list[str], words: list[str]) -> bool:
     return bool(words) and pattern[0] in ("*", words[0]) and takes(pattern[1:], words[1:])
 
 
-@given(STEPS)
+def branches(patterns: set[str]) -> int:
+    """Counts the beginnings that the patterns have, the empty one included."""
+    words = [tuple(topic_words(pattern)) for pattern in patterns]
+    return len({each[:end] for each in words for end in range(len(each) + 1)} | {()})
+
+
+@given(STEPS, SECRETS)
 def test_every_match_is_what_the_bindings_of_the_moment_say(
-    steps: list[tuple[str, str, int, str]],
+    steps: list[tuple[str, str, int, str]], secret: int
 ) -> None:
-    trie = TopicTrie()
+    trie = TopicTrie(secret)
     pairs: set[tuple[str, int]] = set()
     for step, pattern, outlet, subject in steps:
         version = trie.version
@@ -45,6 +52,7 @@ def test_every_match_is_what_the_bindings_of_the_moment_say(
         assert set(found) == expected
         assert trie.match(subject.encode()) == found
         assert trie.version >= version
+        assert trie.branch_count == branches({p for p, _ in pairs})
     assert len(trie) == len(pairs)
 
 
@@ -58,6 +66,7 @@ def test_nothing_is_left_when_all_is_unbound(pairs: list[tuple[str, int]], subje
     assert trie.match(subject.encode()) == []
     assert trie.patterns() == {}
     assert len(trie) == 0
+    assert trie.branch_count == 1
 
 
 @given(PATTERNS, SUBJECTS)

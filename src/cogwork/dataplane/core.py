@@ -1188,9 +1188,7 @@ class Session:
             # A state with fields goes on to another peer: what is malformed ends here.
             if d.state_size > 4 and d.code >= REJECTED and d.code != RELEASED:
                 try:
-                    _check_state(
-                        bytes_from(d.state, d.state_size)
-                    )
+                    _check_state(bytes_from(d.state, d.state_size))
                 except ProtocolError as error:
                     self.wire.owner.on_violation("amqp:decode-error", f"disposition: {error}")
                     return 0
@@ -2172,9 +2170,7 @@ class OutgoingLink(Terminus):
         if self.selector is None:
             return False
         try:
-            return not self.selector(
-                bytes_from(s.data, s.size)
-            )
+            return not self.selector(bytes_from(s.data, s.size))
         except Exception as error:
             # A consumer's selector must not harm whoever publishes.
             if self.core.on_error is None:
@@ -3090,9 +3086,7 @@ class AddressEntry(Terminus):
         verdict: Verdict
         accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
         if self.dead_letter is not None:
-            self.dead_letter(
-                self, bytes_from(s.data, s.size)
-            )
+            self.dead_letter(self, bytes_from(s.data, s.size))
             accepted = True
         if accepted:
             self.unmatched += 1
@@ -3289,9 +3283,7 @@ class Port(Terminus):
         return self.mark_dirty()
 
     def resolve_outcome(self, token, verdict):
-        state = None
-        if verdict.state != cython.NULL and verdict.code != ACCEPTED:
-            state = bytes_from(verdict.state, verdict.state_size)
+        state = None if verdict.code == ACCEPTED else state_of(verdict)
         self.outcomes.append((token, verdict.code, state, verdict.settled))
         self.mark_dirty()
         return KEEP if verdict.code == RECEIVED else SETTLE

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from cogwork.dataplane.interest import Interest
+
 SOURCE_HASH: str
 MULTICAST_CODE: int
 CLOSEST_CODE: int
@@ -231,13 +233,6 @@ class OutgoingLink(Terminus):
         self, port: Port, token: int, data: bytes, settled: bool, tag: bytes | None = None
     ) -> bool: ...
     def detach(self) -> None: ...
-
-class Interest:
-    match: Callable[[bytes], list[Any]]
-    def __init__(self, match: Callable[[bytes], list[Any]]) -> None: ...
-    @property
-    def version(self) -> int: ...
-    def changed(self) -> None: ...
 
 class AddressEntry(Terminus):
     distribution: int

@@ -1,126 +1,64 @@
-# Declarations for the compiled build of topics.py.
 cimport cython
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
+from cpython.object cimport PyObject
 from cogwork.dataplane.interest cimport Interest
 from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.router.branches cimport NOWHERE, ROOT, Branch, Branches, find, is_leaf
+from cogwork.router.words cimport Words, resized
 
 cdef extern from *:
     """
-    #ifndef COGWORK_SOURCE_HASH
-    #define COGWORK_SOURCE_HASH ""
-    #endif
+    static inline void cogwork_prefetch(const void* address) { __builtin_prefetch(address, 1); }
     """
-    const char* COGWORK_SOURCE_HASH
+    void cogwork_prefetch(const void* address) noexcept nogil
 
-cdef Py_ssize_t _SEEN_SLOTS
-cdef Py_ssize_t _FIRST_WORDS
-cdef Py_ssize_t _FIRST_SLOTS
-cdef unsigned char _DOT
-cdef unsigned long long _MASK_64
-cdef unsigned long long _FNV_PRIME
-cdef unsigned long long _GOLDEN
-cdef unsigned long long _SEED
+cdef enum:
+    KEPT_MAX = 4096
+    SEEN_SLOTS = 16384
 
-
-@cython.final
-cdef class _Words:
-    cdef bytes text
-    cdef Py_ssize_t count
-    cdef long long[::1] ends
-    cdef unsigned long long[::1] digests
-
-    @cython.locals(at=Py_ssize_t, byte="unsigned char", digest="unsigned long long")
-    cdef void read(self, bytes text) except *
-    @cython.locals(start=Py_ssize_t)
-    cdef bytes word(self, Py_ssize_t index)
-    @cython.locals(text=bytes, start=Py_ssize_t, at=Py_ssize_t)
-    cdef bint equals(self, Py_ssize_t index, bytes word) noexcept
-    cdef void _end_word(self, Py_ssize_t end, unsigned long long digest) except *
-    cdef void _grow(self) except *
+# The match that found an outlet last, and the outlet: borrowed, since a dictionary holds it.
+cdef struct Outlet:
+    uint64_t match
+    PyObject* itself
 
 
 @cython.final
-cdef class _Member:
-    cdef object outlet
-    cdef long long match_number
-    cdef Py_ssize_t patterns
-
-
-cdef dict _NOBODY
-
-
-@cython.final
-cdef class _Branch:
-    cdef _Branch parent
-    cdef bytes word
-    cdef unsigned long long salt
-    cdef unsigned long long key
-    cdef Py_ssize_t named
-    cdef _Branch star
-    cdef _Branch hash
-    cdef dict members
-    cdef long long match_number
-
-    cdef bint is_leaf(self) noexcept
-
-
-@cython.final
-cdef class _NamedBranches:
-    cdef Py_ssize_t count
-    cdef unsigned long long mask
-    cdef unsigned long long[::1] keys
-    cdef list branches
-
-    @cython.locals(key="unsigned long long", slot="unsigned long long", branch=_Branch)
-    cdef _Branch find(self, _Branch parent, _Words words, Py_ssize_t index)
-    cdef void add(self, _Branch branch) except *
-    @cython.locals(hole="unsigned long long", slot="unsigned long long")
-    cdef void remove(self, _Branch branch) except *
-    cdef Py_ssize_t _home(self, unsigned long long key) noexcept
-    @cython.locals(slot="unsigned long long")
-    cdef void _place(self, _Branch branch) except *
-    @cython.locals(branches=list, branch=_Branch)
-    cdef void _resize(self, Py_ssize_t slots) except *
+cdef class Outlets:
+    cdef dict numbers
+    cdef Outlet* at
+    cdef uint32_t* patterns
+    cdef uint32_t* found
+    cdef uint32_t found_count
+    cdef uint32_t capacity
+    cdef uint32_t used
+    cdef uint32_t free
+    cdef uint32_t number(self, object outlet) except? 0
+    cdef uint32_t add(self, object outlet) except 0
+    cdef int remove(self, object outlet, uint32_t number) except -1
+    cdef int _grow(self) except -1
 
 
 @cython.final
 cdef class TopicTrie(Interest):
-    cdef Py_ssize_t _pairs
-    cdef long long _match_number
-    cdef unsigned long long _branch_serial
-    cdef _Words _words
-    cdef _NamedBranches _named
-    cdef _Branch _root
-    cdef dict _literals
-    cdef dict _wildcards
-    cdef dict _members
-    cdef dict _results
-    cdef bytearray _seen
+    cdef uint64_t _matches
+    cdef uint64_t _secret
+    cdef Words _words
+    cdef Branches _branches
+    cdef Outlets _outlets
+    cdef dict _patterns
+    cdef dict _places
+    cdef dict _kept
+    cdef uint16_t[16384] _seen
 
-    @cython.locals(branch=_Branch, member=_Member)
     cpdef bint bind(self, bytes pattern, object outlet) except -1
-    @cython.locals(branch=_Branch, member=_Member)
     cpdef bint unbind(self, bytes pattern, object outlet) except -1
-    @cython.locals(found=list)
     cpdef list match(self, bytes subject)
-    @cython.locals(branch=_Branch, table=dict)
     cpdef dict patterns(self)
-    cdef void _change(self, Py_ssize_t pairs) except *
-    @cython.locals(digest=Py_hash_t, slot=Py_ssize_t, mark="unsigned char")
-    cdef bint _comes_again(self, bytes subject) except -1
-    cdef void _keep(self, bytes subject, list[object] found) except *
-    @cython.locals(branch=_Branch)
-    cdef _Branch _bound(self, bytes pattern)
-    @cython.locals(branch=_Branch, words=_Words, index=Py_ssize_t)
-    cdef _Branch _plant(self, bytes pattern)
-    @cython.locals(child=_Branch, word=bytes)
-    cdef _Branch _child(self, _Branch parent, Py_ssize_t index)
-    @cython.locals(parent=_Branch)
-    cdef void _uproot(self, bytes pattern, _Branch branch) except *
-    @cython.locals(found=list, branch=_Branch)
-    cdef list _find(self, bytes subject)
-    @cython.locals(child=_Branch)
-    cdef void _go_on(self, _Branch branch, Py_ssize_t at, list[object] found) except *
-    @cython.locals(position=Py_ssize_t)
-    cdef void _spread(self, _Branch branch, Py_ssize_t at, list[object] found) except *
-    @cython.locals(member=_Member)
-    cdef void _take(self, _Branch branch, list[object] found) except *
+    cdef int _changed(self) except -1
+    cdef uint32_t _plant(self, bytes pattern) except 0
+    cdef int _keep(self, uint64_t slot, bytes subject, list found) except -1
+    cdef list _find(self)
+    cdef void _go_on(self, uint32_t number, Py_ssize_t at) noexcept
+    cdef void _spread(self, uint32_t number, Py_ssize_t at) noexcept
+    cdef void _take(self, Branch* branch) noexcept

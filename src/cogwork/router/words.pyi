@@ -1,0 +1,4 @@
+SOURCE_HASH: str
+
+class Words:
+    def __init__(self, secret: int) -> None: ...
