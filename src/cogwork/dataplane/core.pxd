@@ -353,7 +353,7 @@ cdef class OutgoingLink(Terminus):
     cdef readonly uint64_t dropped
     cdef int make_template(self) except -1
     cdef uint32_t run_limit(self, uint32_t count) noexcept
-    cdef int write_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
+    cdef int write_run(self, Shipment* s, Piece* pieces, uint32_t count, uint64_t size_bytes) except -1
     cdef uint32_t pump_run(self) except? 0xffffffff
     cdef bint can_start(self) noexcept
     cdef int write_first(self, Shipment* s, octets data, uint32_t size, bint more) except -1

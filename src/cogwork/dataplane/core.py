@@ -786,6 +786,7 @@ class Wire:
         frame_size: uint32_t = load_u32(data)
         count: uint32_t = 0
         limit: uint32_t
+        largest: uint64_t = self.max_frame_in
         piece: cython.pointer(Piece)
         link: IncomingLink
         session: Session
@@ -802,14 +803,13 @@ class Wire:
         link = cython.cast(IncomingLink, found)
         limit = link.run_limit(t.payload_size)
         learn_shape(cython.address(shape), data, cython.address(t))
-        while count < limit:
-            if link.max_message_size and frame_size > link.max_message_size + shape.size:
-                break
+        if link.max_message_size:
+            largest = min(largest, link.max_message_size + shape.size)
+        while count < limit and frame_size <= largest:
             piece = pieces + count
             piece.data = data + at + shape.size
             piece.size = frame_size - shape.size
-            piece.delivery_id = load_u32(data + at + shape.id_at) if count else t.delivery_id
-            piece.token = piece.delivery_id
+            piece.token = load_u32(data + at + shape.id_at) if count else t.delivery_id
             count += 1
             at += frame_size
             if size - at < FRAME_MIN_BYTES:
@@ -818,7 +818,6 @@ class Wire:
             if (
                 frame_size > size - at
                 or frame_size < FRAME_MIN_BYTES
-                or frame_size > self.max_frame_in
                 or not has_shape(cython.address(shape), data + at)
             ):
                 break
@@ -2210,6 +2209,7 @@ class OutgoingLink(Terminus):
     def take_run(self, s, pieces, count):
         room: uint32_t = self.frame_room()
         index: uint32_t
+        size_bytes: uint64_t = 0
         if self.queue_count or not self.can_start():
             return 0
         count = self.run_limit(count)
@@ -2217,9 +2217,10 @@ class OutgoingLink(Terminus):
             if pieces[index].size > room:
                 count = index
                 break
+            size_bytes += pieces[index].size
         if count == 0:
             return Terminus.take_run(self, s, pieces, 1)
-        self.write_run(s, pieces, count)
+        self.write_run(s, pieces, count, size_bytes)
         if self.presettles and not s.settled:
             for index in range(count):
                 self._answer(s.source_index, s.source_generation, pieces[index].token, ACCEPTED)
@@ -2232,34 +2233,35 @@ class OutgoingLink(Terminus):
             count = cython.cast(uint32_t, self.session.remote_window)
         return count
 
-    def write_run(self, s, pieces, count):
-        """Writes single-frame deliveries of one source; the caller has checked room for them."""
+    def write_run(self, s, pieces, count, size_bytes):
+        """Writes single-frame deliveries of one source; the caller has checked room for them.
+
+        `size_bytes` is that of all payloads together.
+        """
         session: Session = self.session
         wire: Wire = session.wire
+        # A copy here can be no part of what is written, so that its bytes stay in registers.
+        header: uint8_t[TEMPLATE_MAX_BYTES]
         header_size: uint32_t = self.template_size
         index: uint32_t
-        total: uint64_t = 0
+        total: uint32_t = cython.cast(uint32_t, size_bytes) + count * header_size
         settled: cython.bint = s.settled or self.presettles
         delivery_id: uint32_t = session.next_delivery_id
         tag: uint32_t = cython.cast(uint32_t, self.next_tag)
-        out: cython.pointer(uint8_t)
-        p: cython.pointer(uint8_t)
-        piece: cython.pointer(Piece)
+        size: uint32_t
+        p: cython.pointer(uint8_t) = wire.reserve(total + TEMPLATE_MAX_BYTES)
+        memcpy(header, self.template, TEMPLATE_MAX_BYTES)
+        if not settled:
+            header[header_size - 1] = 0x42
         for index in range(count):
-            total += header_size + pieces[index].size
-        out = wire.reserve(cython.cast(uint32_t, total) + TEMPLATE_MAX_BYTES)
-        p = out
-        for index in range(count):
-            piece = pieces + index
+            size = pieces[index].size
             # The whole template, for a copy of known size is quicker; the payload covers the rest.
-            memcpy(p, self.template, TEMPLATE_MAX_BYTES)
-            store_u32(p, header_size + piece.size)
+            memcpy(p, header, TEMPLATE_MAX_BYTES)
+            store_u32(p, header_size + size)
             store_u32(p + header_size - 12, delivery_id)
             store_u32(p + header_size - 6, tag)
-            if not settled:
-                p[header_size - 1] = 0x42
-            memcpy(p + header_size, piece.data, piece.size)
-            p += header_size + piece.size
+            memcpy(p + header_size, pieces[index].data, size)
+            p += header_size + size
             delivery_id += 1
             tag += 1
         self.next_tag = tag
@@ -2275,7 +2277,7 @@ class OutgoingLink(Terminus):
         self.deliveries += count
         if not settled:
             self.unsettled += count
-        return wire.committed(cython.cast(uint32_t, total))
+        return wire.committed(total)
 
     def take(self, s):
         d: cython.pointer(Delivery)
@@ -2426,6 +2428,7 @@ class OutgoingLink(Terminus):
         pieces: Piece[RUN_MAX]
         d: cython.pointer(Delivery) = self.queue[self.queue_head]
         room: uint32_t = self.frame_room()
+        size_bytes: uint64_t = 0
         count: uint32_t = 0
         limit: uint32_t
         index: uint32_t
@@ -2446,10 +2449,11 @@ class OutgoingLink(Terminus):
             pieces[count].data = d.first.data
             pieces[count].size = d.first.size
             pieces[count].token = d.token
+            size_bytes += d.first.size
             count += 1
         if count == 0:
             return 0
-        self.write_run(cython.address(s), pieces, count)
+        self.write_run(cython.address(s), pieces, count, size_bytes)
         self.blocked_since_s = self.core.now
         for index in range(count):
             self.pop()

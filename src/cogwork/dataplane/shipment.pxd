@@ -30,7 +30,6 @@ cdef struct Shipment:
 cdef struct Piece:
     octets data
     uint32_t size
-    uint32_t delivery_id
     uint64_t token
 
 # What a receiver says of one delivery.

@@ -19,15 +19,20 @@ cdef struct Origin:
     uint32_t source_generation
     uint32_t uses
 
-# A slot of the ring; origin 0 leaves it free.
-cdef struct Slot:
-    uint32_t delivery_id
-    uint32_t origin
+# A slot of the ring is an origin and a delivery-id in one; 0 where it is free, for no origin is 0.
+cdef inline uint64_t slot_of(uint32_t delivery_id, uint32_t origin) noexcept nogil:
+    return <uint64_t>origin << 32 | delivery_id
+
+cdef inline uint32_t id_of(uint64_t slot) noexcept nogil:
+    return <uint32_t>slot
+
+cdef inline uint32_t origin_of(uint64_t slot) noexcept nogil:
+    return <uint32_t>(slot >> 32)
 
 
 @cython.final
 cdef class UnsettledRing:
-    cdef Slot* slots
+    cdef uint64_t* slots
     cdef uint32_t size
     cdef uint32_t first
     cdef Origin* origins
@@ -45,10 +50,10 @@ cdef class UnsettledRing:
     cdef bint clip(self, uint32_t* first, uint32_t* last) noexcept
     cdef list spilled_between(self, uint32_t first, uint32_t last)
     cdef bint take_next(self, uint32_t link_index, uint32_t* cursor, Sent* sent) noexcept
-    cdef void _describe(self, Slot* slot, Sent* sent) noexcept
-    cdef void _free(self, Slot* slot) noexcept
+    cdef void _describe(self, uint64_t slot, Sent* sent) noexcept
+    cdef void _free(self, uint32_t at) noexcept
     cdef uint32_t _origin_of(self, uint64_t token_offset, uint32_t link_index, Shipment* s) except 0
     cdef int _more_origins(self) except -1
     cdef int _make_room(self, uint32_t first, uint32_t last) except -1
-    cdef int _spill(self, Slot* slot) except -1
+    cdef int _spill(self, uint32_t at) except -1
     cdef int _grow(self) except -1

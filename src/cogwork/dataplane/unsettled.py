@@ -36,7 +36,7 @@ class UnsettledRing:
         count: cython.Py_ssize_t = len(self.spilled)
         at: uint32_t
         for at in range(self.size):
-            if self.slots[at].origin:
+            if self.slots[at]:
                 count += 1
         return count
 
@@ -50,12 +50,9 @@ class UnsettledRing:
     def track(self, delivery_id, link_index, s):
         """Remembers a delivery; ids come in order, with gaps where deliveries were sent settled."""
         origin: uint32_t = self._origin_of(s.token - delivery_id, link_index, s)
-        slot: cython.pointer(Slot)
         if self.size == 0 or delivery_id - self.first >= self.size:
             self._make_room(delivery_id, delivery_id)
-        slot = self.slots + (delivery_id & (self.size - 1))
-        slot.delivery_id = delivery_id
-        slot.origin = origin
+        self.slots[delivery_id & (self.size - 1)] = slot_of(delivery_id, origin)
         self.origins[origin].uses += 1
         return 0
 
@@ -75,14 +72,11 @@ class UnsettledRing:
         mask: uint32_t = self.size - 1
         offset: uint64_t = pieces[0].token - first
         origin: uint32_t = self._origin_of(offset, link_index, s)
-        slot: cython.pointer(Slot)
         for index in range(count):
             if pieces[index].token - (first + index) != offset:
                 count = index
                 break
-            slot = self.slots + ((first + index) & mask)
-            slot.delivery_id = first + index
-            slot.origin = origin
+            self.slots[(first + index) & mask] = slot_of(first + index, origin)
         self.origins[origin].uses += count
         return count
 
@@ -95,22 +89,22 @@ class UnsettledRing:
 
     def find(self, delivery_id, sent):
         """Describes a delivery that the ring holds; False where it does not."""
-        slot: cython.pointer(Slot)
+        slot: uint64_t
         if self.size == 0:
             return False
-        slot = self.slots + (delivery_id & (self.size - 1))
-        if not slot.origin or slot.delivery_id != delivery_id:
+        slot = self.slots[delivery_id & (self.size - 1)]
+        if not slot or id_of(slot) != delivery_id:
             return False
         self._describe(slot, sent)
         return True
 
     def forget(self, delivery_id):
         """Drops what is known of a delivery; returns whether anything was."""
-        slot: cython.pointer(Slot)
+        at: uint32_t
         if self.size:
-            slot = self.slots + (delivery_id & (self.size - 1))
-            if slot.origin and slot.delivery_id == delivery_id:
-                self._free(slot)
+            at = delivery_id & (self.size - 1)
+            if self.slots[at] and id_of(self.slots[at]) == delivery_id:
+                self._free(at)
                 return True
         return self.spilled.pop(delivery_id, None) is not None
 
@@ -123,23 +117,17 @@ class UnsettledRing:
         limit: uint32_t = last - first + 1
         count: uint32_t = 1
         origin: uint32_t
-        slot: cython.pointer(Slot)
         if not self.find(first, sent):
             return 0
-        slot = self.slots + (first & mask)
-        origin = slot.origin
-        slot.origin = 0
+        origin = origin_of(self.slots[first & mask])
         while count < limit:
-            slot = self.slots + ((first + count) & mask)
-            if slot.origin != origin or slot.delivery_id != first + count:
+            if self.slots[(first + count) & mask] != slot_of(first + count, origin):
                 break
-            slot.origin = 0
+            self.slots[(first + count) & mask] = 0
             count += 1
         self.origins[origin].uses -= count - 1
+        self._free(first & mask)
         self.skip(first, first + count)
-        slot = self.slots + (first & mask)
-        slot.origin = origin
-        self._free(slot)
         return count
 
     def clip(self, first, last):
@@ -174,34 +162,35 @@ class UnsettledRing:
 
     def take_next(self, link_index, cursor, sent):
         """Takes out a link's oldest delivery in the ring from the id `cursor` on, and moves that on."""
-        slot: cython.pointer(Slot)
+        at: uint32_t
         if cython.cast(cython.int, cursor[0] - self.first) < 0:
             cursor[0] = self.first
         while cursor[0] - self.first < self.size:
-            slot = self.slots + (cursor[0] & (self.size - 1))
+            at = cursor[0] & (self.size - 1)
             cursor[0] += 1
-            if slot.origin and self.origins[slot.origin].link_index == link_index:
-                self._describe(slot, sent)
-                self._free(slot)
+            if self.slots[at] and self.origins[origin_of(self.slots[at])].link_index == link_index:
+                self._describe(self.slots[at], sent)
+                self._free(at)
                 return True
         return False
 
     def _describe(self, slot, sent):
-        origin: cython.pointer(Origin) = self.origins + slot.origin
-        sent.delivery_id = slot.delivery_id
-        sent.token = origin.token_offset + slot.delivery_id
+        origin: cython.pointer(Origin) = self.origins + origin_of(slot)
+        sent.delivery_id = id_of(slot)
+        sent.token = origin.token_offset + id_of(slot)
         sent.link_index = origin.link_index
         sent.source_index = origin.source_index
         sent.source_generation = origin.source_generation
 
-    def _free(self, slot):
-        origin: cython.pointer(Origin) = self.origins + slot.origin
+    def _free(self, at):
+        number: uint32_t = origin_of(self.slots[at])
+        origin: cython.pointer(Origin) = self.origins + number
         origin.uses -= 1
-        if origin.uses == 0 and slot.origin != self.recent:
+        if origin.uses == 0 and number != self.recent:
             # A free origin names the next free one.
             origin.link_index = self.free_origin
-            self.free_origin = slot.origin
-        slot.origin = 0
+            self.free_origin = number
+        self.slots[at] = 0
 
     # -- origins
 
@@ -254,7 +243,7 @@ class UnsettledRing:
         Every slot in use has an id from `self.first` on, within the ring's size. Settled deliveries
         have none but count, so that one call may have to make room for many ids.
         """
-        slot: cython.pointer(Slot)
+        at: uint32_t
         end: uint32_t
         if self.size == 0:
             self.first = first
@@ -265,40 +254,40 @@ class UnsettledRing:
             if self.first == end:
                 self.first = first
                 break
-            slot = self.slots + (self.first & (self.size - 1))
-            if slot.origin:
+            at = self.first & (self.size - 1)
+            if self.slots[at]:
                 if self.size < RING_MAX:
                     self._grow()
                     continue
-                self._spill(slot)
+                self._spill(at)
             self.first += 1
         return 0
 
-    def _spill(self, slot):
+    def _spill(self, at):
         sent: Sent
-        self._describe(slot, cython.address(sent))
+        self._describe(self.slots[at], cython.address(sent))
         self.spilled[sent.delivery_id] = (
             sent.link_index,
             sent.source_index,
             sent.source_generation,
             sent.token,
         )
-        self._free(slot)
+        self._free(at)
         return 0
 
     def _grow(self):
         size: uint32_t = self.size * 2 if self.size else RING_MIN
         at: uint32_t
-        slot: cython.pointer(Slot)
-        grown: cython.pointer(Slot) = cython.cast(
-            cython.pointer(Slot), calloc(size, cython.sizeof(Slot))
+        slot: uint64_t
+        grown: cython.pointer(uint64_t) = cython.cast(
+            cython.pointer(uint64_t), calloc(size, cython.sizeof(uint64_t))
         )
         if grown == cython.NULL:
             raise MemoryError("no room for more unsettled deliveries")
         for at in range(self.size):
-            slot = self.slots + at
-            if slot.origin:
-                grown[slot.delivery_id & (size - 1)] = slot[0]
+            slot = self.slots[at]
+            if slot:
+                grown[id_of(slot) & (size - 1)] = slot
         free(self.slots)
         self.slots = grown
         self.size = size
