@@ -17,13 +17,13 @@ SESSIONS_PER_CONNECTION = 256
 LINKS_PER_SESSION = 4096
 """A service that subscribes to some thousands of topics on one session still fits."""
 
-MAX_FRAME_SIZE_BYTES = 64 * 1024
+MAX_FRAME_SIZE_BYTES = 32 * 1024
 """Big enough that headers cost nothing, small enough that one frame never holds up the others."""
 
 MAX_MESSAGE_SIZE_BYTES = 128 * 1024 * 1024
 """Only storing nodes assemble a message, and then it is this much memory for each one."""
 
-SESSION_WINDOW_FRAMES = 2048
+SESSION_WINDOW_FRAMES = 4096
 """Times the frame size it bounds the bytes on their way in a session: 128 MiB at the default."""
 
 LINK_CREDIT = 5000

@@ -63,10 +63,10 @@ class ConnectionSettings:
         idle_timeout_s: Silence after which the peer is gone; 0 never.
     """
 
-    max_frame_size_bytes: int = 65536
+    max_frame_size_bytes: int = 32768
     channel_max: int = 255
     handle_max: int = 4095
-    session_window_frames: int = 2048
+    session_window_frames: int = 4096
     idle_timeout_s: float = 60.0
 
 

@@ -65,11 +65,11 @@ def test_a_consumer_of_single_messages_may_take_its_time(hosted: Hosted) -> None
     """It reads nothing for a while in the middle of a large message, busy with another."""
     consumer = peer(hosted, incoming_window=1).consumer("one/a", credit=5)
     publisher = peer(hosted).publisher("one/a")
-    publisher.send(b"x" * 100_000, pieces=3)
+    publisher.send(b"x" * 100_000, pieces=4)
     assert not consumer.last.complete
     pass_time(hosted)
     assert consumer.detached is None
-    for _ in range(3):
+    for _ in range(4):
         consumer.channel.flow()
     assert consumer.bodies == [b"x" * 100_000]
 
@@ -125,7 +125,7 @@ def test_a_dropping_subscriber_stuck_in_a_large_delivery_is_detached(hosted: Hos
     stuck = peer(hosted, incoming_window=1).consumer("dropping/a", credit=9)
     idle = peer(hosted).consumer("dropping/a")
     publisher = peer(hosted).publisher("dropping/a")
-    publisher.send(b"x" * 100_000, pieces=3)
+    publisher.send(b"x" * 100_000, pieces=4)
     pass_time(hosted)
     assert stuck.detached is not None
     assert idle.detached is None
