@@ -25,7 +25,9 @@ from cogwork.amqp.message import (
     encode_sections,
 )
 from cogwork.amqp.outcomes import Modified, Received, Rejected, Released
-from cogwork.dataplane.core import BALANCED_CODE, AddressEntry, Core, OutgoingLink
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import AddressEntry, BALANCED_CODE
+from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
 
 RECEIVED = Received(section_number=0, section_offset=0)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Role
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.core import Session
+    from cogwork.dataplane.session_end import Session
     from cogwork.dataplane.link import Link
 
 __all__ = ("LinkEnd",)

@@ -10,7 +10,7 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.link_end import LinkEnd
 from cogwork.client.outcome import outcome_of
-from cogwork.dataplane.core import OutgoingLink
+from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.outbox import Batch, Outbox, Post
 
 if TYPE_CHECKING:

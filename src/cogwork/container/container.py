@@ -27,7 +27,9 @@ from cogwork.container.peers import Peers
 from cogwork.container.settings import BLOCK_TIMEOUT_S
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
-from cogwork.dataplane.core import Core, IncomingLink, OutgoingLink
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

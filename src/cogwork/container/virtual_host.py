@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
-from cogwork.dataplane.core import (
-    BALANCED_CODE,
-    CLOSEST_CODE,
-    MULTICAST_CODE,
-    AddressEntry,
-    AddressSpace,
-    Core,
-)
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import AddressEntry, BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
+from cogwork.dataplane.space import AddressSpace
 from cogwork.dataplane.messages import Message
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.topic import TopicNode

@@ -12,11 +12,8 @@ A plain inbox accepts an unsettled message when it arrives: it then is with its 
 from __future__ import annotations
 
 import cython
-from cython.cimports.cogwork.dataplane.core import (
-    ACCEPTED,
-    REJECTED,
-    Port,
-)
+from cython.cimports.cogwork.dataplane.port import Port
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, REJECTED
 from cython.cimports.cogwork.dataplane.messages import Message, message_from
 from cython.cimports.cogwork.dataplane.octets import bytes_from
 from cython.cimports.cogwork.dataplane.shipment import Verdict, fill_verdict

@@ -2,7 +2,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
-from cogwork.dataplane.core import IncomingLink, Terminus
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.terminus import Terminus
 from cogwork.dataplane.flusher import Flusher
 
 SOURCE_HASH: str

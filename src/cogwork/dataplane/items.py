@@ -14,12 +14,7 @@ from __future__ import annotations
 
 import cython
 from cython.cimports.cogwork.dataplane.contents import fill
-from cython.cimports.cogwork.dataplane.core import (
-    ACCEPTED,
-    MODIFIED,
-    REJECTED,
-    RELEASED,
-)
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, MODIFIED, REJECTED, RELEASED
 from cython.cimports.cogwork.dataplane.flusher import Flusher  # noqa: TC002  # compiled
 from cython.cimports.cogwork.dataplane.inbox import Inbox
 from cython.cimports.cogwork.dataplane.marks import Marks

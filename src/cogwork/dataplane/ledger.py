@@ -7,16 +7,8 @@ way, then the policy decides.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.core import (
-    ACCEPTED,
-    KEEP,
-    LOST,
-    MODIFIED,
-    RECEIVED,
-    REFUSE,
-    REJECTED,
-    SETTLE,
-)
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, LOST, MODIFIED, RECEIVED, REJECTED
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 from cython.cimports.cogwork.dataplane.scan import read_modified
 from cython.cimports.cogwork.dataplane.shipment import fill_verdict, state_of
 from cython.cimports.cogwork.dataplane.stored import (

@@ -15,12 +15,7 @@ from __future__ import annotations
 from collections import deque
 
 import cython
-from cython.cimports.cogwork.dataplane.core import (
-    ACCEPTED,
-    LOST,
-    RECEIVED,
-    RELEASED,
-)
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, LOST, RECEIVED, RELEASED
 from cython.cimports.cogwork.dataplane.messages import Message
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.section_writer import data_section

@@ -3,7 +3,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.dataplane.core import OutgoingLink
+from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.flusher import Flusher
 
 SOURCE_HASH: str

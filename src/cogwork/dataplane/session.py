@@ -17,7 +17,7 @@ from cogwork.amqp.performatives import (
     Transfer,
 )
 from cogwork.amqp.states import SESSION_OVER, Event, SessionState, session_step
-from cogwork.dataplane.core import Session
+from cogwork.dataplane.session_end import Session
 from cogwork.dataplane.link import Link
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ when `handler.on_batch(store)` is called.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.core import ACCEPTED, KEEP, REFUSE, REJECTED, SETTLE
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, REJECTED
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 from cython.cimports.cogwork.dataplane.envelope import (
     WANTS_DELAY,
     WANTS_GROUP_ID,
