@@ -109,7 +109,9 @@ class Broker:
     def connect(self, **settings: object) -> Connection:
         """Makes this side of a connection; `fd` is a socket's, all else is a setting."""
         fd = settings.pop("fd", -1)
-        return Connection(self.core, self, ConnectionSettings(**settings), fd)
+        return Connection(
+            self.core, self, ConnectionSettings(**{"max_frame_size_bytes": 65536, **settings}), fd
+        )
 
     def settle_down(self) -> None:
         """Lets every peer hear what there is to hear."""
