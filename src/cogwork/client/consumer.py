@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.session_end import Session
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session_end import Session
 
 __all__ = ("Consumer",)
 

@@ -14,7 +14,6 @@ from cogwork.amqp.performatives import Role
 from cogwork.container.attachments import Attachment
 from cogwork.container.memory import resident_bytes
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
-from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.topic import TopicNode
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.entry import AddressEntry
+    from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.spi.management import Row

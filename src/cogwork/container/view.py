@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.terminus import Terminus
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.management import Collection, ManagedQueue, OnOutcome, Requester
 
 __all__ = ("View",)

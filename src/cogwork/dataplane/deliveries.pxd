@@ -1,6 +1,8 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.delivery cimport Chunk, Delivery
+from cogwork.dataplane.due cimport Due
+from cogwork.dataplane.ends cimport ReceivingEnd
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.registry cimport Registry
 from cogwork.dataplane.shipment cimport Shipment

@@ -1,8 +1,6 @@
 """The deliveries that wait, and the memory they take."""
 
 import cython
-from cython.cimports.cogwork.dataplane.due import Due
-from cython.cimports.cogwork.dataplane.ends import ReceivingEnd
 from cython.cimports.libc.stdlib import calloc, free, malloc
 from cython.cimports.libc.string import memcpy
 

@@ -1,7 +1,5 @@
 """What the core calls back: at the end of a batch, or when there is room again."""
 
-
-
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 

@@ -1,7 +1,5 @@
 """What sessions, entries and waiting deliveries need to know of a link's compiled end."""
 
-
-
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 

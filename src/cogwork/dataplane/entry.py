@@ -196,9 +196,8 @@ class AddressEntry(Terminus):
                 outlet = cython.cast(Terminus, self.outlets[0])
                 s.data = pieces[at].data
                 s.size = pieces[at].size
-                if (
-                    type(outlet) is not OutgoingLink
-                    or not is_picky(cython.cast(OutgoingLink, outlet))
+                if type(outlet) is not OutgoingLink or not is_picky(
+                    cython.cast(OutgoingLink, outlet)
                 ):
                     taken = outlet.take_run(s, pieces + at, count - at)
                     self.delivered += taken

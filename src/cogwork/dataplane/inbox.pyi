@@ -2,9 +2,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
+from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.terminus import Terminus
-from cogwork.dataplane.flusher import Flusher
 
 SOURCE_HASH: str
 

@@ -7,10 +7,16 @@ way, then the policy decides.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, LOST, MODIFIED, RECEIVED, REJECTED
-from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 from cython.cimports.cogwork.dataplane.scan import read_modified
-from cython.cimports.cogwork.dataplane.shipment import fill_verdict, state_of
+from cython.cimports.cogwork.dataplane.shipment import (
+    ACCEPTED,
+    LOST,
+    MODIFIED,
+    RECEIVED,
+    REJECTED,
+    fill_verdict,
+    state_of,
+)
 from cython.cimports.cogwork.dataplane.stored import (
     DOUBT,
     HANDED,
@@ -19,6 +25,7 @@ from cython.cimports.cogwork.dataplane.stored import (
     PRESETTLED,
     number_of,
 )
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 

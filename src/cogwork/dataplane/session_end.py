@@ -120,7 +120,10 @@ class Session(Settlements):
         """Opens the window again once half of it is used and what is held has gone on."""
         if self.flow_due or self.incoming_window > self.incoming_window_max // 2:
             return 0
-        if self.held_bytes > 0 and self.core.deliveries.held_bytes > self.core.deliveries.held_bytes_max:
+        if (
+            self.held_bytes > 0
+            and self.core.deliveries.held_bytes > self.core.deliveries.held_bytes_max
+        ):
             if not self.is_starved:
                 self.is_starved = True
                 self.core.deliveries.starved.append(self)
@@ -134,7 +137,10 @@ class Session(Settlements):
         """Says whether the window must stay as it is: one that holds nothing is never to blame."""
         if self.held_bytes > SESSION_HELD_MAX_BYTES:
             return True
-        return self.held_bytes > 0 and self.core.deliveries.held_bytes > self.core.deliveries.held_bytes_max
+        return (
+            self.held_bytes > 0
+            and self.core.deliveries.held_bytes > self.core.deliveries.held_bytes_max
+        )
 
     # -- transfer, flow, disposition
 

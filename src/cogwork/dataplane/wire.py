@@ -6,6 +6,8 @@ violation, goes to the wire's `owner`, which is ordinary Python. Output is gathe
 and sent with one system call when the batch ends.
 """
 
+from typing import TYPE_CHECKING
+
 import cython
 from cython.cimports.cogwork.dataplane.core import READ_SIZE_BYTES, UNFLUSHED_MAX_BYTES
 from cython.cimports.cogwork.dataplane.octets import (
@@ -17,7 +19,6 @@ from cython.cimports.cogwork.dataplane.octets import (
     store_u32,
 )
 from cython.cimports.cogwork.dataplane.scan import TransferFields, performative_code
-from cython.cimports.cogwork.dataplane.shipment import RUN_MAX
 from cython.cimports.cogwork.dataplane.system import EAGAIN, EINTR, clock_s, receive, send
 from cython.cimports.cogwork.dataplane.transfers import (
     TransferShape,
@@ -27,6 +28,9 @@ from cython.cimports.cogwork.dataplane.transfers import (
 )
 from cython.cimports.libc.stdlib import free, malloc, realloc
 from cython.cimports.libc.string import memcpy, memmove
+
+if TYPE_CHECKING:
+    from cython.cimports.cogwork.dataplane.shipment import RUN_MAX
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 

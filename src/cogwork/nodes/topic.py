@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.entry import AddressEntry, MULTICAST_CODE
+from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
 from cogwork.router.topics import TopicTrie
 from cogwork.spi.node import Refused
 

@@ -9,11 +9,11 @@ from cogwork.amqp.performatives import Flow, encode_performative
 from cogwork.amqp.terminus import Source
 from cogwork.dataplane.codec import encode
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.messages import Message
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.port import Port
 from cogwork.dataplane.session_end import Session
 from cogwork.dataplane.wire import Wire
-from cogwork.dataplane.messages import Message
 from cogwork.spi.effects import Effect, Publish, Send, Settle
 from cogwork.spi.node import NodeContext, Subscription
 

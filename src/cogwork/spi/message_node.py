@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.outcomes import Rejected
 from cogwork.dataplane.codec import encode
-from cogwork.dataplane.entry import AddressEntry, CLOSEST_CODE, MULTICAST_CODE
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
+from cogwork.dataplane.port import Port
 from cogwork.spi.effects import ACCEPTED, Effect, Publish, Report, Send, Settle
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.message import decode_sections
 from cogwork.amqp.outcomes import Rejected
 from cogwork.dataplane.codec import encode
-from cogwork.dataplane.entry import AddressEntry, CLOSEST_CODE
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.port import Port
 from cogwork.nodes.management.operations import Operations
 from cogwork.nodes.management.request import Reply, Request
