@@ -3,26 +3,16 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.delivery cimport Delivery
 from cogwork.dataplane.ends cimport ReceivingEnd
+from cogwork.dataplane.holding cimport HoldingEntry
 from cogwork.dataplane.interest cimport Interest
 from cogwork.dataplane.shipment cimport Piece, Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
 
-# How an entry shares deliveries out.
-cdef enum:
-    MULTICAST = 0
-    CLOSEST = 1
-    BALANCED = 2
-
 
 @cython.final
-cdef class AddressEntry(Terminus):
-    cdef readonly Core core
-    cdef readonly object name
-    cdef public int distribution
-    cdef public bint release_unmatched
+cdef class AddressEntry(HoldingEntry):
     cdef public bint assembles
-    cdef public object dead_letter
     cdef readonly list outlets
     cdef readonly list sources
     cdef uint32_t turn
@@ -32,14 +22,8 @@ cdef class AddressEntry(Terminus):
     cdef Interest interest
     cdef bytes subject
     cdef uint64_t version
-    cdef Delivery* held_first
-    cdef Delivery* held_last
-    cdef readonly uint32_t held
     cdef readonly uint64_t received
     cdef readonly uint64_t delivered
-    cdef readonly uint64_t released
-    cdef readonly uint64_t dropped
-    cdef readonly uint64_t unmatched
     cdef int route(self, Shipment* s) except -1
     cdef int anycast(self, Shipment* s) except -1
     cdef int multicast(self, Shipment* s, list outlets) except -1
@@ -50,13 +34,8 @@ cdef class AddressEntry(Terminus):
     cdef list matching(self)
     cdef bint _some_are_picky(self, list outlets) except -1
     cdef int _run_late(self, Shipment* s, Piece* pieces, Delivery** late, Terminus outlet, uint32_t first, uint32_t count) except -1
-    cdef int hold(self, Delivery* d) except -1
-    cdef Delivery* unhold(self) noexcept
-    cdef int discard_held(self, Delivery* d) except -1
     cdef int serve_held(self) except -1
-    cdef int unroutable(self, Shipment* s) except -1
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff
     cdef int _pass_credit_on(self) except -1
     cdef int _hand_over(self, Delivery* d, Terminus outlet) except -1
-    cdef object _release_held(self)

@@ -1,7 +1,6 @@
-from collections.abc import Callable
-
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.ends import ReceivingEnd
+from cogwork.dataplane.holding import HoldingEntry
 from cogwork.dataplane.interest import Interest
 from cogwork.dataplane.port import Port
 from cogwork.dataplane.terminus import Terminus
@@ -11,13 +10,8 @@ MULTICAST_CODE: int
 CLOSEST_CODE: int
 BALANCED_CODE: int
 
-class AddressEntry(Terminus):
-    distribution: int
-    release_unmatched: bool
+class AddressEntry(HoldingEntry):
     assembles: bool
-    dead_letter: Callable[[AddressEntry, bytes], None] | None
-    @property
-    def core(self) -> Core: ...
     def __init__(
         self,
         core: Core,
@@ -28,23 +22,13 @@ class AddressEntry(Terminus):
         assembles: bool = False,
     ) -> None: ...
     @property
-    def name(self) -> str: ...
-    @property
     def outlets(self) -> list[Terminus]: ...
     @property
     def sources(self) -> list[ReceivingEnd]: ...
     @property
-    def held(self) -> int: ...
-    @property
     def received(self) -> int: ...
     @property
     def delivered(self) -> int: ...
-    @property
-    def released(self) -> int: ...
-    @property
-    def dropped(self) -> int: ...
-    @property
-    def unmatched(self) -> int: ...
     @property
     def is_idle(self) -> bool: ...
     def add_source(self, link: ReceivingEnd) -> None: ...
