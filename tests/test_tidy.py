@@ -19,7 +19,7 @@ FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 
 LARGE_FILES = {
-    "dataplane/core.py": 3320,
+    "dataplane/core.py": 3425,
 }
 LONG_FUNCTIONS = {
     "dataplane/core.py": {

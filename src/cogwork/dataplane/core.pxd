@@ -1,5 +1,6 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from cogwork.dataplane.header cimport Header
 from cogwork.dataplane.interest cimport Interest
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.scan cimport DispositionFields, FlowFields, TransferFields
@@ -46,6 +47,7 @@ cdef struct Delivery:
     Chunk* last
     uint64_t size_bytes
     uint64_t token
+    double expires_s
     uint32_t refs
     uint32_t charges
     uint32_t source_index
@@ -100,6 +102,7 @@ cdef class Core:
     cdef list dirty_sessions
     cdef list dirty_ports
     cdef list starved
+    cdef list expiring
     cdef list lost_wires
     cdef public list overdue
     cdef uint8_t* buffer
@@ -121,6 +124,7 @@ cdef class Core:
     cdef Terminus resolve(self, uint32_t index, uint32_t generation)
     cdef int answer(self, uint32_t index, uint32_t generation, uint64_t token, Verdict* verdict) except -1
     cdef Delivery* new_delivery(self, Shipment* s) except NULL
+    cdef bint is_over(self, Delivery* d) noexcept
     cdef Chunk* append_chunk(self, Delivery* d, octets data, uint32_t size) except NULL
     cdef int trim(self, Delivery* d) except -1
     cdef int release(self, Delivery* d) except -1
@@ -377,6 +381,7 @@ cdef class OutgoingLink(Terminus):
     cdef int on_flow(self, FlowFields* f) except -1
     cdef int _answer(self, uint32_t index, uint32_t generation, uint64_t token, int code) except -1
     cdef object _grow_queue(self)
+    cdef int _drop_head(self) except -1
     cdef object _drop_oldest(self)
     cdef object _forget_queued(self, Delivery* d)
     cdef object _leave(self, Delivery* d)
@@ -389,6 +394,9 @@ cdef class AddressEntry(Terminus):
     cdef public bint release_unmatched
     cdef public bint assembles
     cdef public object dead_letter
+    cdef public double ttl_s
+    cdef readonly uint64_t expired
+    cdef bint is_expiring
     cdef readonly list outlets
     cdef readonly list sources
     cdef uint32_t turn
@@ -426,6 +434,11 @@ cdef class AddressEntry(Terminus):
     cdef int _pass_credit_on(self) except -1
     cdef int _hand_over(self, Delivery* d, Terminus outlet) except -1
     cdef object _release_held(self)
+    cdef int _bury(self, Delivery* d, bint is_expired) except -1
+    cdef int limit_life(self, Delivery* d) except -1
+    cdef bint expire_held(self) except -1
+    cdef int _expire(self, Delivery* d) except -1
+    cdef int expire(self, Shipment* s) except -1
 
 
 @cython.final

@@ -21,6 +21,7 @@ ordinary Python.
 
 import cython
 from cython.cimports.cogwork.dataplane.frames import end_performative, put_bool, put_performative
+from cython.cimports.cogwork.dataplane.header import clear_header, read_header
 from cython.cimports.cogwork.dataplane.octets import (
     bytes_from,
     load_u16,
@@ -125,6 +126,7 @@ class Core:
         self.dirty_wires = []
         self.dirty_sessions = []
         self.dirty_ports = []
+        self.expiring = []
         self.starved = []
         self.lost_wires = []
         self.overdue = []
@@ -207,6 +209,18 @@ class Core:
         d.settled = s.settled
         d.origin = s.origin
         return d
+
+    def is_over(self, d):
+        """Says whether a delivery has waited longer than it may."""
+        return d.expires_s != 0.0 and d.expires_s <= self.now
+
+    def expire_held(self) -> None:
+        """Gives up what entries hold and what is over by now."""
+        entries: list = self.expiring
+        self.expiring = []
+        for entry in entries:
+            if cython.cast(AddressEntry, entry).expire_held():
+                self.expiring.append(entry)
 
     def append_chunk(self, d, data, size):
         chunk: cython.pointer(Chunk) = cython.cast(
@@ -2412,6 +2426,9 @@ class OutgoingLink(Terminus):
     def pump(self):
         """Sends from the queue's head for as long as the peer takes it."""
         while self.queue_count and not self.detached:
+            if not self.started and self.core.is_over(self.queue[self.queue_head]):
+                self._drop_head()
+                continue
             if self.queue_count > 1 and self.pump_run():
                 continue
             if self.pump_head(self.queue[self.queue_head]) == 0:
@@ -2442,6 +2459,7 @@ class OutgoingLink(Terminus):
                 not _is_single_frame(d, room)
                 or d.settled != s.settled
                 or d.format != 0
+                or d.expires_s
                 or d.source_index != s.source_index
                 or d.source_generation != s.source_generation
             ):
@@ -2451,7 +2469,7 @@ class OutgoingLink(Terminus):
             pieces[count].token = d.token
             size_bytes += d.first.size
             count += 1
-        if count == 0:
+        if count < 2:
             return 0
         self.write_run(cython.address(s), pieces, count, size_bytes)
         self.blocked_since_s = self.core.now
@@ -2600,6 +2618,14 @@ class OutgoingLink(Terminus):
             self.overdue = True
             self.core.overdue.append(self)
         return 0
+
+    def _drop_head(self):
+        """Drops a delivery that waited here longer than it may; a sender owes it to nobody now."""
+        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        if not d.settled:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        self.dropped += 1
+        return self.remove_head()
 
     def _drop_oldest(self):
         """Drops the oldest delivery that was not started."""
@@ -2980,6 +3006,7 @@ class AddressEntry(Terminus):
                 late[index] = self.core.new_delivery(s)
                 late[index].complete = True
                 self.core.append_chunk(late[index], pieces[index].data, pieces[index].size)
+                self.limit_life(late[index])
             cython.cast(OutgoingLink, outlet).enqueue(late[index])
             cython.cast(OutgoingLink, outlet).apply_policy(late[index])
         if type(outlet) is OutgoingLink:
@@ -3077,6 +3104,7 @@ class AddressEntry(Terminus):
         d: cython.pointer(Delivery) = self.core.new_delivery(s)
         d.complete = True
         self.core.append_chunk(d, s.data, s.size)
+        self.limit_life(d)
         for outlet in late:
             if type(outlet) is OutgoingLink:
                 cython.cast(OutgoingLink, outlet).enqueue(d)
@@ -3090,7 +3118,7 @@ class AddressEntry(Terminus):
         verdict: Verdict
         accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
         if self.dead_letter is not None:
-            self.dead_letter(self, bytes_from(s.data, s.size))
+            self.dead_letter(self, bytes_from(s.data, s.size), "unroutable")
             accepted = True
         if accepted:
             self.unmatched += 1
@@ -3109,6 +3137,10 @@ class AddressEntry(Terminus):
     def hold(self, d):
         d.refs += 1
         d.next = cython.NULL
+        self.limit_life(d)
+        if d.expires_s and not self.is_expiring:
+            self.is_expiring = True
+            self.core.expiring.append(self)
         if self.held_last == cython.NULL:
             self.held_first = d
         else:
@@ -3152,6 +3184,9 @@ class AddressEntry(Terminus):
         d: cython.pointer(Delivery)
         while self.held_first != cython.NULL:
             d = self.held_first
+            if self.core.is_over(d):
+                self._expire(self.unhold())
+                continue
             _ship(cython.address(s), d, d.first.data if d.first != cython.NULL else cython.NULL)
             if d.first != cython.NULL:
                 s.size = d.first.size
@@ -3185,7 +3220,6 @@ class AddressEntry(Terminus):
         """Answers for what was held for consumers that have all gone: it was never forwarded."""
         d: cython.pointer(Delivery)
         link: IncomingLink
-        s: Shipment
         while self.held_first != cython.NULL:
             d = self.unhold()
             link = self.core.resolve(d.charged_index, d.charged_generation)
@@ -3194,9 +3228,80 @@ class AddressEntry(Terminus):
                 link.discarding = True
                 self.core.release(d)
             else:
-                _ship(cython.address(s), d, cython.NULL)
-                self.unroutable(cython.address(s))
+                self._bury(d, False)
             self.core.release(d)
+
+    def _bury(self, d, is_expired):
+        """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""
+        s: Shipment
+        joined: cython.pointer(uint8_t) = _join(d)
+        _ship(cython.address(s), d, joined)
+        try:
+            if is_expired:
+                self.expire(cython.address(s))
+            else:
+                self.unroutable(cython.address(s))
+        finally:
+            free(joined)
+        return 0
+
+    # -- what has waited too long
+
+    def limit_life(self, d):
+        """Notes when a whole delivery that has to wait is over: by its own ttl, or the address's."""
+        header: Header
+        ttl_s: cython.double = self.ttl_s
+        chunk: cython.pointer(Chunk) = d.first
+        if not d.complete or chunk == cython.NULL:
+            return 0
+        clear_header(cython.address(header))
+        if (
+            chunk.size > 3
+            and chunk.data[0] == 0
+            and chunk.data[1] == 0x53
+            and chunk.data[2] == 0x70
+        ):
+            read_header(chunk.data, 3, chunk.size, cython.address(header))
+        if header.has_ttl and (ttl_s == 0.0 or header.ttl_ms * 0.001 < ttl_s):
+            ttl_s = header.ttl_ms * 0.001
+        if header.has_ttl or ttl_s > 0.0:
+            d.expires_s = self.core.now + ttl_s
+        return 0
+
+    def expire_held(self):
+        """Answers for what is held and over; returns whether something held may end so yet."""
+        d: cython.pointer(Delivery) = self.held_first
+        following: cython.pointer(Delivery)
+        is_expiring: cython.bint = False
+        while d != cython.NULL:
+            following = d.next
+            if self.core.is_over(d):
+                d.refs += 1
+                self.discard_held(d)
+                self._expire(d)
+            elif d.expires_s:
+                is_expiring = True
+            d = following
+        self.is_expiring = is_expiring
+        return is_expiring
+
+    def _expire(self, d):
+        self._bury(d, True)
+        return self.core.release(d)
+
+    def expire(self, s):
+        """Answers for a message that waited longer than it may."""
+        verdict: Verdict
+        self.expired += 1
+        if self.dead_letter is not None:
+            self.dead_letter(self, bytes_from(s.data, s.size), "expired")
+        if s.settled:
+            return 0
+        fill_verdict(
+            cython.address(verdict), RELEASED if self.dead_letter is None else ACCEPTED, None
+        )
+        self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return 0
 
     def close(self) -> None:
         """Takes the entry out of use."""
