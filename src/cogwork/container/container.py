@@ -220,6 +220,7 @@ class Container:
                 self._effects.run(vhost, vhost.tick(now_s))
             except Exception as error:  # a plug-in's fault must not stop the container's clock
                 self.on_node_fault(vhost, error)
+        self.core.expire_held()
         self._detach_overdue()
         self.peers.beat(now_s)
         self._ticks += 1

@@ -71,7 +71,7 @@ LINK = (
 )
 ADDRESS = (
     *("name", "address", "vhost", "kind", "distribution", "senders", "receivers", "in", "out"),
-    *("released", "dropped", "unmatched", "unsettled", "depth"),
+    *("released", "dropped", "unmatched", "expired", "unsettled", "depth"),
 )
 QUEUE = (
     *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed"),
@@ -232,6 +232,7 @@ def address_row(vhost: VirtualHost, entry: AddressEntry) -> Row:
         "released": entry.released,
         "dropped": entry.dropped,
         "unmatched": entry.unmatched,
+        "expired": stored.get("expired", entry.expired),
         "unsettled": stored.get("unsettled", _unsettled(entry)),
         "depth": cast("int", stored.get("depth", 0)) + entry.held,
     }

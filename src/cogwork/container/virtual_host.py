@@ -101,7 +101,7 @@ class VirtualHost:
         node = self.node_of(rule, rule.prefix)
         assert isinstance(node, TopicNode)
         self.space.topic_prefix = f"{rule.prefix}/".encode()
-        self._bury_unroutable(node.root, rule)
+        self._bound_lives(node.root, rule)
         self.space.topic_root = node.root
 
     # -- addresses
@@ -135,18 +135,24 @@ class VirtualHost:
             )
         rule = self._rule_at(name)
         entry = self._make_entry(name, rule)
-        self._bury_unroutable(entry, rule)
+        self._bound_lives(entry, rule)
         self.space.entries[name.encode()] = entry
         return entry
 
-    def _bury_unroutable(self, entry: AddressEntry, rule: AddressRule) -> None:
-        """Has what nobody takes sent to the rule's dead-letter address; queues see to their own."""
-        if rule.dead_letter is not None and rule.kind != "queue":
+    def _bound_lives(self, entry: AddressEntry, rule: AddressRule) -> None:
+        """Says how long messages may wait, and where those go that nobody took in that time.
+
+        Queues see to their own.
+        """
+        if rule.kind == "queue":
+            return
+        entry.ttl_s = rule.ttl_s or 0.0
+        if rule.dead_letter is not None:
             entry.dead_letter = partial(self._bury, rule.dead_letter)
 
-    def _bury(self, address: str, entry: AddressEntry, message: bytes) -> None:
+    def _bury(self, address: str, entry: AddressEntry, message: bytes, reason: str) -> None:
         source = Message.decode(message).to or entry.name
-        self._run(self, [Send(address, dead_letter(message, source, "unroutable", None, 0))])
+        self._run(self, [Send(address, dead_letter(message, source, reason, None, 0))])
 
     def _make_entry(self, name: str, rule: AddressRule) -> AddressEntry:
         if rule.kind != "direct":

@@ -26,6 +26,7 @@ class Core:
         self.dirty_sessions = []
         self.dirty_ports = []
         self.lost_wires = []
+        self.expiring = []
         self.overdue = []
         self.congested_at_bytes = CONGESTED_AT_BYTES
         self.on_error = on_error
@@ -95,6 +96,15 @@ class Core:
     def tick(self):
         """Reads the clock, so that `now` is true even where nothing arrives."""
         self.now = clock_s()
+
+    def expire_held(self) -> None:
+        """Gives up what entries hold and what is over by now."""
+        entries: list = self.expiring
+        entry: Terminus
+        self.expiring = []
+        for entry in entries:
+            if entry.expire_held():
+                self.expiring.append(entry)
 
     def flush(self):
         """Ends a batch: lets the ports work, writes what is due, sends each dirty wire."""

@@ -19,6 +19,7 @@ cdef struct Delivery:
     Chunk* last
     uint64_t size_bytes
     uint64_t token
+    double expires_s
     uint32_t refs
     uint32_t charges
     uint32_t source_index

@@ -276,6 +276,7 @@ class AddressEntry(HoldingEntry):
                 late[index] = self.core.deliveries.make(s)
                 late[index].complete = True
                 self.core.deliveries.append(late[index], pieces[index].data, pieces[index].size)
+                self.limit_life(late[index])
             cython.cast(OutgoingLink, outlet).enqueue(late[index])
             cython.cast(OutgoingLink, outlet).apply_policy(late[index])
         if type(outlet) is OutgoingLink:
@@ -373,6 +374,7 @@ class AddressEntry(HoldingEntry):
         d: cython.pointer(Delivery) = self.core.deliveries.make(s)
         d.complete = True
         self.core.deliveries.append(d, s.data, s.size)
+        self.limit_life(d)
         for outlet in late:
             if type(outlet) is OutgoingLink:
                 cython.cast(OutgoingLink, outlet).enqueue(d)
@@ -390,6 +392,9 @@ class AddressEntry(HoldingEntry):
         d: cython.pointer(Delivery)
         while self.held_first != cython.NULL:
             d = self.held_first
+            if self.core.is_over(d):
+                self._expire(self.unhold())
+                continue
             ship(cython.address(s), d, d.first.data if d.first != cython.NULL else cython.NULL)
             if d.first != cython.NULL:
                 s.size = d.first.size

@@ -19,6 +19,9 @@ cdef class HoldingEntry(Terminus):
     cdef public int distribution
     cdef public bint release_unmatched
     cdef public object dead_letter
+    cdef public double ttl_s
+    cdef readonly uint64_t expired
+    cdef bint is_expiring
     cdef Delivery* held_first
     cdef Delivery* held_last
     cdef readonly uint32_t held
@@ -30,3 +33,7 @@ cdef class HoldingEntry(Terminus):
     cdef int discard_held(self, Delivery* d) except -1
     cdef int unroutable(self, Shipment* s) except -1
     cdef object _release_held(self)
+    cdef int limit_life(self, Delivery* d) except -1
+    cdef int expire(self, Shipment* s) except -1
+    cdef int _expire(self, Delivery* d) except -1
+    cdef int _bury(self, Delivery* d, bint is_expired) except -1

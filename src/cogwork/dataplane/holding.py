@@ -1,9 +1,13 @@
 """What an address holds while no consumer has room, and what becomes of a message that nobody takes."""
 
 import cython
-from cython.cimports.cogwork.dataplane.delivery import ship
+from cython.cimports.cogwork.dataplane.deliveries import join
+from cython.cimports.cogwork.dataplane.delivery import Chunk, ship
+from cython.cimports.cogwork.dataplane.header import Header, clear_header, read_header
 from cython.cimports.cogwork.dataplane.octets import bytes_from
 from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RELEASED, Verdict, fill_verdict
+from cython.cimports.libc.stdint import uint8_t
+from cython.cimports.libc.stdlib import free
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -16,7 +20,7 @@ class HoldingEntry(Terminus):
         verdict: Verdict
         accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
         if self.dead_letter is not None:
-            self.dead_letter(self, bytes_from(s.data, s.size))
+            self.dead_letter(self, bytes_from(s.data, s.size), "unroutable")
             accepted = True
         if accepted:
             self.unmatched += 1
@@ -33,6 +37,10 @@ class HoldingEntry(Terminus):
     def hold(self, d):
         d.refs += 1
         d.next = cython.NULL
+        self.limit_life(d)
+        if d.expires_s and not self.is_expiring:
+            self.is_expiring = True
+            self.core.expiring.append(self)
         if self.held_last == cython.NULL:
             self.held_first = d
         else:
@@ -76,7 +84,6 @@ class HoldingEntry(Terminus):
         """Answers for what was held for consumers that have all gone: it was never forwarded."""
         d: cython.pointer(Delivery)
         link: ReceivingEnd
-        s: Shipment
         while self.held_first != cython.NULL:
             d = self.unhold()
             link = self.core.resolve(d.charged_index, d.charged_generation)
@@ -85,6 +92,76 @@ class HoldingEntry(Terminus):
                 link.discarding = True
                 self.core.deliveries.release(d)
             else:
-                ship(cython.address(s), d, cython.NULL)
-                self.unroutable(cython.address(s))
+                self._bury(d, False)
             self.core.deliveries.release(d)
+
+    def _bury(self, d, is_expired):
+        """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""
+        s: Shipment
+        joined: cython.pointer(uint8_t) = join(d)
+        ship(cython.address(s), d, joined)
+        try:
+            if is_expired:
+                self.expire(cython.address(s))
+            else:
+                self.unroutable(cython.address(s))
+        finally:
+            free(joined)
+        return 0
+
+    # -- what has waited too long
+
+    def limit_life(self, d):
+        """Notes when a whole delivery that has to wait is over: by its own ttl, or the address's."""
+        header: Header
+        ttl_s: cython.double = self.ttl_s
+        chunk: cython.pointer(Chunk) = d.first
+        if not d.complete or chunk == cython.NULL:
+            return 0
+        clear_header(cython.address(header))
+        if (
+            chunk.size > 3
+            and chunk.data[0] == 0
+            and chunk.data[1] == 0x53
+            and chunk.data[2] == 0x70
+        ):
+            read_header(chunk.data, 3, chunk.size, cython.address(header))
+        if header.has_ttl and (ttl_s == 0.0 or header.ttl_ms * 0.001 < ttl_s):
+            ttl_s = header.ttl_ms * 0.001
+        if header.has_ttl or ttl_s > 0.0:
+            d.expires_s = self.core.now + ttl_s
+        return 0
+
+    def expire_held(self):
+        d: cython.pointer(Delivery) = self.held_first
+        following: cython.pointer(Delivery)
+        is_expiring: cython.bint = False
+        while d != cython.NULL:
+            following = d.next
+            if self.core.is_over(d):
+                d.refs += 1
+                self.discard_held(d)
+                self._expire(d)
+            elif d.expires_s:
+                is_expiring = True
+            d = following
+        self.is_expiring = is_expiring
+        return is_expiring
+
+    def _expire(self, d):
+        self._bury(d, True)
+        return self.core.deliveries.release(d)
+
+    def expire(self, s):
+        """Answers for a message that waited longer than it may."""
+        verdict: Verdict
+        self.expired += 1
+        if self.dead_letter is not None:
+            self.dead_letter(self, bytes_from(s.data, s.size), "expired")
+        if s.settled:
+            return 0
+        fill_verdict(
+            cython.address(verdict), RELEASED if self.dead_letter is None else ACCEPTED, None
+        )
+        self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return 0

@@ -9,7 +9,8 @@ SOURCE_HASH: str
 class HoldingEntry(Terminus):
     distribution: int
     release_unmatched: bool
-    dead_letter: Callable[[AddressEntry, bytes], None] | None
+    ttl_s: float
+    dead_letter: Callable[[AddressEntry, bytes, str], None] | None
     @property
     def core(self) -> Core: ...
     @property
@@ -22,3 +23,5 @@ class HoldingEntry(Terminus):
     def dropped(self) -> int: ...
     @property
     def unmatched(self) -> int: ...
+    @property
+    def expired(self) -> int: ...

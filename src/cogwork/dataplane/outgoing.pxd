@@ -48,6 +48,7 @@ cdef class OutgoingLink(SendingEnd):
     cdef int finish_drain(self) except -1
     cdef int _answer(self, uint32_t index, uint32_t generation, uint64_t token, int code) except -1
     cdef object _grow_queue(self)
+    cdef int _drop_head(self) except -1
     cdef object _drop_oldest(self)
     cdef object _forget_queued(self, Delivery* d)
     cdef object _leave(self, Delivery* d)

@@ -179,6 +179,9 @@ class OutgoingLink(SendingEnd):
     def pump(self):
         """Sends from the queue's head for as long as the peer takes it."""
         while self.queue_count and not self.detached:
+            if not self.started and self.core.is_over(self.queue[self.queue_head]):
+                self._drop_head()
+                continue
             if self.queue_count > 1 and self.pump_run():
                 continue
             if self.pump_head(self.queue[self.queue_head]) == 0:
@@ -209,6 +212,7 @@ class OutgoingLink(SendingEnd):
                 not is_single_frame(d, room)
                 or d.settled != s.settled
                 or d.format != 0
+                or d.expires_s
                 or d.source_index != s.source_index
                 or d.source_generation != s.source_generation
             ):
@@ -218,7 +222,7 @@ class OutgoingLink(SendingEnd):
             pieces[count].token = d.token
             size_bytes += d.first.size
             count += 1
-        if count == 0:
+        if count < 2:
             return 0
         self.write_run(cython.address(s), pieces, count, size_bytes)
         self.blocked_since_s = self.core.now
@@ -354,6 +358,14 @@ class OutgoingLink(SendingEnd):
             self.overdue = True
             self.core.overdue.append(self)
         return 0
+
+    def _drop_head(self):
+        """Drops a delivery that waited here longer than it may; a sender owes it to nobody now."""
+        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        if not d.settled:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        self.dropped += 1
+        return self.remove_head()
 
     def _drop_oldest(self):
         """Drops the oldest delivery that was not started."""
