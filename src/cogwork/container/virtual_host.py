@@ -13,15 +13,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
-from cogwork.dataplane.core import (
-    BALANCED_CODE,
-    CLOSEST_CODE,
-    MULTICAST_CODE,
-    AddressEntry,
-    AddressSpace,
-    Core,
-)
+from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
+from cogwork.dataplane.space import AddressSpace
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.topic import TopicNode
 from cogwork.router.addresses import (
@@ -38,6 +32,7 @@ from cogwork.spi.node import Node, NodeContext, Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from cogwork.dataplane.core import Core
     from cogwork.spi.effects import Effect
     from cogwork.spi.management import ContainerView
 
