@@ -3,26 +3,16 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.delivery cimport Delivery
 from cogwork.dataplane.ends cimport ReceivingEnd
-from cogwork.dataplane.holding cimport Holding
+from cogwork.dataplane.holding cimport HoldingEntry
 from cogwork.dataplane.interest cimport Interest
 from cogwork.dataplane.shipment cimport Piece, Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
 
-# How an entry shares deliveries out.
-cdef enum:
-    MULTICAST = 0
-    CLOSEST = 1
-    BALANCED = 2
-
 
 @cython.final
-cdef class AddressEntry(Holding):
-    cdef readonly object name
-    cdef public int distribution
-    cdef public bint release_unmatched
+cdef class AddressEntry(HoldingEntry):
     cdef public bint assembles
-    cdef public object dead_letter
     cdef readonly list outlets
     cdef readonly list sources
     cdef uint32_t turn
@@ -34,10 +24,6 @@ cdef class AddressEntry(Holding):
     cdef uint64_t version
     cdef readonly uint64_t received
     cdef readonly uint64_t delivered
-    cdef readonly uint64_t released
-    cdef readonly uint64_t dropped
-    cdef readonly uint64_t unmatched
-    cdef readonly uint64_t expired
     cdef int route(self, Shipment* s) except -1
     cdef int anycast(self, Shipment* s) except -1
     cdef int multicast(self, Shipment* s, list outlets) except -1
@@ -49,11 +35,7 @@ cdef class AddressEntry(Holding):
     cdef bint _some_are_picky(self, list outlets) except -1
     cdef int _run_late(self, Shipment* s, Piece* pieces, Delivery** late, Terminus outlet, uint32_t first, uint32_t count) except -1
     cdef int serve_held(self) except -1
-    cdef int unroutable(self, Shipment* s) except -1
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff
     cdef int _pass_credit_on(self) except -1
     cdef int _hand_over(self, Delivery* d, Terminus outlet) except -1
-    cdef object _release_held(self)
-    cdef int expire(self, Shipment* s) except -1
-    cdef int _answer(self, Shipment* s, int code) except -1

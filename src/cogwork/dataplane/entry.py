@@ -3,16 +3,13 @@
 import cython
 from cython.cimports.cogwork.dataplane.deliveries import join
 from cython.cimports.cogwork.dataplane.delivery import is_over, ship
-from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
+from cython.cimports.cogwork.dataplane.holding import BALANCED, CLOSEST, MULTICAST
+from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.outgoing import OutgoingLink
 from cython.cimports.cogwork.dataplane.sending import is_picky
 from cython.cimports.cogwork.dataplane.shipment import (
-    ACCEPTED,
     NOWHERE,
-    RELEASED,
     RUN_MAX,
-    Verdict,
-    fill_verdict,
 )
 from cython.cimports.cogwork.dataplane.terminus import ship_from
 from cython.cimports.libc.stdint import uint8_t
@@ -31,7 +28,7 @@ RATIONING_MAX = cython.declare(Py_ssize_t, 16)
 """Consumers whose credit is added up, and senders it is passed on to, in one go."""
 
 
-class AddressEntry(Holding):
+class AddressEntry(HoldingEntry):
     """One address: who takes its deliveries, and how they are shared out."""
 
     def __init__(
@@ -287,14 +284,16 @@ class AddressEntry(Holding):
         step: uint32_t
         at: uint32_t = self.turn
         outlet: Terminus
-        link: OutgoingLink
         best: Terminus = None
         least: uint32_t = NOWHERE
         if count == 1:
             outlet = cython.cast(Terminus, self.outlets[0])
             if type(outlet) is OutgoingLink:
-                link = cython.cast(OutgoingLink, outlet)
-                return link if link.is_ready() and not link.refuses(s) else None
+                if cython.cast(OutgoingLink, outlet).is_ready() and not cython.cast(
+                    OutgoingLink, outlet
+                ).refuses(s):
+                    return outlet
+                return None
         for step in range(count):
             if at >= count:
                 at = 0
@@ -377,27 +376,6 @@ class AddressEntry(Holding):
                 self.core.fanouts.close(cython.cast(uint32_t, s.token))
         return self.core.deliveries.release(d)
 
-    def unroutable(self, s):
-        """Answers for a message that nobody is there to take."""
-        accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
-        if self.dead_letter is not None:
-            self.dead_letter(self, bytes_from(s.data, s.size), "unroutable")
-            accepted = True
-        if accepted:
-            self.unmatched += 1
-        elif s.settled:
-            self.dropped += 1
-        else:
-            self.released += 1
-        return self._answer(s, ACCEPTED if accepted else RELEASED)
-
-    def _answer(self, s, code):
-        verdict: Verdict
-        if not s.settled:
-            fill_verdict(cython.address(verdict), code, None)
-            self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
-        return 0
-
     # -- what nobody has room for yet
 
     def serve_held(self):
@@ -440,43 +418,6 @@ class AddressEntry(Holding):
             return outlet.take(cython.address(s))
         finally:
             free(joined)
-
-    def _release_held(self):
-        """Answers for what was held for consumers that have all gone: it was never forwarded."""
-        d: cython.pointer(Delivery)
-        link: ReceivingEnd
-        while self.held_first != cython.NULL:
-            d = self.unhold()
-            link = self.core.resolve(d.charged_index, d.charged_generation)
-            if not d.complete and link is not None and link.current == d:
-                link.current = cython.NULL
-                link.discarding = True
-                self.core.deliveries.release(d)
-            else:
-                self.give_up(d, False)
-            self.core.deliveries.release(d)
-
-    def give_up(self, d, is_expired):
-        """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""
-        s: Shipment
-        joined: cython.pointer(uint8_t) = join(d)
-        ship(cython.address(s), d, joined)
-        try:
-            if is_expired:
-                self.expire(cython.address(s))
-            else:
-                self.unroutable(cython.address(s))
-        finally:
-            free(joined)
-        return 0
-
-    def expire(self, s):
-        """Answers for a message that waited longer than it may."""
-        self.expired += 1
-        if self.dead_letter is None:
-            return self._answer(s, RELEASED)
-        self.dead_letter(self, bytes_from(s.data, s.size), "expired")
-        return self._answer(s, ACCEPTED)
 
     def close(self) -> None:
         """Takes the entry out of use."""

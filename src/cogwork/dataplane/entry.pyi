@@ -1,8 +1,6 @@
-from collections.abc import Callable
-
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.ends import ReceivingEnd
-from cogwork.dataplane.holding import Holding
+from cogwork.dataplane.holding import HoldingEntry
 from cogwork.dataplane.interest import Interest
 from cogwork.dataplane.port import Port
 from cogwork.dataplane.terminus import Terminus
@@ -12,11 +10,8 @@ MULTICAST_CODE: int
 CLOSEST_CODE: int
 BALANCED_CODE: int
 
-class AddressEntry(Holding):
-    distribution: int
-    release_unmatched: bool
+class AddressEntry(HoldingEntry):
     assembles: bool
-    dead_letter: Callable[[AddressEntry, bytes, str], None] | None
     def __init__(
         self,
         core: Core,
@@ -27,23 +22,13 @@ class AddressEntry(Holding):
         assembles: bool = False,
     ) -> None: ...
     @property
-    def name(self) -> str: ...
-    @property
     def outlets(self) -> list[Terminus]: ...
     @property
     def sources(self) -> list[ReceivingEnd]: ...
     @property
-    def expired(self) -> int: ...
-    @property
     def received(self) -> int: ...
     @property
     def delivered(self) -> int: ...
-    @property
-    def released(self) -> int: ...
-    @property
-    def dropped(self) -> int: ...
-    @property
-    def unmatched(self) -> int: ...
     @property
     def is_idle(self) -> bool: ...
     def add_source(self, link: ReceivingEnd) -> None: ...

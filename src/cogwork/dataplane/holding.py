@@ -1,19 +1,52 @@
-"""What an address holds while no consumer has room, and how long it may have to wait."""
+"""What an address holds while no consumer has room, and what becomes of a message that nobody takes."""
 
 import cython
-from cython.cimports.cogwork.dataplane.delivery import Chunk, is_over
+from cython.cimports.cogwork.dataplane.deliveries import join
+from cython.cimports.cogwork.dataplane.delivery import Chunk, is_over, ship
 from cython.cimports.cogwork.dataplane.header import Header, clear_header, read_header
+from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RELEASED, Verdict, fill_verdict
+from cython.cimports.libc.stdint import uint8_t
+from cython.cimports.libc.stdlib import free
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
-class Holding(Terminus):
-    """A row of deliveries, oldest first.
+class HoldingEntry(Terminus):
+    """An address without its outlets: deliveries in a chain, the oldest first.
 
     Attributes:
         ttl_s: How long any of them may wait at most; 0 leaves it to the messages.
-        held: How many there are.
     """
+
+    def unroutable(self, s):
+        """Answers for a message that nobody is there to take."""
+        accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
+        if self.dead_letter is not None:
+            self.dead_letter(self, bytes_from(s.data, s.size), "unroutable")
+            accepted = True
+        if accepted:
+            self.unmatched += 1
+        elif s.settled:
+            self.dropped += 1
+        else:
+            self.released += 1
+        return self._answer(s, ACCEPTED if accepted else RELEASED)
+
+    def expire(self, s):
+        """Answers for a message that waited longer than it may."""
+        self.expired += 1
+        if self.dead_letter is None:
+            return self._answer(s, RELEASED)
+        self.dead_letter(self, bytes_from(s.data, s.size), "expired")
+        return self._answer(s, ACCEPTED)
+
+    def _answer(self, s, code):
+        verdict: Verdict
+        if not s.settled:
+            fill_verdict(cython.address(verdict), code, None)
+            self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return 0
 
     def hold(self, d):
         """Adds a delivery, and notes when its time is over."""
@@ -63,6 +96,35 @@ class Holding(Terminus):
         self.held -= 1
         return self.core.deliveries.release(d)
 
+    def _release_held(self):
+        """Answers for what was held for consumers that have all gone: it was never forwarded."""
+        d: cython.pointer(Delivery)
+        link: ReceivingEnd
+        while self.held_first != cython.NULL:
+            d = self.unhold()
+            link = self.core.resolve(d.charged_index, d.charged_generation)
+            if not d.complete and link is not None and link.current == d:
+                link.current = cython.NULL
+                link.discarding = True
+                self.core.deliveries.release(d)
+            else:
+                self.give_up(d, False)
+            self.core.deliveries.release(d)
+
+    def give_up(self, d, is_expired):
+        """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""
+        s: Shipment
+        joined: cython.pointer(uint8_t) = join(d)
+        ship(cython.address(s), d, joined)
+        try:
+            if is_expired:
+                self.expire(cython.address(s))
+            else:
+                self.unroutable(cython.address(s))
+        finally:
+            free(joined)
+        return 0
+
     def limit_life(self, d):
         """Notes when a whole delivery that has to wait is over: by its own ttl, or the address's."""
         header: Header
@@ -100,7 +162,3 @@ class Holding(Terminus):
                 self.is_expiring = True
             d = following
         return self.is_expiring
-
-    def give_up(self, d, is_expired):
-        """Answers for a whole delivery that nobody took."""
-        raise NotImplementedError

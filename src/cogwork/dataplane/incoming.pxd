@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.delivery cimport Delivery
-from cogwork.dataplane.ends cimport ReceivingEnd
+from cogwork.dataplane.fragments cimport FragmentingEnd
 from cogwork.dataplane.entry cimport AddressEntry
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.scan cimport TransferFields
@@ -14,43 +14,10 @@ from cogwork.dataplane.terminus cimport Terminus
 
 
 @cython.final
-cdef class IncomingLink(ReceivingEnd):
-    cdef readonly Core core
-    cdef readonly Session session
-    cdef readonly AddressEntry entry
-    cdef readonly AddressSpace space
-    cdef public object permit
-    cdef readonly uint32_t window
-    cdef uint32_t limit
+cdef class IncomingLink(FragmentingEnd):
     cdef public bint settles_second
     cdef public bint wants_tags
-    cdef uint64_t max_message_size
-    cdef bint in_delivery
-    cdef bint current_settled
-    cdef uint32_t current_id
-    cdef uint8_t[32] current_tag
-    cdef uint32_t current_tag_size
-    cdef bint current_answered
-    cdef uint64_t current_size
-    cdef AddressEntry current_entry
     cdef int begin_delivery(self, TransferFields* t) except -1
-    cdef int on_fragment(self, TransferFields* t) except -1
-    cdef int forward_fragment(self, Delivery* d, octets data, uint32_t size) except -1
-    cdef int finish_delivery(self) except -1
-    cdef int abort_delivery(self) except -1
-    cdef int start_streaming(self, AddressEntry entry, TransferFields* t) except -1
-    cdef AddressEntry choose_entry(self, octets data, uint32_t size)
     cdef int route(self, Shipment* s) except -1
-    cdef int reply(self, uint64_t token, int code, bint settled) except -1
-    cdef int _take_back_credit(self) except -1
-    cdef int flow_later(self) except -1
-    cdef object _too_large(self)
-    cdef bint _has_no_room(self, uint32_t size) except -1
-    cdef int _start_fragments(self, TransferFields* t) except -1
-    cdef void _describe(self, Shipment* s, TransferFields* t) noexcept
-    cdef int _stream_multicast(self, AddressEntry entry, Shipment* s) except -1
-    cdef object _refused(self, Terminus outlet, Shipment* s)
-    cdef void _disown(self, Delivery* d) noexcept
-    cdef int _route_assembled(self, AddressEntry entry, Delivery* d) except -1
     cdef int _route_each(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef int _unroutable(self, Shipment* s) except -1

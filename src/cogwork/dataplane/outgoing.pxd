@@ -1,5 +1,6 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from cogwork.dataplane.ends cimport ReceivingEnd
 from cogwork.dataplane.delivery cimport Chunk, Delivery
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.sending cimport SendingEnd

@@ -5,8 +5,6 @@ through. The chunks of a delivery are shared by all outlets; each counts the out
 it, and those that need none are always the first ones, so freeing is trimming the head.
 """
 
-from typing import TYPE_CHECKING
-
 import cython
 from cython.cimports.cogwork.dataplane.delivery import is_over, is_single_frame, ship
 from cython.cimports.cogwork.dataplane.octets import octets_of, store_uint
@@ -23,9 +21,6 @@ from cython.cimports.cogwork.dataplane.shipment import (
 )
 from cython.cimports.cogwork.dataplane.terminus import ship_from
 from cython.cimports.libc.stdlib import free, malloc
-
-if TYPE_CHECKING:
-    from cython.cimports.cogwork.dataplane.ends import ReceivingEnd
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.due cimport Due
 from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.output cimport Output
 from cogwork.dataplane.shipment cimport Piece
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
@@ -23,56 +24,25 @@ cdef class Channel(Due):
 
 
 @cython.final
-cdef class Wire(Due):
-    cdef readonly Core core
-    cdef public object owner
-    cdef public object on_output
+cdef class Wire(Output):
     cdef readonly uint32_t origin
-    cdef readonly int fd
     cdef uint32_t read_size
     cdef readonly uint32_t max_frame_in
-    cdef public uint32_t max_frame_out
     cdef bint framing
-    cdef readonly bint closed
-    cdef readonly bint congested
-    cdef readonly bint blocked
-    cdef int lost_errno
     cdef readonly double last_received_s
-    cdef readonly double last_sent_s
     cdef uint8_t* tail
     cdef uint32_t tail_size
     cdef uint32_t tail_capacity
-    cdef uint8_t* out
-    cdef uint64_t out_start
-    cdef uint64_t out_end
-    cdef uint64_t out_capacity
     cdef readonly list sessions
-    cdef list stalled
     cdef readonly uint64_t bytes_in
-    cdef readonly uint64_t bytes_out
     cdef readonly uint64_t frames_in
-    cdef readonly uint64_t frames_out
     cpdef object on_readable(self)
-    cdef int mark_dirty(self) except -1
-    cdef int committed(self, uint32_t size) except -1
-    cdef int append(self, octets data, uint32_t size) except -1
     cdef int64_t scan(self, octets data, int64_t size) except -1
     cdef int64_t scan_run(self, octets data, int64_t size) except -1
     cdef int scan_header(self, octets data) except -1
     cdef int dispatch(self, octets frame, uint32_t size) except -1
     cdef int keep_tail(self, octets data, uint64_t size) except -1
     cdef int consume(self, uint8_t* data, int64_t size) except -1
-    cdef int transmit(self) except -1
-    cdef int drained(self) except -1
-    cdef int wake_stalled(self) except -1
     cdef Channel session_of(self, uint32_t channel)
     cdef int _adapt_read_size(self, uint64_t sends, uint64_t sent_bytes) except -1
     cdef int _give_to_owner(self, octets frame, int64_t at, uint32_t size, uint32_t channel) except -1
-    cdef int _grow(self, uint32_t size) except -1
-    cdef object _blame(self, object error)
-
-    # Returns where the next `size` bytes of output are to be written; `committed` then counts them.
-    cdef inline uint8_t* reserve(self, uint32_t size) except NULL:
-        if self.out_end + size > self.out_capacity:
-            self._grow(size)
-        return self.out + self.out_end

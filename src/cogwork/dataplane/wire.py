@@ -15,11 +15,9 @@ from cython.cimports.cogwork.dataplane.octets import (
     load_u16,
     load_u32,
     octets_of,
-    store_u16,
-    store_u32,
 )
 from cython.cimports.cogwork.dataplane.scan import TransferFields, performative_code
-from cython.cimports.cogwork.dataplane.system import EAGAIN, EINTR, clock_s, receive, send
+from cython.cimports.cogwork.dataplane.system import EAGAIN, EINTR, clock_s, receive
 from cython.cimports.cogwork.dataplane.transfers import (
     TransferShape,
     has_shape,
@@ -27,7 +25,7 @@ from cython.cimports.cogwork.dataplane.transfers import (
     parse_common_transfer,
 )
 from cython.cimports.libc.stdlib import free, malloc, realloc
-from cython.cimports.libc.string import memcpy, memmove
+from cython.cimports.libc.string import memcpy
 
 if TYPE_CHECKING:
     from cython.cimports.cogwork.dataplane.shipment import RUN_MAX
@@ -45,13 +43,8 @@ SEND_GOOD_BYTES = cython.declare(uint64_t, 32 * 1024)
 """A batch that goes out to many may take this long, while they would get even less than this each:
 smaller ones would spend their time on system calls."""
 
-KEPT_OUTPUT_MAX_BYTES = cython.declare(uint64_t, 64 * 1024 * 1024)
-"""Empty output buffers are kept for the next batch while all of them would be no more than this."""
-
 FRAME_MIN_BYTES = cython.declare(int64_t, 75)
 """A frame of a run has room for the largest header that a run's frames may have."""
-
-OUT_SIZE_MIN_BYTES = 1024
 
 
 class Channel(Due):
@@ -85,8 +78,8 @@ class Channel(Due):
         return 0
 
 
-class Wire(Due):
-    """One connection's bytes: the partial frame it read, the output it has not sent."""
+class Wire(Output):
+    """One connection: the partial frame it read, and its output."""
 
     def __init__(self, core: Core, owner, max_frame_in: int, fd: int = -1):
         """Makes a wire.
@@ -97,22 +90,17 @@ class Wire(Due):
             max_frame_in: The largest frame in bytes that the peer may send.
             fd: A connected non-blocking socket, or -1 where `feed` and `take_output` are used.
         """
-        self.core = core
-        self.owner = owner
-        self.fd = fd
+        Output.__init__(self, core, owner, fd)
         self.max_frame_in = min(max_frame_in, READ_SIZE_BYTES * 4)
-        self.max_frame_out = 512
         self.read_size = READ_SIZE_BYTES
         self.sessions = []
-        self.stalled = []
         core.next_origin += 1
         self.origin = core.next_origin
-        self.last_received_s = self.last_sent_s = clock_s()
+        self.last_received_s = clock_s()
         core.wires.append(self)
 
     def __dealloc__(self):
         free(self.tail)
-        free(self.out)
 
     # -- what Python does with a wire
 
@@ -123,12 +111,6 @@ class Wire(Due):
     def expect_header(self) -> None:
         """The next bytes are a protocol header again, as after SASL (AMQP 1.0 §5.3.2)."""
         self.framing = False
-
-    def stop(self) -> None:
-        """Reads no more: what arrives from now on is thrown away."""
-        self.closed = True
-        if self in self.core.wires:
-            self.core.wires.remove(self)
 
     def feed(self, data: bytes) -> None:
         """Takes in bytes that a stream (TLS, WebSocket, memory) has read, and ends the batch."""
@@ -186,52 +168,6 @@ class Wire(Due):
         elif self.read_size < READ_SIZE_BYTES:
             self.read_size *= 2
         return 0
-
-    def on_writable(self) -> None:
-        """Goes on sending after the socket was full."""
-        self.blocked = False
-        self.core.now = clock_s()
-        self.transmit()
-        self.core.flush_all()
-
-    def send_rest(self) -> None:
-        """Sends what was written, as far as the socket takes it, also after `stop`."""
-        if not self.blocked:
-            self.transmit()
-
-    def write(self, data: bytes) -> None:
-        """Appends bytes to the output as they are."""
-        self.append(
-            octets_of(data),
-            cython.cast(uint32_t, len(data)),
-        )
-
-    def write_frame(self, channel: int, body: bytes, frame_type: int = 0) -> None:
-        """Appends one frame whose body is given whole."""
-        size: uint32_t = cython.cast(uint32_t, len(body))
-        p: cython.pointer(uint8_t) = self.reserve(size + 8)
-        store_u32(p, size + 8)
-        p[4] = 2
-        p[5] = frame_type
-        store_u16(p + 6, channel)
-        if size:
-            memcpy(p + 8, octets_of(body), size)
-        self.committed(size + 8)
-
-    def take_output(self, size_max_bytes: int = 1 << 30) -> bytes:
-        """Hands over output for a stream to send; what is handed over counts as sent."""
-        size: uint64_t = min(self.out_end - self.out_start, cython.cast(uint64_t, size_max_bytes))
-        data = bytes_from(self.out + self.out_start, size)
-        self.out_start += size
-        self.bytes_out += size
-        self.last_sent_s = self.core.now
-        self.drained()
-        return data
-
-    @property
-    def unsent_bytes(self) -> int:
-        """Counts the output that the peer's window or the socket has not taken."""
-        return self.out_end - self.out_start
 
     def map_session(self, channel: int, session) -> None:
         """Lets frames on the peer's `channel` reach `session`; None unmaps it."""
@@ -407,142 +343,9 @@ class Wire(Due):
             free(self.tail)
             self.tail = cython.NULL
             self.tail_capacity = 0
-        if self.out_end == 0 and self.out != cython.NULL:
-            free(self.out)
-            self.out = cython.NULL
-            self.out_capacity = 0
-
-    # -- output
-
-    def end_batch(self):
-        self.dirty = False
-        try:
-            self.transmit()
-        except Exception as error:
-            self._blame(error)
-        return 0
-
-    def report_lost(self) -> None:
-        """Tells the owner that the socket failed."""
-        try:
-            self.owner.on_lost(self.lost_errno)
-        except Exception as error:
-            self._blame(error)
-
-    def _blame(self, error):
-        """Keeps a fault of ours to the connection that it happened on."""
-        try:
-            self.owner.on_fault(error)
-        except Exception as fault:
-            self.stop()
-            if self.core.on_error is None:
-                raise
-            self.core.on_error(self, fault)
+        self.shed_output()
 
     def add_to(self, totals):
         totals.unsent_bytes += self.out_end - self.out_start
         totals.partial_bytes += self.tail_size
-        return 0
-
-    def mark_dirty(self):
-        if not self.dirty and not self.blocked:
-            self.dirty = True
-            self.core.dirty_wires.append(self)
-        return 0
-
-    def _grow(self, size):
-        """Makes room for more output: what has been sent goes first."""
-        needed: uint64_t = self.out_end + size
-        capacity: uint64_t
-        grown: cython.pointer(uint8_t)
-        if self.out_start > 0 and self.out_start >= (self.out_capacity >> 1):
-            memmove(self.out, self.out + self.out_start, self.out_end - self.out_start)
-            self.out_end -= self.out_start
-            self.out_start = 0
-            needed = self.out_end + size
-            if needed <= self.out_capacity:
-                return 0
-        capacity = max(self.out_capacity, cython.cast(uint64_t, OUT_SIZE_MIN_BYTES))
-        while capacity < needed:
-            capacity *= 2
-        grown = cython.cast(cython.pointer(uint8_t), realloc(self.out, capacity))
-        if grown == cython.NULL:
-            raise MemoryError("no room for output")
-        self.out = grown
-        self.out_capacity = capacity
-        return 0
-
-    def committed(self, size):
-        unsent_bytes: int64_t
-        self.out_end += size
-        self.frames_out += 1
-        self.core.unflushed_bytes += size
-        if not self.dirty and not self.blocked:
-            self.mark_dirty()
-        unsent_bytes = self.out_end - self.out_start
-        if unsent_bytes > self.core.congested_at_bytes and not self.congested:
-            if self.fd >= 0 and not self.blocked:
-                self.transmit()
-                unsent_bytes = self.out_end - self.out_start
-            if unsent_bytes > self.core.congested_at_bytes:
-                self.congested = True
-        return 0
-
-    def append(self, data, size):
-        p: cython.pointer(uint8_t) = self.reserve(size)
-        memcpy(p, data, size)
-        self.committed(size)
-        return 0
-
-    def transmit(self):
-        sent: int64_t
-        if self.fd < 0:
-            if self.on_output is not None and self.out_end > self.out_start:
-                self.on_output()
-            return 0
-        while self.out_start < self.out_end and not self.blocked:
-            sent = send(self.fd, self.out + self.out_start, self.out_end - self.out_start)
-            if sent < 0:
-                if sent == -EINTR:
-                    continue
-                self.blocked = True
-                if sent == -EAGAIN:
-                    if self.on_output is not None:
-                        self.on_output()
-                else:
-                    # The owner must not hear of it here: a delivery may be half routed.
-                    self.out_start = self.out_end
-                    self.lost_errno = cython.cast(cython.int, -sent)
-                    self.core.lost_wires.append(self)
-                break
-            self.out_start += sent
-            self.bytes_out += sent
-            self.core.sends += 1
-            self.core.sent_bytes += sent
-        self.last_sent_s = self.core.now
-        self.drained()
-        return 0
-
-    def drained(self):
-        left: uint64_t = self.out_end - self.out_start
-        if left == 0:
-            self.out_start = 0
-            self.out_end = 0
-            if self.out_capacity * len(self.core.wires) > KEPT_OUTPUT_MAX_BYTES:
-                free(self.out)
-                self.out = cython.NULL
-                self.out_capacity = 0
-        if self.congested and left <= cython.cast(uint64_t, self.core.congested_at_bytes) // 2:
-            self.congested = False
-            self.wake_stalled()
-        return 0
-
-    def wake_stalled(self):
-        links: list = self.stalled
-        link: Due
-        if not links or self.closed:
-            return 0
-        self.stalled = []
-        for link in links:
-            link.relieve()
         return 0
