@@ -18,7 +18,7 @@ SOURCES = ROOT / "src" / "cogwork"
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 
-LARGE_FILES = {}
+LARGE_FILES: dict[str, int] = {}
 LONG_FUNCTIONS = {
     "dataplane/wire.py": {"scan_run"},
     "dataplane/entry.py": {"multicast_run"},

@@ -1,7 +1,6 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.deliveries cimport Deliveries
-from cogwork.dataplane.delivery cimport Delivery
 from cogwork.dataplane.fanouts cimport Fanouts
 from cogwork.dataplane.registry cimport Registry
 from cogwork.dataplane.shipment cimport Verdict
@@ -25,7 +24,7 @@ cdef class Core:
     cdef list dirty_sessions
     cdef list dirty_ports
     cdef list lost_wires
-    cdef list expiring
+    cdef readonly list expiring
     cdef public list overdue
     cdef uint8_t* buffer
     cdef readonly double now
@@ -42,10 +41,6 @@ cdef class Core:
     cdef int _write_sessions(self) except -1
     cdef int _send_wires(self) except -1
     cdef int _report_lost(self) except -1
-
-    # Says whether a delivery has waited longer than it may.
-    cdef inline bint is_over(self, const Delivery* d) noexcept:
-        return d.expires_s != 0.0 and d.expires_s <= self.now
 
     cdef inline int register(self, Terminus terminus) except -1:
         return self.registry.register(terminus)

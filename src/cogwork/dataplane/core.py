@@ -26,8 +26,8 @@ class Core:
         self.dirty_sessions = []
         self.dirty_ports = []
         self.lost_wires = []
-        self.expiring = []
         self.overdue = []
+        self.expiring = []
         self.congested_at_bytes = CONGESTED_AT_BYTES
         self.on_error = on_error
         self.now = clock_s()
@@ -98,9 +98,8 @@ class Core:
         self.now = clock_s()
 
     def expire_held(self) -> None:
-        """Gives up what entries hold and what is over by now."""
+        """Gives up what addresses hold and what is over by now."""
         entries: list = self.expiring
-        entry: Terminus
         self.expiring = []
         for entry in entries:
             if entry.expire_held():

@@ -49,6 +49,10 @@ cdef inline void ship(Shipment* s, const Delivery* d, octets data) noexcept nogi
     s.via_index = d.charged_index
     s.via_generation = d.charged_generation
 
+# Says whether a delivery has waited longer than it may.
+cdef inline bint is_over(const Delivery* d, double now_s) noexcept nogil:
+    return d.expires_s != 0.0 and d.expires_s <= now_s
+
 cdef inline bint is_single_frame(const Delivery* d, uint32_t room) noexcept nogil:
     if not d.complete or d.aborted or d.first == NULL:
         return False

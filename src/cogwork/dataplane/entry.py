@@ -2,7 +2,7 @@
 
 import cython
 from cython.cimports.cogwork.dataplane.deliveries import join
-from cython.cimports.cogwork.dataplane.delivery import ship
+from cython.cimports.cogwork.dataplane.delivery import is_over, ship
 from cython.cimports.cogwork.dataplane.holding import BALANCED, CLOSEST, MULTICAST
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.outgoing import OutgoingLink
@@ -171,8 +171,6 @@ class AddressEntry(HoldingEntry):
             outlet = self.pick(s)
             if outlet is not None:
                 self.delivered += 1
-                if type(outlet) is OutgoingLink:
-                    return cython.cast(OutgoingLink, outlet).take(s)
                 return outlet.take(s)
         if not self.outlets:
             return self.unroutable(s)
@@ -237,12 +235,7 @@ class AddressEntry(HoldingEntry):
             taken = 0
             # Until it takes no more: only then is it noted as one to be woken.
             while taken < count:
-                if type(outlet) is OutgoingLink:
-                    step = cython.cast(OutgoingLink, outlet).take_run(
-                        s, pieces + taken, count - taken
-                    )
-                else:
-                    step = outlet.take_run(s, pieces + taken, count - taken)
+                step = outlet.take_run(s, pieces + taken, count - taken)
                 if step == 0:
                     break
                 taken += cython.cast(uint32_t, step)
@@ -392,8 +385,10 @@ class AddressEntry(HoldingEntry):
         d: cython.pointer(Delivery)
         while self.held_first != cython.NULL:
             d = self.held_first
-            if self.core.is_over(d):
-                self._expire(self.unhold())
+            if is_over(d, self.core.now):
+                self.unhold()
+                self.give_up(d, True)
+                self.core.deliveries.release(d)
                 continue
             ship(cython.address(s), d, d.first.data if d.first != cython.NULL else cython.NULL)
             if d.first != cython.NULL:

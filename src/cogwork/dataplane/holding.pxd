@@ -20,20 +20,20 @@ cdef class HoldingEntry(Terminus):
     cdef public bint release_unmatched
     cdef public object dead_letter
     cdef public double ttl_s
-    cdef readonly uint64_t expired
-    cdef bint is_expiring
     cdef Delivery* held_first
     cdef Delivery* held_last
     cdef readonly uint32_t held
     cdef readonly uint64_t released
     cdef readonly uint64_t dropped
     cdef readonly uint64_t unmatched
+    cdef readonly uint64_t expired
+    cdef bint is_expiring
     cdef int hold(self, Delivery* d) except -1
     cdef Delivery* unhold(self) noexcept
     cdef int discard_held(self, Delivery* d) except -1
     cdef int unroutable(self, Shipment* s) except -1
     cdef object _release_held(self)
     cdef int limit_life(self, Delivery* d) except -1
+    cdef int give_up(self, Delivery* d, bint is_expired) except -1
     cdef int expire(self, Shipment* s) except -1
-    cdef int _expire(self, Delivery* d) except -1
-    cdef int _bury(self, Delivery* d, bint is_expired) except -1
+    cdef int _answer(self, Shipment* s, int code) except -1

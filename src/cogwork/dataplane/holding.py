@@ -2,7 +2,7 @@
 
 import cython
 from cython.cimports.cogwork.dataplane.deliveries import join
-from cython.cimports.cogwork.dataplane.delivery import Chunk, ship
+from cython.cimports.cogwork.dataplane.delivery import Chunk, is_over, ship
 from cython.cimports.cogwork.dataplane.header import Header, clear_header, read_header
 from cython.cimports.cogwork.dataplane.octets import bytes_from
 from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RELEASED, Verdict, fill_verdict
@@ -13,11 +13,14 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 class HoldingEntry(Terminus):
-    """An address without its outlets: deliveries in a chain, the oldest first."""
+    """An address without its outlets: deliveries in a chain, the oldest first.
+
+    Attributes:
+        ttl_s: How long any of them may wait at most; 0 leaves it to the messages.
+    """
 
     def unroutable(self, s):
         """Answers for a message that nobody is there to take."""
-        verdict: Verdict
         accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
         if self.dead_letter is not None:
             self.dead_letter(self, bytes_from(s.data, s.size), "unroutable")
@@ -28,13 +31,25 @@ class HoldingEntry(Terminus):
             self.dropped += 1
         else:
             self.released += 1
-        if s.settled:
-            return 0
-        fill_verdict(cython.address(verdict), ACCEPTED if accepted else RELEASED, None)
-        self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return self._answer(s, ACCEPTED if accepted else RELEASED)
+
+    def expire(self, s):
+        """Answers for a message that waited longer than it may."""
+        self.expired += 1
+        if self.dead_letter is None:
+            return self._answer(s, RELEASED)
+        self.dead_letter(self, bytes_from(s.data, s.size), "expired")
+        return self._answer(s, ACCEPTED)
+
+    def _answer(self, s, code):
+        verdict: Verdict
+        if not s.settled:
+            fill_verdict(cython.address(verdict), code, None)
+            self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
         return 0
 
     def hold(self, d):
+        """Adds a delivery, and notes when its time is over."""
         d.refs += 1
         d.next = cython.NULL
         self.limit_life(d)
@@ -53,6 +68,7 @@ class HoldingEntry(Terminus):
         return self.held_first != cython.NULL
 
     def unhold(self):
+        """Takes the oldest one out; the caller releases it."""
         d: cython.pointer(Delivery) = self.held_first
         self.held_first = d.next
         if self.held_first == cython.NULL:
@@ -92,10 +108,10 @@ class HoldingEntry(Terminus):
                 link.discarding = True
                 self.core.deliveries.release(d)
             else:
-                self._bury(d, False)
+                self.give_up(d, False)
             self.core.deliveries.release(d)
 
-    def _bury(self, d, is_expired):
+    def give_up(self, d, is_expired):
         """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""
         s: Shipment
         joined: cython.pointer(uint8_t) = join(d)
@@ -108,8 +124,6 @@ class HoldingEntry(Terminus):
         finally:
             free(joined)
         return 0
-
-    # -- what has waited too long
 
     def limit_life(self, d):
         """Notes when a whole delivery that has to wait is over: by its own ttl, or the address's."""
@@ -133,35 +147,18 @@ class HoldingEntry(Terminus):
         return 0
 
     def expire_held(self):
+        """Gives up what is over by now; returns whether something else may be over yet."""
         d: cython.pointer(Delivery) = self.held_first
         following: cython.pointer(Delivery)
-        is_expiring: cython.bint = False
+        self.is_expiring = False
         while d != cython.NULL:
             following = d.next
-            if self.core.is_over(d):
+            if is_over(d, self.core.now):
                 d.refs += 1
                 self.discard_held(d)
-                self._expire(d)
+                self.give_up(d, True)
+                self.core.deliveries.release(d)
             elif d.expires_s:
-                is_expiring = True
+                self.is_expiring = True
             d = following
-        self.is_expiring = is_expiring
-        return is_expiring
-
-    def _expire(self, d):
-        self._bury(d, True)
-        return self.core.deliveries.release(d)
-
-    def expire(self, s):
-        """Answers for a message that waited longer than it may."""
-        verdict: Verdict
-        self.expired += 1
-        if self.dead_letter is not None:
-            self.dead_letter(self, bytes_from(s.data, s.size), "expired")
-        if s.settled:
-            return 0
-        fill_verdict(
-            cython.address(verdict), RELEASED if self.dead_letter is None else ACCEPTED, None
-        )
-        self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
-        return 0
+        return self.is_expiring

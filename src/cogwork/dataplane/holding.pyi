@@ -9,8 +9,8 @@ SOURCE_HASH: str
 class HoldingEntry(Terminus):
     distribution: int
     release_unmatched: bool
-    ttl_s: float
     dead_letter: Callable[[AddressEntry, bytes, str], None] | None
+    ttl_s: float
     @property
     def core(self) -> Core: ...
     @property
@@ -22,6 +22,6 @@ class HoldingEntry(Terminus):
     @property
     def dropped(self) -> int: ...
     @property
-    def unmatched(self) -> int: ...
-    @property
     def expired(self) -> int: ...
+    @property
+    def unmatched(self) -> int: ...

@@ -6,7 +6,7 @@ it, and those that need none are always the first ones, so freeing is trimming t
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.delivery import is_single_frame, ship
+from cython.cimports.cogwork.dataplane.delivery import is_over, is_single_frame, ship
 from cython.cimports.cogwork.dataplane.octets import octets_of, store_uint
 from cython.cimports.cogwork.dataplane.sending import frame_room
 from cython.cimports.cogwork.dataplane.session_end import Session
@@ -179,7 +179,7 @@ class OutgoingLink(SendingEnd):
     def pump(self):
         """Sends from the queue's head for as long as the peer takes it."""
         while self.queue_count and not self.detached:
-            if not self.started and self.core.is_over(self.queue[self.queue_head]):
+            if not self.started and is_over(self.queue[self.queue_head], self.core.now):
                 self._drop_head()
                 continue
             if self.queue_count > 1 and self.pump_run():

@@ -23,7 +23,6 @@ cdef class Terminus(Due):
     cdef int on_ready(self, Terminus link) except -1
     cdef uint32_t outstanding(self) noexcept
     cdef bint has_waiting(self) noexcept
-    cdef bint expire_held(self) except -1
 
 
 # A message from within the process.

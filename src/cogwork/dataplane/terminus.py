@@ -56,10 +56,6 @@ class Terminus(Due):
         """Says whether deliveries wait here for an outlet to take them."""
         return False
 
-    def expire_held(self):
-        """Gives up what is held and over by now; returns whether something held may end so yet."""
-        return False
-
     def settle(self, token: int, code: int, state: bytes = None) -> None:
         """Says the outcome of a delivery that came from here, as a consumer in process does.
 
