@@ -6,7 +6,7 @@ from cython.cimports.cogwork.dataplane.delivery import Chunk, ship
 from cython.cimports.cogwork.dataplane.holding import MULTICAST
 from cython.cimports.cogwork.dataplane.octets import bytes_from
 from cython.cimports.cogwork.dataplane.outgoing import OutgoingLink
-from cython.cimports.cogwork.dataplane.scan import find_to
+from cython.cimports.cogwork.dataplane.sections import find_to
 from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
     NOWHERE,

@@ -8,7 +8,7 @@ import cython
 from cython.cimports.cogwork.dataplane.core import UNFLUSHED_MAX_BYTES
 from cython.cimports.cogwork.dataplane.holding import MULTICAST
 from cython.cimports.cogwork.dataplane.octets import octets_of
-from cython.cimports.cogwork.dataplane.scan import find_to
+from cython.cimports.cogwork.dataplane.sections import find_to
 from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
     RECEIVED,

@@ -6,6 +6,7 @@ from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.session_end cimport Session
 from cogwork.dataplane.shipment cimport Piece, Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.wire cimport Wire
 
 cdef enum:
     TEMPLATE_MAX_BYTES = 40

@@ -1,14 +1,9 @@
 """How transfers are written: within the peer's credit and window, from a prepared header."""
 
-from typing import TYPE_CHECKING
-
 import cython
 from cython.cimports.cogwork.dataplane.frames import end_performative, put_bool, put_performative
 from cython.cimports.cogwork.dataplane.octets import bytes_from, store_u32, store_uint
 from cython.cimports.libc.string import memcpy, memset
-
-if TYPE_CHECKING:
-    from cython.cimports.cogwork.dataplane.wire import Wire
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 

@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.entry cimport AddressEntry
+from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 

@@ -1,12 +1,7 @@
 """The addresses of one virtual host."""
 
-from typing import TYPE_CHECKING
-
 import cython
 from cython.cimports.cogwork.dataplane.terminus import ship_from
-
-if TYPE_CHECKING:
-    from cython.cimports.cogwork.dataplane.shipment import Shipment
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 

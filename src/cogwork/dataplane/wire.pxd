@@ -4,7 +4,8 @@ from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.due cimport Due
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.output cimport Output
-from cogwork.dataplane.shipment cimport Piece
+from cogwork.dataplane.scan cimport TransferFields
+from cogwork.dataplane.shipment cimport RUN_MAX, Piece
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef class Wire

@@ -6,8 +6,6 @@ violation, goes to the wire's `owner`, which is ordinary Python. Output is gathe
 and sent with one system call when the batch ends.
 """
 
-from typing import TYPE_CHECKING
-
 import cython
 from cython.cimports.cogwork.dataplane.core import READ_SIZE_BYTES, UNFLUSHED_MAX_BYTES
 from cython.cimports.cogwork.dataplane.octets import (
@@ -16,7 +14,6 @@ from cython.cimports.cogwork.dataplane.octets import (
     load_u32,
     octets_of,
 )
-from cython.cimports.cogwork.dataplane.scan import TransferFields, performative_code
 from cython.cimports.cogwork.dataplane.system import EAGAIN, EINTR, clock_s, receive
 from cython.cimports.cogwork.dataplane.transfers import (
     TransferShape,
@@ -24,11 +21,9 @@ from cython.cimports.cogwork.dataplane.transfers import (
     learn_shape,
     parse_common_transfer,
 )
+from cython.cimports.cogwork.dataplane.values import descriptor_code
 from cython.cimports.libc.stdlib import free, malloc, realloc
 from cython.cimports.libc.string import memcpy
-
-if TYPE_CHECKING:
-    from cython.cimports.cogwork.dataplane.shipment import RUN_MAX
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -298,9 +293,7 @@ class Wire(Output):
             return 0
         self.core.frames_in += 1
         self.frames_in += 1
-        code = (
-            performative_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
-        )
+        code = descriptor_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
         session = self.session_of(channel) if 0x13 <= code <= 0x15 else None
         if session is None:
             return self._give_to_owner(frame, at, size, channel)
