@@ -28,11 +28,11 @@ class CreditingEnd(ReceivingEnd):
         self.flow_later()
 
     def top_up(self):
-        """Gives credit for what is neither unsettled nor held, a quarter of the window at a time."""
+        """Gives credit for what is neither unsettled nor held, half of the window at a time."""
         used: uint32_t = self.unsettled + self.charged
         target: uint32_t = self.window - used if self.window > used else 0
         # What is due anyway carries as much as there is.
-        quantum: uint32_t = 1 if self.flow_due else self.window >> 2
+        quantum: uint32_t = 1 if self.flow_due or self.session.flow_due else self.window >> 1
         ration: uint32_t
         entry: AddressEntry = self.entry
         if self.window == 0 or self.detached:
