@@ -197,12 +197,12 @@ CASES: Final[dict[str, Case]] = {
     "presettled": Case(
         "1→1, 100 B, presettled, window 5,000",
         (Figure(CPU, 0.12), Figure(RATIO, 2.0)),
-        _flow("presettled", Load(count=8 * _MILLION)),
+        _flow("presettled", Load(count=32 * _MILLION)),
     ),
     "unsettled": Case(
         "1→1, 100 B, unsettled, window 5,000",
         (Figure(CPU, 0.18), Figure(RATIO, 2.0)),
-        _flow("unsettled", Load(count=8 * _MILLION)),
+        _flow("unsettled", Load(count=32 * _MILLION)),
     ),
     "presettled-1k": Case(
         "1→1, 1 KiB, presettled",
