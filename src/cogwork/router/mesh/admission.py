@@ -1,0 +1,81 @@
+"""Whether a hello may be listened to, and what people are told where it may not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogwork.router.mesh.effects import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cogwork.router.mesh.link import Link
+    from cogwork.router.mesh.messages import Hello
+    from cogwork.router.mesh.own import Own
+
+__all__ = ("Refusal", "refusal_of")
+
+HELLO_INTERVAL_MS_MIN, HELLO_INTERVAL_MS_MAX = 10, 60_000
+"""A neighbour that wants to be forgotten at once, or never, is mistaken."""
+
+
+class Refusal(NamedTuple):
+    """Why a neighbour is not wanted."""
+
+    reason: Reason
+    description: str
+
+
+def refusal_of(hello: Hello, link: Link, own: Own, others: Iterable[Link]) -> Refusal | None:
+    """Decides on a hello.
+
+    Args:
+        hello: What came.
+        link: Where it came.
+        own: This container.
+        others: The other links to a container with the hello's id.
+    """
+    if hello.version != own.version:
+        return Refusal(
+            Reason.VERSION,
+            f"container {hello.id} speaks version {hello.version} of the mesh protocol; "
+            f"{own.id} speaks version {own.version}",
+        )
+    if hello.id == own.id:
+        return _namesake(hello, own)
+    if frozenset(hello.virtual_hosts) != own.virtual_hosts:
+        return Refusal(
+            Reason.VIRTUAL_HOSTS,
+            f"container {hello.id} has the virtual hosts {_names(hello.virtual_hosts)}; "
+            f"{own.id} has {_names(own.virtual_hosts)}; all containers of a mesh have the same",
+        )
+    if not HELLO_INTERVAL_MS_MIN <= hello.interval_ms <= HELLO_INTERVAL_MS_MAX:
+        return Refusal(
+            Reason.MALFORMED,
+            f"container {hello.id} says hello every {hello.interval_ms} ms; "
+            f"{HELLO_INTERVAL_MS_MIN} to {HELLO_INTERVAL_MS_MAX} are allowed",
+        )
+    if link.peer not in ("", hello.id):
+        return Refusal(
+            Reason.MALFORMED, f"container {link.peer} now calls itself {hello.id} on the same link"
+        )
+    if any(other.incarnation > hello.incarnation for other in others):
+        return Refusal(
+            Reason.DUPLICATE_ID,
+            f"two containers have the id {hello.id}: a later one is linked with {own.id} already",
+        )
+    return None
+
+
+def _namesake(hello: Hello, own: Own) -> Refusal:
+    if hello.incarnation == own.incarnation:
+        return Refusal(Reason.SELF, f"container {own.id} is linked to itself")
+    return Refusal(
+        Reason.DUPLICATE_ID,
+        f"two containers have the id {own.id}: give each its own (incarnations "
+        f"{own.incarnation} and {hello.incarnation})",
+    )
+
+
+def _names(virtual_hosts: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in sorted(virtual_hosts)) or "none"
