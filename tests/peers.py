@@ -14,14 +14,18 @@ from cogwork.amqp.performatives import (
     decode_performative,
     encode_performative,
 )
-from cogwork.dataplane.core import IncomingLink, OutgoingLink, Session, Wire
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.session_end import Session
+from cogwork.dataplane.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.performatives import Performative
-    from cogwork.dataplane.core import AddressEntry, Core
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.store import Store
 
 WINDOW = 1 << 20

@@ -34,17 +34,12 @@ from cogwork.amqp.performatives import (
 )
 from cogwork.amqp.terminus import Source, Target
 from cogwork.dataplane.connection import Connection, ConnectionSettings
-from cogwork.dataplane.core import (
-    BALANCED_CODE,
-    CLOSEST_CODE,
-    MULTICAST_CODE,
-    AddressEntry,
-    AddressSpace,
-    Core,
-    IncomingLink,
-    OutgoingLink,
-    Port,
-)
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.port import Port
+from cogwork.dataplane.space import AddressSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,9 +49,10 @@ if TYPE_CHECKING:
     from cogwork.amqp.performatives import Performative
     from cogwork.amqp.sasl import SaslInit, SaslResponse
     from cogwork.amqp.types import Symbol
-    from cogwork.dataplane.core import Session, Terminus
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.session_end import Session
+    from cogwork.dataplane.terminus import Terminus
 
 WINDOW = 1 << 20
 DISTRIBUTIONS = {"all": MULTICAST_CODE, "one": CLOSEST_CODE, "least": BALANCED_CODE}
@@ -113,7 +109,9 @@ class Broker:
     def connect(self, **settings: object) -> Connection:
         """Makes this side of a connection; `fd` is a socket's, all else is a setting."""
         fd = settings.pop("fd", -1)
-        return Connection(self.core, self, ConnectionSettings(**settings), fd)
+        return Connection(
+            self.core, self, ConnectionSettings(**{"max_frame_size_bytes": 65536, **settings}), fd
+        )
 
     def settle_down(self) -> None:
         """Lets every peer hear what there is to hear."""

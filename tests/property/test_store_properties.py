@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import peers
 from hypothesis import HealthCheck, settings
@@ -25,8 +26,12 @@ from cogwork.amqp.message import (
     encode_sections,
 )
 from cogwork.amqp.outcomes import Modified, Received, Rejected, Released
-from cogwork.dataplane.core import BALANCED_CODE, AddressEntry, Core, OutgoingLink
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
+
+if TYPE_CHECKING:
+    from cogwork.dataplane.outgoing import OutgoingLink
 
 RECEIVED = Received(section_number=0, section_offset=0)
 DOUBT_S = 30.0

@@ -68,6 +68,7 @@ COLUMNS = {
         "released": "released",
         "dropped": "dropped",
         "unmatched": "unmatched",
+        "expired": "expired",
         "unsettled": "unsettled",
         "depth": "depth",
     },

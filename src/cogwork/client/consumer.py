@@ -12,7 +12,7 @@ from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
 from cogwork.client.errors import InDoubt, StaleAttempt, stale
 from cogwork.client.receiver import Receiver, filters_of
-from cogwork.dataplane.core import IncomingLink
+from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.items import Claim, Item, ItemInbox
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.core import Session
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session_end import Session
 
 __all__ = ("Consumer",)
 

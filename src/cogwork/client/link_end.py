@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Role
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.core import Session
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session_end import Session
 
 __all__ = ("LinkEnd",)
 

@@ -10,8 +10,8 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.link_end import LinkEnd
 from cogwork.client.outcome import outcome_of
-from cogwork.dataplane.core import OutgoingLink
 from cogwork.dataplane.outbox import Batch, Outbox, Post
+from cogwork.dataplane.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,8 @@ from cogwork.amqp.performatives import ReceiverSettleMode, Role, SenderSettleMod
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol
 from cogwork.client.link_end import LinkEnd
-from cogwork.dataplane.core import CLOSEST_CODE, AddressEntry, IncomingLink
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:

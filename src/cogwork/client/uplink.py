@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from cogwork.client.options import Options
     from cogwork.client.url import Endpoint
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.core import Session
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.session_end import Session
     from cogwork.io.pump import SocketPump, StreamPump
 
 __all__ = ("Uplink",)

@@ -12,7 +12,8 @@ from cogwork.amqp.terminus import COPY, MOVE, Coordinator, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.access import Permits
 from cogwork.container.filters import read_filters
-from cogwork.dataplane.core import IncomingLink, OutgoingLink
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.router.addresses import Distribution, SlowSubscriber
 from cogwork.spi.node import Node, Refused, Subscription
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.clients import ClientContext
     from cogwork.container.settings import Limits
-    from cogwork.dataplane.core import AddressEntry
+    from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.link import Link
     from cogwork.router.addresses import AddressRule
 

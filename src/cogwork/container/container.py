@@ -27,14 +27,16 @@ from cogwork.container.peers import Peers
 from cogwork.container.settings import BLOCK_TIMEOUT_S
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
-from cogwork.dataplane.core import Core, IncomingLink, OutgoingLink
+from cogwork.dataplane.core import Core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogwork.container.limits import Limits
     from cogwork.container.settings import Configuration, Queue, Vhost
+    from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.router.addresses import AddressTable
 
 __all__ = ("Container",)
@@ -218,6 +220,7 @@ class Container:
                 self._effects.run(vhost, vhost.tick(now_s))
             except Exception as error:  # a plug-in's fault must not stop the container's clock
                 self.on_node_fault(vhost, error)
+        self.core.expire_held()
         self._detach_overdue()
         self.peers.beat(now_s)
         self._ticks += 1

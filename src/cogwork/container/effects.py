@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.core import Port
+from cogwork.dataplane.port import Port
 from cogwork.spi.effects import Publish, Report, Send, Settle
 
 if TYPE_CHECKING:

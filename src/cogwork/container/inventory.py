@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.core import AddressEntry
+    from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.spi.management import Collection, Row

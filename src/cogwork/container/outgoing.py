@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.core import Port
+from cogwork.dataplane.port import Port
 
 if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from cogwork.container.limits import Limits
     from cogwork.container.settings import Listen
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.dataplane.core import Core, Session
+    from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.session_end import Session
 
 __all__ = ("Peers",)
 

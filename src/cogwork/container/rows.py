@@ -13,13 +13,8 @@ from cogwork import __version__
 from cogwork.amqp.performatives import Role
 from cogwork.container.attachments import Attachment
 from cogwork.container.memory import resident_bytes
-from cogwork.dataplane.core import (
-    BALANCED_CODE,
-    CLOSEST_CODE,
-    MULTICAST_CODE,
-    IncomingLink,
-    OutgoingLink,
-)
+from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
+from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.topic import TopicNode
 
 if TYPE_CHECKING:
@@ -29,7 +24,8 @@ if TYPE_CHECKING:
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.core import AddressEntry
+    from cogwork.dataplane.entry import AddressEntry
+    from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.spi.management import Row
@@ -75,7 +71,7 @@ LINK = (
 )
 ADDRESS = (
     *("name", "address", "vhost", "kind", "distribution", "senders", "receivers", "in", "out"),
-    *("released", "dropped", "unmatched", "unsettled", "depth"),
+    *("released", "dropped", "unmatched", "expired", "unsettled", "depth"),
 )
 QUEUE = (
     *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed"),
@@ -236,6 +232,7 @@ def address_row(vhost: VirtualHost, entry: AddressEntry) -> Row:
         "released": entry.released,
         "dropped": entry.dropped,
         "unmatched": entry.unmatched,
+        "expired": stored.get("expired", entry.expired),
         "unsettled": stored.get("unsettled", _unsettled(entry)),
         "depth": cast("int", stored.get("depth", 0)) + entry.held,
     }

@@ -15,7 +15,8 @@ from cogwork.amqp.performatives import Role
 from cogwork.container.declarations import Declarations
 from cogwork.container.inventory import collections_of
 from cogwork.container.requester import ClientRequester
-from cogwork.dataplane.core import IncomingLink, OutgoingLink
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.topic import TopicNode
 from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAUTHORIZED, ManagementError
 from cogwork.spi.node import Refused
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.core import Terminus
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.management import Collection, ManagedQueue, OnOutcome, Requester
 
 __all__ = ("View",)

@@ -13,15 +13,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
-from cogwork.dataplane.core import (
-    BALANCED_CODE,
-    CLOSEST_CODE,
-    MULTICAST_CODE,
-    AddressEntry,
-    AddressSpace,
-    Core,
-)
+from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
+from cogwork.dataplane.space import AddressSpace
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.topic import TopicNode
 from cogwork.router.addresses import (
@@ -38,6 +32,7 @@ from cogwork.spi.node import Node, NodeContext, Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from cogwork.dataplane.core import Core
     from cogwork.spi.effects import Effect
     from cogwork.spi.management import ContainerView
 
@@ -106,7 +101,7 @@ class VirtualHost:
         node = self.node_of(rule, rule.prefix)
         assert isinstance(node, TopicNode)
         self.space.topic_prefix = f"{rule.prefix}/".encode()
-        self._bury_unroutable(node.root, rule)
+        self._bound_lives(node.root, rule)
         self.space.topic_root = node.root
 
     # -- addresses
@@ -140,18 +135,24 @@ class VirtualHost:
             )
         rule = self._rule_at(name)
         entry = self._make_entry(name, rule)
-        self._bury_unroutable(entry, rule)
+        self._bound_lives(entry, rule)
         self.space.entries[name.encode()] = entry
         return entry
 
-    def _bury_unroutable(self, entry: AddressEntry, rule: AddressRule) -> None:
-        """Has what nobody takes sent to the rule's dead-letter address; queues see to their own."""
-        if rule.dead_letter is not None and rule.kind != "queue":
+    def _bound_lives(self, entry: AddressEntry, rule: AddressRule) -> None:
+        """Says how long messages may wait, and where those go that nobody took in that time.
+
+        Queues see to their own.
+        """
+        if rule.kind == "queue":
+            return
+        entry.ttl_s = rule.ttl_s or 0.0
+        if rule.dead_letter is not None:
             entry.dead_letter = partial(self._bury, rule.dead_letter)
 
-    def _bury(self, address: str, entry: AddressEntry, message: bytes) -> None:
+    def _bury(self, address: str, entry: AddressEntry, message: bytes, reason: str) -> None:
         source = Message.decode(message).to or entry.name
-        self._run(self, [Send(address, dead_letter(message, source, "unroutable", None, 0))])
+        self._run(self, [Send(address, dead_letter(message, source, reason, None, 0))])
 
     def _make_entry(self, name: str, rule: AddressRule) -> AddressEntry:
         if rule.kind != "direct":

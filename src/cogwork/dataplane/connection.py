@@ -36,12 +36,15 @@ from cogwork.amqp.sasl import (
 from cogwork.amqp.states import CONNECTION_OVER, ConnectionState, Event, connection_step
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.composites import decode, encode
-from cogwork.dataplane.core import Core, Wire
 from cogwork.dataplane.session import SessionEndpoint
+from cogwork.dataplane.wire import Wire
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.core import IncomingLink, OutgoingLink, Session
+    from cogwork.dataplane.core import Core
     from cogwork.dataplane.host import Host, Transport
+    from cogwork.dataplane.incoming import IncomingLink
+    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.session_end import Session
 
 __all__ = ("Connection", "ConnectionSettings")
 

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t
 
-from cogwork.dataplane.core cimport OutgoingLink
+from cogwork.dataplane.outgoing cimport OutgoingLink
 from cogwork.dataplane.ready cimport Cursor
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.stored cimport Hands

@@ -3,7 +3,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cogwork.dataplane.chain cimport Node
 from cogwork.dataplane.consumers cimport Consumer, Round
-from cogwork.dataplane.core cimport OutgoingLink
+from cogwork.dataplane.outgoing cimport OutgoingLink
 from cogwork.dataplane.ledger cimport Ledger
 from cogwork.dataplane.ready cimport Ready
 from cogwork.dataplane.shelf cimport Shelf

@@ -8,7 +8,6 @@ copies. The delivery-tag names the attempt: shard, item and attempt, 16 octets.
 
 import cython
 from cython.cimports.cogwork.dataplane.chain import is_empty
-from cython.cimports.cogwork.dataplane.core import KEEP, REFUSE, SETTLE
 from cython.cimports.cogwork.dataplane.octets import store_u32
 from cython.cimports.cogwork.dataplane.packer import describe
 from cython.cimports.cogwork.dataplane.stock import pack
@@ -23,6 +22,7 @@ from cython.cimports.cogwork.dataplane.stored import (
     READY,
     number_of,
 )
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 

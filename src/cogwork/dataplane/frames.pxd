@@ -4,6 +4,10 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from cogwork.dataplane.octets cimport store_u16, store_u32
 
+cdef enum:
+    # No performative written here is larger, without a state or payload.
+    HEADER_ROOM_BYTES = 96
+
 # Starts a frame whose performative is a list8; `end_performative` fills in both sizes.
 cdef inline uint8_t* put_performative(uint8_t* p, uint32_t channel, uint8_t code, uint8_t count) noexcept nogil:
     p[4] = 2

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from cogwork.amqp.sasl import SaslInit, SaslResponse
     from cogwork.amqp.types import Symbol
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.core import Session
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.session_end import Session
 
 __all__ = ("Host", "Transport")
 

@@ -1,11 +1,15 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport IncomingLink, Port, Terminus
+from cogwork.dataplane.incoming cimport IncomingLink
+from cogwork.dataplane.port cimport Port
+from cogwork.dataplane.terminus cimport Terminus
+from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.flusher cimport Flusher
 from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef class Inbox(Terminus):
+    cdef readonly Core core
     cdef readonly IncomingLink link
     cdef readonly uint32_t window
     cdef readonly uint32_t held

@@ -12,14 +12,10 @@ A plain inbox accepts an unsettled message when it arrives: it then is with its 
 from __future__ import annotations
 
 import cython
-from cython.cimports.cogwork.dataplane.core import (
-    ACCEPTED,
-    REJECTED,
-    Port,
-)
 from cython.cimports.cogwork.dataplane.messages import Message, message_from
 from cython.cimports.cogwork.dataplane.octets import bytes_from
-from cython.cimports.cogwork.dataplane.shipment import Verdict, fill_verdict
+from cython.cimports.cogwork.dataplane.port import Port
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, REJECTED, Verdict, fill_verdict
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.libc.stdint import uint32_t
 

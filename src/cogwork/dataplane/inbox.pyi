@@ -2,8 +2,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
-from cogwork.dataplane.core import IncomingLink, Terminus
 from cogwork.dataplane.flusher import Flusher
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.terminus import Terminus
 
 SOURCE_HASH: str
 

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport Session
+from cogwork.dataplane.session_end cimport Session
 from cogwork.dataplane.inbox cimport Inbox
 from cogwork.dataplane.marks cimport Marks
 from cogwork.dataplane.messages cimport Message

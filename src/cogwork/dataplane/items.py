@@ -14,17 +14,12 @@ from __future__ import annotations
 
 import cython
 from cython.cimports.cogwork.dataplane.contents import fill
-from cython.cimports.cogwork.dataplane.core import (
-    ACCEPTED,
-    MODIFIED,
-    REJECTED,
-    RELEASED,
-)
 from cython.cimports.cogwork.dataplane.flusher import Flusher  # noqa: TC002  # compiled
 from cython.cimports.cogwork.dataplane.inbox import Inbox
 from cython.cimports.cogwork.dataplane.marks import Marks
 from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.scan import state_code
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, MODIFIED, REJECTED, RELEASED
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import uint32_t

@@ -7,18 +7,16 @@ way, then the policy decides.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.core import (
+from cython.cimports.cogwork.dataplane.scan import read_modified
+from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
-    KEEP,
     LOST,
     MODIFIED,
     RECEIVED,
-    REFUSE,
     REJECTED,
-    SETTLE,
+    fill_verdict,
+    state_of,
 )
-from cython.cimports.cogwork.dataplane.scan import read_modified
-from cython.cimports.cogwork.dataplane.shipment import fill_verdict, state_of
 from cython.cimports.cogwork.dataplane.stored import (
     DOUBT,
     HANDED,
@@ -27,6 +25,7 @@ from cython.cimports.cogwork.dataplane.stored import (
     PRESETTLED,
     number_of,
 )
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 

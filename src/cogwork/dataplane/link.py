@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.terminus import Coordinator, Source, Target
     from cogwork.amqp.types import Symbol
-    from cogwork.dataplane.core import IncomingLink, OutgoingLink
+    from cogwork.dataplane.incoming import IncomingLink
+    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.session import SessionEndpoint
 
 __all__ = ("Link",)

@@ -1,7 +1,8 @@
 cimport cython
 from libc.stdint cimport uint32_t
 
-from cogwork.dataplane.core cimport Session, SettleRange
+from cogwork.dataplane.session_end cimport Session
+from cogwork.dataplane.settlements cimport SettleRange
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import cython
-from cython.cimports.cogwork.dataplane.core import RECEIVED
 from cython.cimports.cogwork.dataplane.octets import octets_of
+from cython.cimports.cogwork.dataplane.shipment import RECEIVED
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import uint32_t

@@ -1,7 +1,9 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport OutgoingLink, Terminus
+from cogwork.dataplane.outgoing cimport OutgoingLink
+from cogwork.dataplane.terminus cimport Terminus
+from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.flusher cimport Flusher
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
@@ -46,6 +48,7 @@ cdef class Batch(Dispatch):
 
 
 cdef class Outbox(Terminus):
+    cdef readonly Core core
     cdef readonly OutgoingLink link
     cdef readonly object failure
     cdef public bint resends

@@ -15,16 +15,18 @@ from __future__ import annotations
 from collections import deque
 
 import cython
-from cython.cimports.cogwork.dataplane.core import (
+from cython.cimports.cogwork.dataplane.messages import Message
+from cython.cimports.cogwork.dataplane.octets import octets_of
+from cython.cimports.cogwork.dataplane.section_writer import data_section
+from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
     LOST,
     RECEIVED,
     RELEASED,
+    Shipment,
+    fill_shipment,
+    state_of,
 )
-from cython.cimports.cogwork.dataplane.messages import Message
-from cython.cimports.cogwork.dataplane.octets import octets_of
-from cython.cimports.cogwork.dataplane.section_writer import data_section
-from cython.cimports.cogwork.dataplane.shipment import Shipment, fill_shipment, state_of
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import int64_t, uint32_t

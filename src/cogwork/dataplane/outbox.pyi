@@ -3,8 +3,8 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.dataplane.core import OutgoingLink
 from cogwork.dataplane.flusher import Flusher
+from cogwork.dataplane.outgoing import OutgoingLink
 
 SOURCE_HASH: str
 ACCEPTED_CODE: int

@@ -1,10 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-# `core` takes these from here.
 from cogwork.dataplane.octets cimport octets
-from cogwork.dataplane.sections cimport find_to
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.values cimport descriptor_code as performative_code
 
 cdef struct TransferFields:
     uint32_t handle

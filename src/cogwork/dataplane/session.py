@@ -17,8 +17,8 @@ from cogwork.amqp.performatives import (
     Transfer,
 )
 from cogwork.amqp.states import SESSION_OVER, Event, SessionState, session_step
-from cogwork.dataplane.core import Session
 from cogwork.dataplane.link import Link
+from cogwork.dataplane.session_end import Session
 
 if TYPE_CHECKING:
     from cogwork.dataplane.connection import Connection

@@ -11,6 +11,17 @@ cdef extern from *:
     # An index that names no terminus.
     const uint32_t NOWHERE "COGWORK_NOWHERE"
 
+cdef enum:
+    # The most deliveries that are handed on together.
+    RUN_MAX = 256
+    # An outcome's descriptor code; LOST where the link went before one came.
+    LOST = 0x01
+    RECEIVED = 0x23
+    ACCEPTED = 0x24
+    REJECTED = 0x25
+    RELEASED = 0x26
+    MODIFIED = 0x27
+
 # A message on its way from a source to one terminus; borrowed for the length of one call.
 cdef struct Shipment:
     octets data

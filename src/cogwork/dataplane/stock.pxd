@@ -1,6 +1,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport Port, Terminus
+from cogwork.dataplane.port cimport Port
+from cogwork.dataplane.terminus cimport Terminus
+from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.packer cimport Packer, describe
 from cogwork.dataplane.shelf cimport Shelf
@@ -10,6 +12,7 @@ from cogwork.dataplane.stored cimport ACQUIRED, AGES, Item
 
 
 cdef class Stock(Terminus):
+    cdef readonly Core core
     cdef readonly Shelf shelf
     cdef public object handler
     cdef public double ttl_s

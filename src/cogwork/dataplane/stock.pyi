@@ -1,6 +1,7 @@
 from typing import Final
 
-from cogwork.dataplane.core import Core, Terminus
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.terminus import Terminus
 
 SOURCE_HASH: str
 EXPIRED: Final[str]

@@ -1,7 +1,9 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport AddressEntry, OutgoingLink, Terminus
+from cogwork.dataplane.entry cimport AddressEntry
+from cogwork.dataplane.outgoing cimport OutgoingLink
+from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.dispatcher cimport Dispatcher
 from cogwork.dataplane.envelope cimport Envelope
 from cogwork.dataplane.ledger cimport Ledger

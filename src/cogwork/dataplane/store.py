@@ -13,7 +13,6 @@ when `handler.on_batch(store)` is called.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.core import ACCEPTED, KEEP, REFUSE, REJECTED, SETTLE
 from cython.cimports.cogwork.dataplane.envelope import (
     WANTS_DELAY,
     WANTS_GROUP_ID,
@@ -23,9 +22,15 @@ from cython.cimports.cogwork.dataplane.envelope import (
 )
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
-from cython.cimports.cogwork.dataplane.shipment import fill_shipment, fill_verdict
+from cython.cimports.cogwork.dataplane.shipment import (
+    ACCEPTED,
+    REJECTED,
+    fill_shipment,
+    fill_verdict,
+)
 from cython.cimports.cogwork.dataplane.stock import is_full
 from cython.cimports.cogwork.dataplane.stored import AGES
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 
 from cogwork.amqp import codec

@@ -1,9 +1,12 @@
 from typing import Final, Protocol
 
-from cogwork.dataplane.core import AddressEntry, Core, OutgoingLink, Port
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import AddressEntry
 from cogwork.dataplane.ledger import IN_DOUBT as IN_DOUBT
 from cogwork.dataplane.ledger import REJECTED_BY_CONSUMER as REJECTED_BY_CONSUMER
 from cogwork.dataplane.ledger import Ledger
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.port import Port
 from cogwork.dataplane.stock import DROPPED as DROPPED
 from cogwork.dataplane.stock import EXCEEDED as EXCEEDED
 from cogwork.dataplane.stock import EXPIRED as EXPIRED

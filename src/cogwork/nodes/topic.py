@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.core import MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
 from cogwork.router.topics import TopicTrie
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cogwork.dataplane.core import OutgoingLink
+    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
     from cogwork.spi.node import NodeContext, Subscription
 

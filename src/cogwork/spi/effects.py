@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.core import AddressEntry, Terminus
+    from cogwork.dataplane.entry import AddressEntry
+    from cogwork.dataplane.terminus import Terminus
 
 __all__ = ("ACCEPTED", "Effect", "Publish", "Report", "Send", "Settle")
 

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Self
 from cogwork.amqp.performatives import Flow, encode_performative
 from cogwork.amqp.terminus import Source
 from cogwork.dataplane.codec import encode
-from cogwork.dataplane.core import Core, OutgoingLink, Port, Session, Wire
+from cogwork.dataplane.core import Core
 from cogwork.dataplane.messages import Message
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.port import Port
+from cogwork.dataplane.session_end import Session
+from cogwork.dataplane.wire import Wire
 from cogwork.spi.effects import Effect, Publish, Send, Settle
 from cogwork.spi.node import NodeContext, Subscription
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import TracebackType
 
-    from cogwork.dataplane.core import IncomingLink
+    from cogwork.dataplane.incoming import IncomingLink
     from cogwork.spi.node import NodeFactory
 
 __all__ = ("Loopback",)

@@ -15,7 +15,7 @@ from cogwork.amqp.errors import CogworkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cogwork.dataplane.core import Terminus
+    from cogwork.dataplane.terminus import Terminus
 
 __all__ = (
     "Collection",

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.outcomes import Rejected
 from cogwork.dataplane.codec import encode
-from cogwork.dataplane.core import CLOSEST_CODE, MULTICAST_CODE, AddressEntry, Port
+from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
+from cogwork.dataplane.port import Port
 from cogwork.spi.effects import ACCEPTED, Effect, Publish, Report, Send, Settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cogwork.dataplane.core import Terminus
+    from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.node import NodeContext, Subscription
 
 __all__ = ("MessageNode",)

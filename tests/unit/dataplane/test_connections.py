@@ -14,13 +14,10 @@ from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslCode, SaslInit, SaslResponse
 from cogwork.amqp.states import ConnectionState
 from cogwork.amqp.terminus import Source, Target
 from cogwork.dataplane.connection import Connection, ConnectionSettings
-from cogwork.dataplane.core import (
-    CLOSEST_CODE,
-    AddressEntry,
-    IncomingLink,
-    OutgoingLink,
-    Port,
-)
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.port import Port
 
 if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol

@@ -24,8 +24,8 @@ def test_a_publisher_gets_no_more_credit_than_the_consumers_gave(broker: Broker)
     broker.peer().consumer("one/a", credit=30)
     publisher = broker.peer().publisher("one/a")
     assert publisher.credit == 50
-    first.flow(45)
-    assert publisher.credit == 75
+    first.flow(70)
+    assert publisher.credit == 100
     first.flow(1000)
     assert publisher.credit == broker.window
 
@@ -39,7 +39,7 @@ def test_publishers_may_be_a_little_ahead_of_consumers_with_little_credit(broker
     assert publishers[0].credit == 0, "what it sent is held: it must not get further ahead"
     consumer.flow(1000)
     consumer.accept_all()
-    assert all(publisher.credit > broker.window * 3 // 4 for publisher in publishers)
+    assert all(publisher.credit > broker.window // 2 for publisher in publishers)
 
 
 def test_no_publisher_of_many_is_left_without_credit(broker: Broker) -> None:
@@ -52,7 +52,7 @@ def test_no_publisher_of_many_is_left_without_credit(broker: Broker) -> None:
     for _ in range(4):
         consumer.flow(10_000)
     assert broker.entry("one/a").held == 0
-    assert all(publisher.credit > broker.window * 3 // 4 for publisher in publishers)
+    assert all(publisher.credit > broker.window // 2 for publisher in publishers)
 
 
 def test_a_node_that_takes_all_leaves_credit_to_the_window(broker: Broker) -> None:
@@ -125,7 +125,7 @@ def test_credit_is_topped_up_as_deliveries_are_settled(broker: Broker) -> None:
         publisher.send()
     assert publisher.credit == broker.window - 80
     consumer.accept_all()
-    assert publisher.credit > broker.window * 3 // 4
+    assert publisher.credit > broker.window // 2
 
 
 def test_a_consumer_gets_no_more_than_its_credit(broker: Broker) -> None:

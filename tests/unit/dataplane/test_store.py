@@ -18,7 +18,8 @@ from cogwork.amqp.message import (
 )
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Released
 from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong
-from cogwork.dataplane.core import BALANCED_CODE, AddressEntry, Core
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
 
 RECEIVED = Received(section_number=0, section_offset=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
@@ -198,3 +199,60 @@ def test_accepted_sockets_send_small_frames_at_once() -> None:
                 return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     assert run(story()) == 1
+
+
+@pytest.mark.parametrize("schedule", ["call_soon", "call_later", "future"])
+def test_what_a_reader_schedules_runs_though_nothing_else_happens(schedule: str) -> None:
+    """The selector waits on after a reader; it must come back for what that one has begun."""
+
+    async def story() -> bytes:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bytes] = loop.create_future()
+        with ExitStack() as stack:
+            near, far = pair(stack)
+
+            def read() -> None:
+                octets = far.recv(16)
+                if schedule == "call_soon":
+                    loop.call_soon(done.set_result, octets)
+                elif schedule == "call_later":
+                    loop.call_later(0.001, done.set_result, octets)
+                else:
+                    done.set_result(octets)
+
+            loop.add_reader(far, read)
+            stack.callback(loop.remove_reader, far)
+            loop.call_later(0.001, near.send, b"x")
+            return await done
+
+    assert run(asyncio.wait_for(story(), 5)) == b"x"
+
+
+def test_readers_that_never_rest_do_not_hold_timers_up() -> None:
+    async def story() -> int:
+        loop = asyncio.get_running_loop()
+        reads = 0
+        with ExitStack() as stack:
+            near, far = pair(stack)
+            near.send(b"x")  # never received: the reader is called again and again
+
+            def read() -> None:
+                nonlocal reads
+                reads += 1
+
+            loop.add_reader(far, read)
+            stack.callback(loop.remove_reader, far)
+            await asyncio.sleep(0.01)
+        return reads
+
+    assert run(asyncio.wait_for(story(), 5)) > 1
+
+
+def test_another_thread_wakes_a_loop_that_waits() -> None:
+    async def story() -> str:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[str] = loop.create_future()
+        threading.Timer(0.01, loop.call_soon_threadsafe, (done.set_result, "woken")).start()
+        return await done
+
+    assert run(asyncio.wait_for(story(), 5)) == "woken"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from cogwork.amqp.message import Properties, Sections, Value, decode_sections, encode_sections
-from cogwork.dataplane.core import Core, Port, Terminus
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.port import Port
 from cogwork.nodes.management import ManagementNode
 from cogwork.nodes.management.node import REQUEST_SIZE_BYTES_MAX, TURN_COST_MAX, WAITING_MAX
 from cogwork.spi.effects import Effect, Send
@@ -16,6 +17,8 @@ from cogwork.spi.node import NodeContext, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cogwork.dataplane.terminus import Terminus
 
 Plain: TypeAlias = Any
 

@@ -17,7 +17,8 @@ from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.message import decode_sections
 from cogwork.amqp.outcomes import Rejected
 from cogwork.dataplane.codec import encode
-from cogwork.dataplane.core import CLOSEST_CODE, AddressEntry, Port
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.port import Port
 from cogwork.nodes.management.operations import Operations
 from cogwork.nodes.management.request import Reply, Request
 from cogwork.spi.effects import ACCEPTED, Send
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cogwork.amqp.types import Symbol
-    from cogwork.dataplane.core import Terminus
+    from cogwork.dataplane.terminus import Terminus
     from cogwork.nodes.management.operations import Work
     from cogwork.spi.effects import Effect
     from cogwork.spi.management import ContainerView, Requester

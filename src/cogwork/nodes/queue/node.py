@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.terminus import COPY
-from cogwork.dataplane.core import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
 from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
 from cogwork.nodes.queue.options import QueueOptions

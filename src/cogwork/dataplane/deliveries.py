@@ -1,0 +1,150 @@
+"""The deliveries that wait, and the memory they take."""
+
+import cython
+from cython.cimports.libc.stdlib import calloc, free, malloc
+from cython.cimports.libc.string import memcpy
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+HELD_BYTES_MAX = 256 * 1024 * 1024
+"""What may be held before sessions of which something is held get no more window."""
+
+
+class Deliveries:
+    """Makes, counts and frees what waits.
+
+    A delivery waits in its entry (anycast, no consumer has room) or in an outlet's queue. Its chunks
+    are shared by all outlets; each counts the outlets that still need it. It is charged to the link
+    it came by, and a link gets credit only for what is not charged and not unsettled.
+    """
+
+    def __init__(self, registry: Registry):
+        self.registry = registry
+        self.held_bytes_max = HELD_BYTES_MAX
+        self.starved = []
+
+    def make(self, s):
+        """Makes a delivery of a shipment, without its bytes; the caller releases it."""
+        d: cython.pointer(Delivery) = cython.cast(
+            cython.pointer(Delivery), calloc(1, cython.sizeof(Delivery))
+        )
+        if d == cython.NULL:
+            raise MemoryError("no room for a delivery")
+        self.count += 1
+        d.refs = 1
+        d.token = s.token
+        d.source_index = s.source_index
+        d.source_generation = s.source_generation
+        d.charged_index = s.via_index
+        d.charged_generation = s.via_generation
+        d.format = s.format
+        d.settled = s.settled
+        d.origin = s.origin
+        return d
+
+    def append(self, d, data, size):
+        """Adds a frame's payload, which nobody needs yet."""
+        chunk: cython.pointer(Chunk) = cython.cast(
+            cython.pointer(Chunk), malloc(cython.sizeof(Chunk) + size)
+        )
+        if chunk == cython.NULL:
+            raise MemoryError("no room for a frame")
+        chunk.next = cython.NULL
+        chunk.size = size
+        chunk.refs = 0
+        if size:
+            memcpy(chunk.data, data, size)
+        if d.last == cython.NULL:
+            d.first = chunk
+        else:
+            d.last.next = chunk
+        d.last = chunk
+        d.size_bytes += size
+        self.held_bytes += size
+        if not d.assembled:
+            link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
+            if link is not None:
+                link.hold(size)
+        return chunk
+
+    def trim(self, d):
+        """Frees the chunks that every outlet has passed; they are always the first ones."""
+        chunk: cython.pointer(Chunk)
+        freed: int64_t = 0
+        while d.first != cython.NULL and d.first.refs == 0:
+            chunk = d.first
+            d.first = chunk.next
+            freed += chunk.size
+            free(chunk)
+        if d.first == cython.NULL:
+            d.last = cython.NULL
+        if freed:
+            self.held_bytes -= freed
+            link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
+            if link is not None and not d.assembled:
+                link.let_go(freed)
+            if self.starved and self.held_bytes <= self.held_bytes_max:
+                self._feed_starved()
+        return 0
+
+    def _feed_starved(self):
+        """Opens the windows that were left closed because too much was held for others."""
+        sessions: list = self.starved
+        session: Due
+        self.starved = []
+        for session in sessions:
+            session.relieve()
+        return 0
+
+    def release(self, d):
+        """Drops one reason to keep a delivery; with the last one it is freed."""
+        chunk: cython.pointer(Chunk)
+        d.refs -= 1
+        if d.refs > 0:
+            return 0
+        chunk = d.first
+        while chunk != cython.NULL:
+            chunk.refs = 0
+            chunk = chunk.next
+        self.trim(d)
+        if d.charges:
+            d.charges = 1
+            self.uncharge(d)
+        free(d)
+        self.count -= 1
+        return 0
+
+    def charge(self, d):
+        """Adds a reason to withhold credit from the link that `d` came by."""
+        d.charges += 1
+        if d.charges > 1 or not d.settled:
+            return 0
+        link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
+        if link is not None:
+            link.charged += 1
+        return 0
+
+    def uncharge(self, d):
+        """Takes back one reason to withhold credit from the link that `d` came by."""
+        d.charges -= 1
+        if d.charges > 0 or not d.settled:
+            return 0
+        link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
+        if link is not None:
+            link.charged -= 1
+            link.top_up()
+        return 0
+
+
+def join(d):
+    """Copies a complete delivery's chunks into one block, which the caller frees."""
+    joined: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), malloc(d.size_bytes + 1))
+    if joined == cython.NULL:
+        raise MemoryError("no room to assemble a message")
+    at: uint64_t = 0
+    chunk: cython.pointer(Chunk) = d.first
+    while chunk != cython.NULL:
+        memcpy(joined + at, chunk.data, chunk.size)
+        at += chunk.size
+        chunk = chunk.next
+    return joined

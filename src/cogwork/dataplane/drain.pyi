@@ -1,0 +1,13 @@
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.terminus import Terminus
+
+SOURCE_HASH: str
+
+class Drain(Terminus):
+    @property
+    def core(self) -> Core: ...
+    def __init__(self, core: Core) -> None: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...

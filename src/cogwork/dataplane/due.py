@@ -1,0 +1,24 @@
+"""What the core calls back: at the end of a batch, or when there is room again."""
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class Due:
+    """Something that has work put off until later.
+
+    Attributes:
+        dirty: Whether the core has been asked to call `end_batch`.
+    """
+
+    def end_batch(self):
+        """Does what was put off until the end of the batch."""
+        self.dirty = False
+        return 0
+
+    def relieve(self):
+        """Goes on after it was told to wait for room, in memory or in an output."""
+        return 0
+
+    def add_to(self, totals):
+        """Adds what this holds to what others hold."""
+        return 0

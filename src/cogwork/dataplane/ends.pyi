@@ -1,0 +1,26 @@
+from typing import Any
+
+from cogwork.dataplane.terminus import Terminus
+
+SOURCE_HASH: str
+
+class LinkEnd(Terminus):
+    owner: Any
+    @property
+    def handle(self) -> int: ...
+    @property
+    def credit(self) -> int: ...
+    @property
+    def delivery_count(self) -> int: ...
+    @property
+    def unsettled(self) -> int: ...
+    @property
+    def deliveries(self) -> int: ...
+    @property
+    def detached(self) -> bool: ...
+    @property
+    def drain(self) -> bool: ...
+
+class ReceivingEnd(LinkEnd):
+    @property
+    def charged(self) -> int: ...

@@ -1,0 +1,438 @@
+"""An address: who takes its deliveries, how they are shared out, what waits for a consumer."""
+
+import cython
+from cython.cimports.cogwork.dataplane.deliveries import join
+from cython.cimports.cogwork.dataplane.delivery import is_over, ship
+from cython.cimports.cogwork.dataplane.holding import BALANCED, CLOSEST, MULTICAST
+from cython.cimports.cogwork.dataplane.octets import octets_of
+from cython.cimports.cogwork.dataplane.outgoing import OutgoingLink
+from cython.cimports.cogwork.dataplane.sending import is_picky
+from cython.cimports.cogwork.dataplane.shipment import (
+    NOWHERE,
+    RUN_MAX,
+)
+from cython.cimports.cogwork.dataplane.terminus import ship_from
+from cython.cimports.libc.stdint import uint8_t
+from cython.cimports.libc.stdlib import free
+from cython.cimports.libc.string import memset
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+MULTICAST_CODE, CLOSEST_CODE, BALANCED_CODE = MULTICAST, CLOSEST, BALANCED
+"""How an entry shares deliveries out, as Python names it."""
+
+AHEAD_MAX = cython.declare(uint64_t, 32)
+"""Messages that a sender may be ahead of the consumers' credit."""
+
+RATIONING_MAX = cython.declare(Py_ssize_t, 16)
+"""Consumers whose credit is added up, and senders it is passed on to, in one go."""
+
+
+class AddressEntry(HoldingEntry):
+    """One address: who takes its deliveries, and how they are shared out."""
+
+    def __init__(
+        self,
+        core: Core,
+        name: str,
+        distribution: int,
+        interest=None,
+        subject: bytes = None,
+        assembles: bool = False,
+    ):
+        """Makes an entry.
+
+        Args:
+            core: The core it belongs to.
+            name: The address, for people.
+            distribution: MULTICAST, CLOSEST or BALANCED.
+            interest: Where the outlets are found by subject; None where they are added here.
+            subject: What to look up there.
+            assembles: Whether some outlet (a store, a port) takes only whole messages.
+        """
+        self.core = core
+        self.name = name
+        self.distribution = distribution
+        self.interest = interest
+        self.subject = subject
+        self.assembles = assembles
+        self.outlets = []
+        self.sources = []
+        core.register(self)
+
+    # -- who is attached
+
+    def add_source(self, link: ReceivingEnd) -> None:
+        """Lets a link that sends to this address get credit as consumers come and go."""
+        self.sources.append(link)
+
+    def remove_source(self, link) -> None:
+        """Forgets such a link."""
+        if link in self.sources:
+            self.sources.remove(link)
+
+    def add_outlet(self, outlet: Terminus) -> None:
+        """Lets `outlet` take deliveries of this address."""
+        self.outlets.append(outlet)
+        if type(outlet) is OutgoingLink:
+            if self.distribution != MULTICAST:
+                cython.cast(OutgoingLink, outlet).feeder = self
+            if cython.cast(OutgoingLink, outlet).credit:
+                self.on_ready(outlet)
+        else:
+            self.assembles = True
+            self._offer()
+
+    def remove_outlet(self, outlet: Terminus) -> None:
+        """Stops `outlet` from taking deliveries; with the last one credit is taken back."""
+        if outlet not in self.outlets:
+            return
+        self.outlets.remove(outlet)
+        if self.distribution == MULTICAST:
+            return
+        self.offered = any(
+            type(o) is not OutgoingLink or cython.cast(OutgoingLink, o).offered
+            for o in self.outlets
+        )
+        if not self.outlets:
+            self._release_held()
+        if not self.offered:
+            for link in self.sources:
+                cython.cast(ReceivingEnd, link).top_up()
+
+    def _offer(self):
+        """The first credit a consumer gives lets the publishers start."""
+        if self.offered:
+            return
+        self.offered = True
+        for link in self.sources:
+            cython.cast(ReceivingEnd, link).top_up()
+
+    def on_ready(self, link):
+        outlet: OutgoingLink = link
+        if outlet.credit:
+            outlet.offered = True
+            self._offer()
+        if self.held_first != cython.NULL:
+            self.serve_held()
+        if self.rationed:
+            self._pass_credit_on()
+        return 0
+
+    def ration(self, link):
+        """Says how much credit a sender may have: as much as the consumers can take at once.
+
+        What is sent beyond that would be held here, copied once more than it need be. A sender of
+        which nothing is held may always be a little ahead, so that consumers with little credit
+        need not wait for it, and none is left without credit for good.
+        """
+        room: uint64_t = 0 if link.held_bytes else AHEAD_MAX
+        total: uint64_t = 0
+        outlet: Terminus
+        if len(self.outlets) > RATIONING_MAX:
+            return NOWHERE
+        for outlet in self.outlets:
+            if type(outlet) is not OutgoingLink:
+                return NOWHERE
+            total += cython.cast(OutgoingLink, outlet).credit
+        return cython.cast(uint32_t, min(max(room, total), cython.cast(uint64_t, NOWHERE)))
+
+    def _pass_credit_on(self):
+        """Gives senders their share of credit that has just come; where they are many, in turn."""
+        count: uint32_t = cython.cast(uint32_t, len(self.sources))
+        step: uint32_t
+        self.rationed = count > RATIONING_MAX
+        for step in range(min(count, cython.cast(uint32_t, RATIONING_MAX))):
+            if self.source_turn >= count:
+                self.source_turn = 0
+            cython.cast(ReceivingEnd, self.sources[self.source_turn]).top_up()
+            self.source_turn += 1
+        return 0
+
+    # -- routing
+
+    def route(self, s):
+        self.received += 1
+        if self.distribution == MULTICAST:
+            return self.multicast(s, self.matching())
+        return self.anycast(s)
+
+    def matching(self):
+        """Lists the outlets of a multicast address; matches anew only after a change."""
+        if self.interest is not None and self.version != self.interest.version:
+            self.outlets = self.interest.match_octets(octets_of(self.subject), len(self.subject))
+            self.version = self.interest.version
+        return self.outlets
+
+    def anycast(self, s):
+        outlet: Terminus
+        d: cython.pointer(Delivery)
+        if self.held_first == cython.NULL:
+            outlet = self.pick(s)
+            if outlet is not None:
+                self.delivered += 1
+                return outlet.take(s)
+        if not self.outlets:
+            return self.unroutable(s)
+        d = self.core.deliveries.make(s)
+        d.complete = True
+        self.core.deliveries.append(d, s.data, s.size)
+        self.core.deliveries.charge(d)
+        self.hold(d)
+        return self.core.deliveries.release(d)
+
+    def anycast_run(self, s, pieces, count):
+        """Gives a run to the only outlet as a whole; several outlets take turns, one by one."""
+        at: uint32_t = 0
+        outlet: Terminus
+        taken: int64_t
+        while at < count:
+            if len(self.outlets) == 1 and self.held_first == cython.NULL:
+                outlet = cython.cast(Terminus, self.outlets[0])
+                s.data = pieces[at].data
+                s.size = pieces[at].size
+                if type(outlet) is not OutgoingLink or not is_picky(
+                    cython.cast(OutgoingLink, outlet)
+                ):
+                    taken = outlet.take_run(s, pieces + at, count - at)
+                    self.delivered += taken
+                    at += cython.cast(uint32_t, taken)
+                    if at == count:
+                        break
+            s.data = pieces[at].data
+            s.size = pieces[at].size
+            s.token = pieces[at].token
+            self.anycast(s)
+            at += 1
+        return 0
+
+    def multicast_run(self, s, pieces, count):
+        """Gives a run to every outlet in turn, so that each one's output is written in one piece."""
+        outlets: list = self.matching()
+        outlet: Terminus
+        index: uint32_t
+        taken: uint32_t
+        step: int64_t
+        late: cython.pointer(Delivery)[RUN_MAX]
+        if not outlets or self._some_are_picky(outlets):
+            for index in range(count):
+                s.data = pieces[index].data
+                s.size = pieces[index].size
+                s.token = pieces[index].token
+                self.multicast(s, outlets)
+            return 0
+        memset(late, 0, count * cython.sizeof(cython.pointer(Delivery)))
+        if not s.settled:
+            for index in range(count):
+                s.token = pieces[index].token
+                pieces[index].token = self.core.fanouts.open(s)
+            s.source_index = self.core.fanouts.index
+            s.source_generation = self.core.fanouts.generation
+        for outlet in outlets:
+            if not s.settled:
+                for index in range(count):
+                    self.core.fanouts.records[pieces[index].token].waiting += 1
+            taken = 0
+            # Until it takes no more: only then is it noted as one to be woken.
+            while taken < count:
+                step = outlet.take_run(s, pieces + taken, count - taken)
+                if step == 0:
+                    break
+                taken += cython.cast(uint32_t, step)
+            if taken < count:
+                self._run_late(s, pieces, late, outlet, taken, count)
+        self.delivered += cython.cast(uint64_t, len(outlets)) * count
+        for index in range(count):
+            if late[index] != cython.NULL:
+                self.core.deliveries.release(late[index])
+            if not s.settled:
+                self.core.fanouts.close(cython.cast(uint32_t, pieces[index].token))
+        return 0
+
+    def _some_are_picky(self, outlets):
+        outlet: Terminus
+        for outlet in outlets:
+            if type(outlet) is OutgoingLink and is_picky(cython.cast(OutgoingLink, outlet)):
+                return True
+        return False
+
+    def _run_late(self, s, pieces, late, outlet, first, count):
+        """Queues the rest of a run for an outlet that could not take it; copies are shared."""
+        index: uint32_t
+        for index in range(first, count):
+            if type(outlet) is not OutgoingLink:
+                if not s.settled:
+                    self.core.fanouts.close(cython.cast(uint32_t, pieces[index].token))
+                continue
+            if late[index] == cython.NULL:
+                s.token = pieces[index].token
+                late[index] = self.core.deliveries.make(s)
+                late[index].complete = True
+                self.core.deliveries.append(late[index], pieces[index].data, pieces[index].size)
+                self.limit_life(late[index])
+            cython.cast(OutgoingLink, outlet).enqueue(late[index])
+            cython.cast(OutgoingLink, outlet).apply_policy(late[index])
+        if type(outlet) is OutgoingLink:
+            # A run that filled the session's window leaves the link neither stalled nor without
+            # credit: only this makes the wire wake it when the window opens.
+            cython.cast(OutgoingLink, outlet).pump()
+        return 0
+
+    def pick(self, s):
+        """Chooses who takes a delivery: in turn (closest), or who has least to do (balanced)."""
+        count: uint32_t = cython.cast(uint32_t, len(self.outlets))
+        step: uint32_t
+        at: uint32_t = self.turn
+        outlet: Terminus
+        best: Terminus = None
+        least: uint32_t = NOWHERE
+        if count == 1:
+            outlet = cython.cast(Terminus, self.outlets[0])
+            if type(outlet) is OutgoingLink:
+                if cython.cast(OutgoingLink, outlet).is_ready() and not cython.cast(
+                    OutgoingLink, outlet
+                ).refuses(s):
+                    return outlet
+                return None
+        for step in range(count):
+            if at >= count:
+                at = 0
+            outlet = cython.cast(Terminus, self.outlets[at])
+            at += 1
+            if not outlet.is_ready() or outlet.refuses(s):
+                continue
+            if self.distribution == CLOSEST:
+                self.turn = at
+                return outlet
+            if outlet.outstanding() < least:
+                least = outlet.outstanding()
+                best = outlet
+                self.turn = at
+        return best
+
+    def multicast(self, s, outlets):
+        """Gives a message to every outlet; those that cannot take it now get it queued."""
+        outlet: Terminus
+        link: OutgoingLink
+        late: list = None
+        given: uint32_t = 0
+        record: uint32_t = 0
+        shipment: Shipment = s[0]
+        if not outlets:
+            return self.unroutable(s)
+        if not s.settled:
+            record = self.core.fanouts.open(s)
+            shipment.source_index = self.core.fanouts.index
+            shipment.source_generation = self.core.fanouts.generation
+            shipment.token = record
+            shipment.tag_size = 0
+        for outlet in outlets:
+            if type(outlet) is OutgoingLink:
+                link = cython.cast(OutgoingLink, outlet)
+                if is_picky(link) and link.refuses(s):
+                    continue
+                given += 1
+                if not s.settled:
+                    self.core.fanouts.records[record].waiting += 1
+                if link.is_ready():
+                    link.take(cython.address(shipment))
+                    continue
+            elif outlet.refuses(s):
+                continue
+            else:
+                given += 1
+                if not s.settled:
+                    self.core.fanouts.records[record].waiting += 1
+                if outlet.is_ready():
+                    outlet.take(cython.address(shipment))
+                    continue
+            if late is None:
+                late = [outlet]
+            else:
+                late.append(outlet)
+        if late is not None:
+            self.multicast_late(cython.address(shipment), late)
+        if given == 0:
+            if not s.settled:
+                self.core.fanouts.cancel(record)
+            return self.unroutable(s)
+        self.delivered += given
+        if not s.settled:
+            self.core.fanouts.close(record)
+        return 0
+
+    def multicast_late(self, s, late):
+        """Queues one shared copy for every outlet that was not ready."""
+        outlet: Terminus
+        d: cython.pointer(Delivery) = self.core.deliveries.make(s)
+        d.complete = True
+        self.core.deliveries.append(d, s.data, s.size)
+        self.limit_life(d)
+        for outlet in late:
+            if type(outlet) is OutgoingLink:
+                cython.cast(OutgoingLink, outlet).enqueue(d)
+                cython.cast(OutgoingLink, outlet).apply_policy(d)
+            elif not s.settled:
+                self.core.fanouts.close(cython.cast(uint32_t, s.token))
+        return self.core.deliveries.release(d)
+
+    # -- what nobody has room for yet
+
+    def serve_held(self):
+        """Gives what was held to the outlets that have room now, oldest first."""
+        outlet: Terminus
+        s: Shipment
+        d: cython.pointer(Delivery)
+        while self.held_first != cython.NULL:
+            d = self.held_first
+            if is_over(d, self.core.now):
+                self.unhold()
+                self.give_up(d, True)
+                self.core.deliveries.release(d)
+                continue
+            ship(cython.address(s), d, d.first.data if d.first != cython.NULL else cython.NULL)
+            if d.first != cython.NULL:
+                s.size = d.first.size
+            outlet = self.pick(cython.address(s))
+            if outlet is None or (not d.complete and type(outlet) is not OutgoingLink):
+                return 0
+            self.unhold()
+            self.delivered += 1
+            self._hand_over(d, outlet)
+            self.core.deliveries.release(d)
+        return 0
+
+    def _hand_over(self, d, outlet):
+        s: Shipment
+        joined: cython.pointer(uint8_t)
+        link: ReceivingEnd
+        if type(outlet) is OutgoingLink:
+            if not d.complete:
+                link = self.core.resolve(d.charged_index, d.charged_generation)
+                if link is not None and link.current == d:
+                    link.current_outlets = [outlet]
+            return cython.cast(OutgoingLink, outlet).push(d)
+        joined = join(d)
+        ship(cython.address(s), d, joined)
+        try:
+            return outlet.take(cython.address(s))
+        finally:
+            free(joined)
+
+    def close(self) -> None:
+        """Takes the entry out of use."""
+        self._release_held()
+        self.core.unregister(self)
+
+    def send(self, port, token: int, data: bytes, settled: bool) -> None:
+        """Sends a message from within the process to this address."""
+        s: Shipment
+        ship_from(cython.address(s), port, token, data, settled)
+        self.route(cython.address(s))
+
+    @property
+    def is_idle(self) -> bool:
+        """Says whether nobody is attached and nothing waits."""
+        if self.interest is None and self.outlets:
+            return False
+        return not self.sources and self.held == 0

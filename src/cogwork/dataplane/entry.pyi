@@ -1,0 +1,39 @@
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.ends import ReceivingEnd
+from cogwork.dataplane.holding import HoldingEntry
+from cogwork.dataplane.interest import Interest
+from cogwork.dataplane.port import Port
+from cogwork.dataplane.terminus import Terminus
+
+SOURCE_HASH: str
+MULTICAST_CODE: int
+CLOSEST_CODE: int
+BALANCED_CODE: int
+
+class AddressEntry(HoldingEntry):
+    assembles: bool
+    def __init__(
+        self,
+        core: Core,
+        name: str,
+        distribution: int,
+        interest: Interest | None = None,
+        subject: bytes | None = None,
+        assembles: bool = False,
+    ) -> None: ...
+    @property
+    def outlets(self) -> list[Terminus]: ...
+    @property
+    def sources(self) -> list[ReceivingEnd]: ...
+    @property
+    def received(self) -> int: ...
+    @property
+    def delivered(self) -> int: ...
+    @property
+    def is_idle(self) -> bool: ...
+    def add_source(self, link: ReceivingEnd) -> None: ...
+    def remove_source(self, link: ReceivingEnd) -> None: ...
+    def add_outlet(self, outlet: Terminus) -> None: ...
+    def remove_outlet(self, outlet: Terminus) -> None: ...
+    def send(self, port: Port, token: int, data: bytes, settled: bool) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,164 @@
+"""What an address holds while no consumer has room, and what becomes of a message that nobody takes."""
+
+import cython
+from cython.cimports.cogwork.dataplane.deliveries import join
+from cython.cimports.cogwork.dataplane.delivery import Chunk, is_over, ship
+from cython.cimports.cogwork.dataplane.header import Header, clear_header, read_header
+from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RELEASED, Verdict, fill_verdict
+from cython.cimports.libc.stdint import uint8_t
+from cython.cimports.libc.stdlib import free
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class HoldingEntry(Terminus):
+    """An address without its outlets: deliveries in a chain, the oldest first.
+
+    Attributes:
+        ttl_s: How long any of them may wait at most; 0 leaves it to the messages.
+    """
+
+    def unroutable(self, s):
+        """Answers for a message that nobody is there to take."""
+        accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
+        if self.dead_letter is not None:
+            self.dead_letter(self, bytes_from(s.data, s.size), "unroutable")
+            accepted = True
+        if accepted:
+            self.unmatched += 1
+        elif s.settled:
+            self.dropped += 1
+        else:
+            self.released += 1
+        return self._answer(s, ACCEPTED if accepted else RELEASED)
+
+    def expire(self, s):
+        """Answers for a message that waited longer than it may."""
+        self.expired += 1
+        if self.dead_letter is None:
+            return self._answer(s, RELEASED)
+        self.dead_letter(self, bytes_from(s.data, s.size), "expired")
+        return self._answer(s, ACCEPTED)
+
+    def _answer(self, s, code):
+        verdict: Verdict
+        if not s.settled:
+            fill_verdict(cython.address(verdict), code, None)
+            self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return 0
+
+    def hold(self, d):
+        """Adds a delivery, and notes when its time is over."""
+        d.refs += 1
+        d.next = cython.NULL
+        self.limit_life(d)
+        if d.expires_s and not self.is_expiring:
+            self.is_expiring = True
+            self.core.expiring.append(self)
+        if self.held_last == cython.NULL:
+            self.held_first = d
+        else:
+            self.held_last.next = d
+        self.held_last = d
+        self.held += 1
+        return 0
+
+    def has_waiting(self):
+        return self.held_first != cython.NULL
+
+    def unhold(self):
+        """Takes the oldest one out; the caller releases it."""
+        d: cython.pointer(Delivery) = self.held_first
+        self.held_first = d.next
+        if self.held_first == cython.NULL:
+            self.held_last = cython.NULL
+        d.next = cython.NULL
+        self.held -= 1
+        return d
+
+    def discard_held(self, d):
+        """Takes a delivery that was given up out of what is held, if it is there."""
+        at: cython.pointer(Delivery) = self.held_first
+        before: cython.pointer(Delivery) = cython.NULL
+        while at != cython.NULL and at != d:
+            before = at
+            at = at.next
+        if at == cython.NULL:
+            return 0
+        if before == cython.NULL:
+            self.held_first = d.next
+        else:
+            before.next = d.next
+        if self.held_last == d:
+            self.held_last = before
+        d.next = cython.NULL
+        self.held -= 1
+        return self.core.deliveries.release(d)
+
+    def _release_held(self):
+        """Answers for what was held for consumers that have all gone: it was never forwarded."""
+        d: cython.pointer(Delivery)
+        link: ReceivingEnd
+        while self.held_first != cython.NULL:
+            d = self.unhold()
+            link = self.core.resolve(d.charged_index, d.charged_generation)
+            if not d.complete and link is not None and link.current == d:
+                link.current = cython.NULL
+                link.discarding = True
+                self.core.deliveries.release(d)
+            else:
+                self.give_up(d, False)
+            self.core.deliveries.release(d)
+
+    def give_up(self, d, is_expired):
+        """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""
+        s: Shipment
+        joined: cython.pointer(uint8_t) = join(d)
+        ship(cython.address(s), d, joined)
+        try:
+            if is_expired:
+                self.expire(cython.address(s))
+            else:
+                self.unroutable(cython.address(s))
+        finally:
+            free(joined)
+        return 0
+
+    def limit_life(self, d):
+        """Notes when a whole delivery that has to wait is over: by its own ttl, or the address's."""
+        header: Header
+        ttl_s: cython.double = self.ttl_s
+        chunk: cython.pointer(Chunk) = d.first
+        if not d.complete or chunk == cython.NULL:
+            return 0
+        clear_header(cython.address(header))
+        if (
+            chunk.size > 3
+            and chunk.data[0] == 0
+            and chunk.data[1] == 0x53
+            and chunk.data[2] == 0x70
+        ):
+            read_header(chunk.data, 3, chunk.size, cython.address(header))
+        if header.has_ttl and (ttl_s == 0.0 or header.ttl_ms * 0.001 < ttl_s):
+            ttl_s = header.ttl_ms * 0.001
+        if header.has_ttl or ttl_s > 0.0:
+            d.expires_s = self.core.now + ttl_s
+        return 0
+
+    def expire_held(self):
+        """Gives up what is over by now; returns whether something else may be over yet."""
+        d: cython.pointer(Delivery) = self.held_first
+        following: cython.pointer(Delivery)
+        self.is_expiring = False
+        while d != cython.NULL:
+            following = d.next
+            if is_over(d, self.core.now):
+                d.refs += 1
+                self.discard_held(d)
+                self.give_up(d, True)
+                self.core.deliveries.release(d)
+            elif d.expires_s:
+                self.is_expiring = True
+            d = following
+        return self.is_expiring

@@ -1,0 +1,480 @@
+"""The sending end of a link: what the peer's credit allows goes out, the rest waits in its queue.
+
+Deliveries wait here where a multicast's subscriber is slow, or where a delivery of many frames cuts
+through. The chunks of a delivery are shared by all outlets; each counts the outlets that still need
+it, and those that need none are always the first ones, so freeing is trimming the head.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.delivery import is_over, is_single_frame, ship
+from cython.cimports.cogwork.dataplane.octets import octets_of, store_uint
+from cython.cimports.cogwork.dataplane.sending import frame_room
+from cython.cimports.cogwork.dataplane.session_end import Session
+from cython.cimports.cogwork.dataplane.shipment import (
+    ACCEPTED,
+    LOST,
+    RELEASED,
+    RUN_MAX,
+    Piece,
+    Verdict,
+    fill_verdict,
+)
+from cython.cimports.cogwork.dataplane.terminus import ship_from
+from cython.cimports.libc.stdlib import free, malloc
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class OutgoingLink(SendingEnd):
+    """A link on which this side sends: the peer's credit, and a queue for what must wait."""
+
+    def __init__(self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0):
+        """Makes the sending end of a link.
+
+        Args:
+            session: The session it is attached on.
+            handle: The handle this side sends its transfers with.
+            presettles: Whether every delivery is sent settled (snd-settle-mode 1).
+            next_tag: The first delivery-tag's number.
+        """
+        self.core = session.core
+        self.session = session
+        self.handle = handle
+        self.presettles = presettles
+        self.next_tag = next_tag
+        self.backlog_bytes_max = 4 * 1024 * 1024
+        self.core.register(self)
+        self.make_template()
+
+    def __dealloc__(self):
+        free(self.queue)
+
+    def is_ready(self):
+        return self.queue_count == 0 and self.can_start()
+
+    def put_available(self, p):
+        return store_uint(p, self.queue_count)
+
+    def add_to(self, totals):
+        totals.links += 1
+        totals.unsettled += self.unsettled
+        totals.backlog_bytes += self.backlog_bytes
+        totals.queued += self.queue_count
+        return 0
+
+    def outstanding(self):
+        return self.unsettled + self.queue_count
+
+    @property
+    def is_midway(self) -> bool:
+        """Says whether a delivery has been sent in part."""
+        return self.started
+
+    @property
+    def waits_for(self):
+        """Names the link whose sender leaves others waiting here, or None.
+
+        That is one with a delivery under way of which all that came was sent on, that could send
+        more, and behind which there are deliveries of others.
+        """
+        d: cython.pointer(Delivery)
+        link: ReceivingEnd
+        if not self.queue_count or not self.started or self.cursor != cython.NULL:
+            return None
+        d = self.queue[self.queue_head]
+        if d.complete:
+            return None
+        if self.queue_count == 1 and (self.feeder is None or not self.feeder.has_waiting()):
+            return None
+        link = self.core.resolve(d.charged_index, d.charged_generation)
+        return link if link is not None and link.may_send() else None
+
+    def pardon(self) -> None:
+        """Takes back that its backlog is too large: that is another's fault."""
+        self.overdue = False
+
+    def take_run(self, s, pieces, count):
+        room: uint32_t = frame_room(self)
+        index: uint32_t
+        size_bytes: uint64_t = 0
+        if self.queue_count or not self.can_start():
+            return 0
+        count = self.run_limit(count)
+        for index in range(count):
+            if pieces[index].size > room:
+                count = index
+                break
+            size_bytes += pieces[index].size
+        if count == 0:
+            return Terminus.take_run(self, s, pieces, 1)
+        self.write_run(s, pieces, count, size_bytes)
+        if self.presettles and not s.settled:
+            for index in range(count):
+                self._answer(s.source_index, s.source_generation, pieces[index].token, ACCEPTED)
+        return count
+
+    def take(self, s):
+        d: cython.pointer(Delivery)
+        if s.size <= frame_room(self):
+            self.write_first(s, s.data, s.size, False)
+            if self.presettles and not s.settled:
+                self._answer(s.source_index, s.source_generation, s.token, ACCEPTED)
+            return 0
+        d = self.core.deliveries.make(s)
+        d.complete = True
+        self.core.deliveries.append(d, s.data, s.size)
+        # The first frame goes out here: only the shipment knows the delivery-tag.
+        self.enqueue(d)
+        self.started = True
+        self.cursor = d.first
+        self.cursor_offset = frame_room(self)
+        self.write_first(s, s.data, self.cursor_offset, True)
+        self.pump()
+        return self.core.deliveries.release(d)
+
+    def _answer(self, index, generation, token, code):
+        verdict: Verdict
+        fill_verdict(cython.address(verdict), code, None)
+        return self.core.answer(index, generation, token, cython.address(verdict))
+
+    # -- the queue of what must wait
+
+    def push(self, d):
+        """Queues a delivery with all the chunks it has, and sends what can be sent."""
+        self.enqueue(d)
+        self.pump()
+        return 0
+
+    def enqueue(self, d):
+        chunk: cython.pointer(Chunk) = d.first
+        if self.queue_count == self.queue_capacity:
+            self._grow_queue()
+        self.queue[(self.queue_head + self.queue_count) & (self.queue_capacity - 1)] = d
+        self.queue_count += 1
+        d.refs += 1
+        if self.backlog_bytes == 0:
+            self.blocked_since_s = self.core.now
+        while chunk != cython.NULL:
+            chunk.refs += 1
+            self.backlog_bytes += chunk.size
+            chunk = chunk.next
+        return 0
+
+    def _grow_queue(self):
+        capacity: uint32_t = self.queue_capacity * 2 if self.queue_capacity else 4
+        at: uint32_t
+        grown: cython.pointer(cython.pointer(Delivery)) = cython.cast(
+            cython.pointer(cython.pointer(Delivery)),
+            malloc(capacity * cython.sizeof(cython.pointer(Delivery))),
+        )
+        if grown == cython.NULL:
+            raise MemoryError("no room for a longer queue")
+        for at in range(self.queue_count):
+            grown[at] = self.queue[(self.queue_head + at) & (self.queue_capacity - 1)]
+        free(self.queue)
+        self.queue = grown
+        self.queue_capacity = capacity
+        self.queue_head = 0
+
+    def pump(self):
+        """Sends from the queue's head for as long as the peer takes it."""
+        while self.queue_count and not self.detached:
+            if not self.started and is_over(self.queue[self.queue_head], self.core.now):
+                self._drop_head()
+                continue
+            if self.queue_count > 1 and self.pump_run():
+                continue
+            if self.pump_head(self.queue[self.queue_head]) == 0:
+                return 0
+            self.pop()
+        return 0
+
+    def pump_run(self):
+        """Sends deliveries of one frame and one source from the queue's head in one go.
+
+        Returns how many it sent.
+        """
+        s: Shipment
+        pieces: Piece[RUN_MAX]
+        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        room: uint32_t = frame_room(self)
+        size_bytes: uint64_t = 0
+        count: uint32_t = 0
+        limit: uint32_t
+        index: uint32_t
+        if self.started or not self.can_start():
+            return 0
+        limit = self.run_limit(min(self.queue_count, cython.cast(uint32_t, RUN_MAX)))
+        ship(cython.address(s), d, cython.NULL)
+        while count < limit:
+            d = self.queue[(self.queue_head + count) & (self.queue_capacity - 1)]
+            if (
+                not is_single_frame(d, room)
+                or d.settled != s.settled
+                or d.format != 0
+                or d.expires_s
+                or d.source_index != s.source_index
+                or d.source_generation != s.source_generation
+            ):
+                break
+            pieces[count].data = d.first.data
+            pieces[count].size = d.first.size
+            pieces[count].token = d.token
+            size_bytes += d.first.size
+            count += 1
+        if count < 2:
+            return 0
+        self.write_run(cython.address(s), pieces, count, size_bytes)
+        self.blocked_since_s = self.core.now
+        for index in range(count):
+            self.pop()
+        return count
+
+    def pump_head(self, d):
+        """Sends the head delivery's chunks; returns 1 once it is done with."""
+        chunk: cython.pointer(Chunk)
+        if d.aborted:
+            if self.started:
+                if not self.may_go_on():
+                    return 0
+                self.write_more(cython.NULL, 0, False, True)
+            return 1
+        if not self.started:
+            self.cursor = d.first
+            self.cursor_offset = 0
+        while self.cursor != cython.NULL:
+            chunk = self.cursor
+            if (
+                self.send_piece(d, chunk.data, chunk.size, d.complete and chunk.next == cython.NULL)
+                == 0
+            ):
+                return 0
+            self.cursor = chunk.next
+            self.cursor_offset = 0
+            chunk.refs -= 1
+            self.backlog_bytes -= chunk.size
+            self.blocked_since_s = self.core.now
+            if chunk.next == cython.NULL and d.complete:
+                self.core.deliveries.trim(d)
+                return 1
+            self.core.deliveries.trim(d)
+        return 0
+
+    def send_piece(self, d, data, size, last):
+        """Sends `data` from `cursor_offset` on in the peer's frames; returns 1 once all is sent."""
+        s: Shipment
+        room: uint32_t = frame_room(self)
+        count: uint32_t
+        more: cython.bint
+        if not self.started:
+            if not self.can_start():
+                return 0
+            ship(cython.address(s), d, cython.NULL)
+            count = min(size, room)
+            more = not (last and count == size)
+            self.started = True
+            self.started_id = self.session.next_delivery_id
+            self.cursor_offset = count
+            self.write_first(cython.address(s), data, count, more)
+            if not more or count == size:
+                return 1
+        while True:
+            if not self.may_go_on():
+                return 0
+            count = min(size - self.cursor_offset, room)
+            more = not (last and self.cursor_offset + count == size)
+            self.write_more(data + self.cursor_offset, count, more, False)
+            self.cursor_offset += count
+            if self.cursor_offset == size:
+                return 1
+
+    def abandon(self, d):
+        """Forgets a delivery whose sender gave it up; the peer is told in its turn."""
+        if not d.settled:
+            if not self.started or self.presettles or self.queue[self.queue_head] != d:
+                self._answer(d.source_index, d.source_generation, d.token, LOST)
+            elif self.session.sent.forget(self.started_id):
+                self.unsettled -= 1
+                self._answer(d.source_index, d.source_generation, d.token, LOST)
+        return self.became_ready()
+
+    def stream(self, d, data, size, begun):
+        """Sends a frame that has just arrived, where this outlet has passed all before it.
+
+        `begun` says whether the delivery had frames before.
+
+        Returns 0 when it is done with the frame; 1 when it needs it kept; 2 when it needs it kept
+        and has to go on from it.
+        """
+        if self.detached:
+            return 0
+        if self.queue[self.queue_head] != d:
+            return 1
+        if self.cursor != cython.NULL or (not self.started and begun):
+            return 1
+        self.cursor_offset = 0
+        self.blocked_since_s = self.core.now
+        if self.send_piece(d, data, size, d.complete):
+            if d.complete:
+                self.pop()
+                self.became_ready()
+            return 0
+        return 2 if self.started else 1
+
+    def pop(self):
+        """Takes the head off the queue once it was sent, or was aborted."""
+        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        if self.presettles and not d.settled and not d.aborted:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        return self.remove_head()
+
+    def remove_head(self):
+        """Takes the head off the queue with the chunks that were kept for it."""
+        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        chunk: cython.pointer(Chunk) = self.cursor if self.started else d.first
+        self.queue_head = (self.queue_head + 1) & (self.queue_capacity - 1)
+        self.queue_count -= 1
+        while chunk != cython.NULL:
+            chunk.refs -= 1
+            self.backlog_bytes -= chunk.size
+            chunk = chunk.next
+        self.started = False
+        self.cursor = cython.NULL
+        self.cursor_offset = 0
+        if d.charges and self.feeder is None and self.policy == BLOCK:
+            self.core.deliveries.uncharge(d)
+        self.core.deliveries.trim(d)
+        return self.core.deliveries.release(d)
+
+    def apply_policy(self, d):
+        """Charges a publisher for a slow subscriber, or makes that one pay, as its policy says."""
+        if self.policy == BLOCK:
+            self.core.deliveries.charge(d)
+        elif self.policy == DROP_OLDEST:
+            while self.backlog_bytes > self.backlog_bytes_max and self.queue_count > 1:
+                self._drop_oldest()
+            return 0
+        if self.backlog_bytes > self.backlog_bytes_max and not self.overdue:
+            self.overdue = True
+            self.core.overdue.append(self)
+        return 0
+
+    def _drop_head(self):
+        """Drops a delivery that waited here longer than it may; a sender owes it to nobody now."""
+        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        if not d.settled:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        self.dropped += 1
+        return self.remove_head()
+
+    def _drop_oldest(self):
+        """Drops the oldest delivery that was not started."""
+        d: cython.pointer(Delivery)
+        second: uint32_t = (self.queue_head + 1) & (self.queue_capacity - 1)
+        if self.started:
+            d = self.queue[second]
+            self.queue[second] = self.queue[self.queue_head]
+            self.queue_head = second
+            self._forget_queued(d)
+        else:
+            d = self.queue[self.queue_head]
+            self.queue_head = second
+            self._forget_queued(d)
+        self.queue_count -= 1
+        self.dropped += 1
+
+    def _forget_queued(self, d):
+        chunk: cython.pointer(Chunk) = d.first
+        while chunk != cython.NULL:
+            chunk.refs -= 1
+            self.backlog_bytes -= chunk.size
+            chunk = chunk.next
+        if not d.settled and not d.aborted:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        if not d.complete:
+            self._leave(d)
+        self.core.deliveries.trim(d)
+        self.core.deliveries.release(d)
+
+    def _leave(self, d):
+        """Takes this outlet off a delivery that is still arriving."""
+        link: ReceivingEnd = self.core.resolve(d.charged_index, d.charged_generation)
+        if link is not None and link.current == d and link.current_outlets is not None:
+            link.current_outlets = [o for o in link.current_outlets if o is not self]
+
+    # -- the peer's credit
+
+    def on_flow(self, f):
+        under_way: uint32_t = self.delivery_count
+        if f.has_link_credit:
+            if f.has_delivery_count:
+                under_way -= f.delivery_count
+            self.credit = f.link_credit - under_way if f.link_credit > under_way else 0
+            self.drain = f.drain
+            self.became_ready()
+        if f.echo and not self.detached:
+            self.session.write_flow(self, False)
+        return 0
+
+    def relieve(self):
+        self.stalled = False
+        return 0 if self.detached else self.became_ready()
+
+    def became_ready(self):
+        """Goes on with the queue, then lets whoever feeds this link give it more."""
+        if self.queue_count:
+            self.pump()
+        if self.feeder is not None and self.queue_count == 0 and not self.detached:
+            self.feeder.on_ready(self)
+        return self.finish_drain()
+
+    def finish_drain(self):
+        """Uses up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""
+        if not self.drain or self.queue_count or self.detached:
+            return 0
+        if self.credit:
+            self.delivery_count += self.credit
+            self.credit = 0
+        self.session.write_flow(self, False)
+        self.drain = False
+        return 0
+
+    def send(self, port, token: int, data: bytes, settled: bool, tag: bytes = None) -> bool:
+        """Sends a message from within the process; False where there is no credit or room.
+
+        Args:
+            port: Gets the outcome, as `(token, code, state, settled)`.
+            token: Names the delivery to the port.
+            data: The encoded message.
+            settled: Whether it is sent settled, so that no outcome will come.
+            tag: The delivery-tag; None for one of the link's own.
+        """
+        s: Shipment
+        source: Terminus = port
+        if not self.is_ready():
+            return False
+        ship_from(cython.address(s), source, token, data, settled)
+        if tag is not None:
+            s.tag = octets_of(tag)
+            s.tag_size = cython.cast(uint32_t, len(tag))
+        self.take(cython.address(s))
+        return True
+
+    def detach(self) -> None:
+        """Ends the link: what was sent and not settled is in doubt, what waits is released."""
+        d: cython.pointer(Delivery)
+        if self.detached:
+            return
+        self.detached = True
+        if self.unsettled:
+            self.session.lose_link(self.index)
+        while self.queue_count:
+            d = self.queue[self.queue_head]
+            if not d.settled and not d.aborted:
+                if not self.started:
+                    self._answer(d.source_index, d.source_generation, d.token, RELEASED)
+                elif self.presettles:
+                    self._answer(d.source_index, d.source_generation, d.token, LOST)
+            self.remove_head()
+        self.unsettled = 0
+        self.core.unregister(self)

@@ -1,0 +1,42 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from cogwork.dataplane.core cimport Core
+from cogwork.dataplane.due cimport Due
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+
+
+cdef class Output(Due):
+    cdef readonly Core core
+    cdef public object owner
+    cdef public object on_output
+    cdef readonly int fd
+    cdef public uint32_t max_frame_out
+    cdef readonly bint closed
+    cdef readonly bint congested
+    cdef readonly bint blocked
+    cdef int lost_errno
+    cdef readonly double last_sent_s
+    cdef uint8_t* out
+    cdef uint64_t out_start
+    cdef uint64_t out_end
+    cdef uint64_t out_capacity
+    cdef list stalled
+    cdef readonly uint64_t bytes_out
+    cdef readonly uint64_t frames_out
+    cdef int mark_dirty(self) except -1
+    cdef int committed(self, uint32_t size) except -1
+    cdef int append(self, octets data, uint32_t size) except -1
+    cdef int transmit(self) except -1
+    cdef int drained(self) except -1
+    cdef int wake_stalled(self) except -1
+    cdef int _grow(self, uint32_t size) except -1
+    cdef object _blame(self, object error)
+    cdef int shed_output(self) except -1
+
+    # Returns where the next `size` bytes of output are to be written; `committed` then counts them.
+    @cython.final
+    cdef inline uint8_t* reserve(self, uint32_t size) except NULL:
+        if self.out_end + size > self.out_capacity:
+            self._grow(size)
+        return self.out + self.out_end

@@ -1,0 +1,223 @@
+"""What is to be sent on one connection, and the links that wait for room in it."""
+
+import cython
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of, store_u16, store_u32
+from cython.cimports.cogwork.dataplane.system import EAGAIN, EINTR, clock_s, send
+from cython.cimports.libc.stdlib import free, realloc
+from cython.cimports.libc.string import memcpy, memmove
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+KEPT_OUTPUT_MAX_BYTES = cython.declare(uint64_t, 64 * 1024 * 1024)
+"""Empty output buffers are kept for the next batch while all of them would be no more than this."""
+
+OUT_SIZE_MIN_BYTES = 1024
+
+
+class Output(Due):
+    """A connection's output: one buffer, which is sent when the batch ends."""
+
+    def __init__(self, core: Core, owner, fd: int):
+        self.core = core
+        self.owner = owner
+        self.fd = fd
+        self.max_frame_out = 512
+        self.stalled = []
+        self.last_sent_s = clock_s()
+
+    def __dealloc__(self):
+        free(self.out)
+
+    # -- what Python does with it
+
+    def stop(self) -> None:
+        """Reads no more: what arrives from now on is thrown away."""
+        self.closed = True
+        if self in self.core.wires:
+            self.core.wires.remove(self)
+
+    def on_writable(self) -> None:
+        """Goes on sending after the socket was full."""
+        self.blocked = False
+        self.core.now = clock_s()
+        self.transmit()
+        self.core.flush_all()
+
+    def send_rest(self) -> None:
+        """Sends what was written, as far as the socket takes it, also after `stop`."""
+        if not self.blocked:
+            self.transmit()
+
+    def write(self, data: bytes) -> None:
+        """Appends bytes to the output as they are."""
+        self.append(
+            octets_of(data),
+            cython.cast(uint32_t, len(data)),
+        )
+
+    def write_frame(self, channel: int, body: bytes, frame_type: int = 0) -> None:
+        """Appends one frame whose body is given whole."""
+        size: uint32_t = cython.cast(uint32_t, len(body))
+        p: cython.pointer(uint8_t) = self.reserve(size + 8)
+        store_u32(p, size + 8)
+        p[4] = 2
+        p[5] = frame_type
+        store_u16(p + 6, channel)
+        if size:
+            memcpy(p + 8, octets_of(body), size)
+        self.committed(size + 8)
+
+    def take_output(self, size_max_bytes: int = 1 << 30) -> bytes:
+        """Hands over output for a stream to send; what is handed over counts as sent."""
+        size: uint64_t = min(self.out_end - self.out_start, cython.cast(uint64_t, size_max_bytes))
+        data = bytes_from(self.out + self.out_start, size)
+        self.out_start += size
+        self.bytes_out += size
+        self.last_sent_s = self.core.now
+        self.drained()
+        return data
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Counts the output that the peer's window or the socket has not taken."""
+        return self.out_end - self.out_start
+
+    # -- what is written to it
+
+    def mark_dirty(self):
+        if not self.dirty and not self.blocked:
+            self.dirty = True
+            self.core.dirty_wires.append(self)
+        return 0
+
+    def _grow(self, size):
+        """Makes room for more output: what has been sent goes first."""
+        needed: uint64_t = self.out_end + size
+        capacity: uint64_t
+        grown: cython.pointer(uint8_t)
+        if self.out_start > 0 and self.out_start >= (self.out_capacity >> 1):
+            memmove(self.out, self.out + self.out_start, self.out_end - self.out_start)
+            self.out_end -= self.out_start
+            self.out_start = 0
+            needed = self.out_end + size
+            if needed <= self.out_capacity:
+                return 0
+        capacity = max(self.out_capacity, cython.cast(uint64_t, OUT_SIZE_MIN_BYTES))
+        while capacity < needed:
+            capacity *= 2
+        grown = cython.cast(cython.pointer(uint8_t), realloc(self.out, capacity))
+        if grown == cython.NULL:
+            raise MemoryError("no room for output")
+        self.out = grown
+        self.out_capacity = capacity
+        return 0
+
+    def committed(self, size):
+        unsent_bytes: int64_t
+        self.out_end += size
+        self.frames_out += 1
+        self.core.unflushed_bytes += size
+        if not self.dirty and not self.blocked:
+            self.mark_dirty()
+        unsent_bytes = self.out_end - self.out_start
+        if unsent_bytes > self.core.congested_at_bytes and not self.congested:
+            if self.fd >= 0 and not self.blocked:
+                self.transmit()
+                unsent_bytes = self.out_end - self.out_start
+            if unsent_bytes > self.core.congested_at_bytes:
+                self.congested = True
+        return 0
+
+    def append(self, data, size):
+        p: cython.pointer(uint8_t) = self.reserve(size)
+        memcpy(p, data, size)
+        self.committed(size)
+        return 0
+
+    # -- sending
+
+    def end_batch(self):
+        self.dirty = False
+        try:
+            self.transmit()
+        except Exception as error:
+            self._blame(error)
+        return 0
+
+    def transmit(self):
+        sent: int64_t
+        if self.fd < 0:
+            if self.on_output is not None and self.out_end > self.out_start:
+                self.on_output()
+            return 0
+        while self.out_start < self.out_end and not self.blocked:
+            sent = send(self.fd, self.out + self.out_start, self.out_end - self.out_start)
+            if sent < 0:
+                if sent == -EINTR:
+                    continue
+                self.blocked = True
+                if sent == -EAGAIN:
+                    if self.on_output is not None:
+                        self.on_output()
+                else:
+                    # The owner must not hear of it here: a delivery may be half routed.
+                    self.out_start = self.out_end
+                    self.lost_errno = cython.cast(cython.int, -sent)
+                    self.core.lost_wires.append(self)
+                break
+            self.out_start += sent
+            self.bytes_out += sent
+            self.core.sends += 1
+            self.core.sent_bytes += sent
+        self.last_sent_s = self.core.now
+        self.drained()
+        return 0
+
+    def drained(self):
+        left: uint64_t = self.out_end - self.out_start
+        if left == 0:
+            self.out_start = 0
+            self.out_end = 0
+            if self.out_capacity * len(self.core.wires) > KEPT_OUTPUT_MAX_BYTES:
+                free(self.out)
+                self.out = cython.NULL
+                self.out_capacity = 0
+        if self.congested and left <= cython.cast(uint64_t, self.core.congested_at_bytes) // 2:
+            self.congested = False
+            self.wake_stalled()
+        return 0
+
+    def wake_stalled(self):
+        links: list = self.stalled
+        link: Due
+        if not links or self.closed:
+            return 0
+        self.stalled = []
+        for link in links:
+            link.relieve()
+        return 0
+
+    def report_lost(self) -> None:
+        """Tells the owner that the socket failed."""
+        try:
+            self.owner.on_lost(self.lost_errno)
+        except Exception as error:
+            self._blame(error)
+
+    def _blame(self, error):
+        """Keeps a fault of ours to the connection that it happened on."""
+        try:
+            self.owner.on_fault(error)
+        except Exception as fault:
+            self.stop()
+            if self.core.on_error is None:
+                raise
+            self.core.on_error(self, fault)
+
+    def shed_output(self):
+        """Gives the buffer back where nothing is in it."""
+        if self.out_end == 0 and self.out != cython.NULL:
+            free(self.out)
+            self.out = cython.NULL
+            self.out_capacity = 0
+        return 0

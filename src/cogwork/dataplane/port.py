@@ -1,0 +1,71 @@
+"""Python's end of deliveries."""
+
+from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RECEIVED, state_of
+from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class Port(Terminus):
+    """Gathers arrivals and outcomes, and hands them over in batches.
+
+    `arrivals` holds `(message, token, source, settled)`; `source.settle(token, code)` answers one.
+    `outcomes` holds `(token, code, state, settled)` of what was sent from here. `woken` holds links
+    that can take more. After each batch `handler.on_batch(port)` is called once; it takes the lists.
+    """
+
+    def __init__(self, core: Core, handler):
+        self.core = core
+        self.handler = handler
+        self.arrivals = []
+        self.outcomes = []
+        self.woken = []
+        self.open = True
+        core.register(self)
+
+    def mark_dirty(self):
+        if not self.dirty:
+            self.dirty = True
+            self.core.dirty_ports.append(self)
+        return 0
+
+    def end_batch(self):
+        self.dirty = False
+        try:
+            self.handler.on_batch(self)
+        except Exception as error:
+            if self.core.on_error is None:
+                raise
+            self.core.on_error(self, error)
+        return 0
+
+    def is_ready(self):
+        return self.open
+
+    def take(self, s):
+        source: Terminus = self.core.resolve(s.source_index, s.source_generation)
+        self.arrivals.append(
+            (
+                bytes_from(s.data, s.size),
+                s.token,
+                source,
+                s.settled,
+            )
+        )
+        return self.mark_dirty()
+
+    def resolve_outcome(self, token, verdict):
+        state = None if verdict.code == ACCEPTED else state_of(verdict)
+        self.outcomes.append((token, verdict.code, state, verdict.settled))
+        self.mark_dirty()
+        return KEEP if verdict.code == RECEIVED else SETTLE
+
+    def on_ready(self, link):
+        self.woken.append(link)
+        return self.mark_dirty()
+
+    def close(self) -> None:
+        """Takes the port out of use; outcomes still to come find nobody."""
+        self.open = False
+        self.core.unregister(self)

@@ -1,0 +1,3 @@
+SOURCE_HASH: str
+
+class Registry: ...

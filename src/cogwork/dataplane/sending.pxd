@@ -1,0 +1,42 @@
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from cogwork.dataplane.core cimport Core
+from cogwork.dataplane.ends cimport LinkEnd
+from cogwork.dataplane.frames cimport HEADER_ROOM_BYTES
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.session_end cimport Session
+from cogwork.dataplane.shipment cimport Piece, Shipment
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.wire cimport Wire
+
+cdef enum:
+    TEMPLATE_MAX_BYTES = 40
+
+
+cdef class SendingEnd(LinkEnd):
+    # What every delivery touches stands together, in as few cache lines as can be.
+    cdef readonly Core core
+    cdef readonly Session session
+    cdef public object selector
+    cdef uint64_t next_tag
+    cdef uint32_t template_size
+    cdef uint8_t template[TEMPLATE_MAX_BYTES]
+    cdef public bint no_local
+    cdef readonly bint presettles
+    cdef bint stalled
+    cdef int make_template(self) except -1
+    cdef bint can_start(self) noexcept
+    cdef bint may_go_on(self) except -1
+    cdef uint32_t run_limit(self, uint32_t count) noexcept
+    cdef int write_run(self, Shipment* s, Piece* pieces, uint32_t count, uint64_t size_bytes) except -1
+    cdef int write_first(self, Shipment* s, octets data, uint32_t size, bint more) except -1
+    cdef int write_more(self, octets data, uint32_t size, bint more, bint aborted) except -1
+    cdef void _stall(self) noexcept
+
+
+# Says whether `refuses` has to be asked for each message.
+cdef inline bint is_picky(SendingEnd link) noexcept:
+    return link.no_local or link.selector is not None
+
+# Counts the payload bytes that fit one of the peer's frames beside a transfer's header.
+cdef inline uint32_t frame_room(SendingEnd link) noexcept:
+    return link.session.wire.max_frame_out - HEADER_ROOM_BYTES

@@ -1,0 +1,37 @@
+"""The addresses of one virtual host."""
+
+import cython
+from cython.cimports.cogwork.dataplane.terminus import ship_from
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class AddressSpace:
+    """Entries by their addresses; the router makes those that are missing."""
+
+    def __init__(self, core: Core, resolver):
+        """Makes a space.
+
+        Args:
+            core: The core whose entries it holds.
+            resolver: Called with an address that is not known; returns its entry, or None.
+        """
+        self.core = core
+        self.resolver = resolver
+        self.entries = {}
+
+    def find(self, address):
+        entry = self.entries.get(address)
+        if entry is None:
+            entry = self.resolver(address)
+        return entry
+
+    def send(self, port, token: int, address: bytes, data: bytes, settled: bool) -> bool:
+        """Sends a message from within the process to an address; False where that is not known."""
+        s: Shipment
+        entry: AddressEntry = self.find(address)
+        if entry is None:
+            return False
+        ship_from(cython.address(s), port, token, data, settled)
+        entry.route(cython.address(s))
+        return True
