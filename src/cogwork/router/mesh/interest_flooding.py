@@ -165,7 +165,9 @@ class InterestFlooding:
             told = adjacency.told[origin]
             if told.retry is not None and now_s >= told.retry.due_s:
                 told.sent = told.acknowledged
-                self._push(adjacency, origin, now_s)
+                if not self._push(adjacency, origin, now_s):  # that life is over, or it came
+                    told.retry = None
+                    adjacency.unacknowledged.discard(origin)
 
     def forget(self, origin: str) -> None:
         """Drops a container's interests."""
@@ -290,20 +292,21 @@ class InterestFlooding:
             if adjacency is not sender:
                 self._push(adjacency, origin, now_s)
 
-    def _push(self, adjacency: Adjacency, origin: str, now_s: float) -> None:
-        """Sends a neighbour what it was not sent of a container's interests."""
+    def _push(self, adjacency: Adjacency, origin: str, now_s: float) -> bool:
+        """Sends a neighbour what it was not sent of a container's interests, if anything."""
         table = self.table.origins.get(origin)
         if table is None or not adjacency.is_summed or table.sequence == 0:
-            return
+            return False
         told = adjacency.told_of(origin, table.incarnation)
         if not _lacks(told.sent, table):
-            return
+            return False
         deltas = None if told.sent is None else table.deltas_after(told.sent)
         messages = table.parts(origin) if deltas is None else deltas
         for message in messages:
             self._effects.send(adjacency.link.number, message)
         told.sent = table.sequence
         self._expect(adjacency, origin, told, now_s)
+        return True
 
     def _expect(self, adjacency: Adjacency, origin: str, told: Told, now_s: float) -> None:
         if told.retry is None:
