@@ -119,12 +119,10 @@ class Neighbours:
         for link in list(self.links.values()):
             if link.state is State.REFUSED:
                 continue
-            silent_s = now_s - link.heard_s
-            if silent_s >= self._dead_s(link):
+            if now_s >= self._dead_at_s(link):
                 name = f"container {link.peer}" if link.peer else "the other end"
-                self.refuse(
-                    link, Refusal(Reason.DEAD, f"{name} was silent for {silent_s:.1f} s"), now_s
-                )
+                text = f"{name} was silent for {now_s - link.heard_s:.1f} s"
+                self.refuse(link, Refusal(Reason.DEAD, text), now_s)
             elif now_s >= link.hello_due_s:
                 self._say_hello(link, now_s)
 
@@ -132,7 +130,7 @@ class Neighbours:
         """Returns when `tick` is needed next."""
         return min(
             (
-                min(link.hello_due_s, link.heard_s + self._dead_s(link))
+                min(link.hello_due_s, self._dead_at_s(link))
                 for link in self.links.values()
                 if link.state is not State.REFUSED
             ),
@@ -153,8 +151,8 @@ class Neighbours:
             severity = Severity.ERROR if reason in _LOUD else Severity.WARNING
             self._effects.report(severity, text)
 
-    def _dead_s(self, link: Link) -> float:
-        return link.interval_s * self._own.timers.dead_hellos
+    def _dead_at_s(self, link: Link) -> float:
+        return link.heard_s + link.interval_s * self._own.timers.dead_hellos
 
     def _say_hello(self, link: Link, now_s: float) -> None:
         own = self._own
