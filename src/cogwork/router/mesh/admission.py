@@ -18,6 +18,8 @@ __all__ = ("Refusal", "refusal_of")
 HELLO_INTERVAL_MS_MIN, HELLO_INTERVAL_MS_MAX = 10, 60_000
 """A neighbour that wants to be forgotten at once, or never, is mistaken."""
 
+NAMES_SHOWN_MAX = 5
+
 
 class Refusal(NamedTuple):
     """Why a neighbour is not wanted."""
@@ -35,20 +37,49 @@ def refusal_of(hello: Hello, link: Link, own: Own, others: Iterable[Link]) -> Re
         own: This container.
         others: The other links to a container with the hello's id.
     """
-    if hello.version != own.version:
-        return Refusal(
-            Reason.VERSION,
-            f"container {hello.id} speaks version {hello.version} of the mesh protocol; "
-            f"{own.id} speaks version {own.version}",
-        )
-    if hello.id == own.id:
-        return _namesake(hello, own)
-    if frozenset(hello.virtual_hosts) != own.virtual_hosts:
-        return Refusal(
-            Reason.VIRTUAL_HOSTS,
-            f"container {hello.id} has the virtual hosts {_names(hello.virtual_hosts)}; "
-            f"{own.id} has {_names(own.virtual_hosts)}; all containers of a mesh have the same",
-        )
+    return (
+        _version(hello, own)
+        or _namesake(hello, own)
+        or _virtual_hosts(hello, own)
+        or _manners(hello, link)
+        or _later_life(hello, own, others)
+    )
+
+
+def _version(hello: Hello, own: Own) -> Refusal | None:
+    if hello.version == own.version:
+        return None
+    return Refusal(
+        Reason.VERSION,
+        f"container {hello.id} speaks version {hello.version} of the mesh protocol; "
+        f"{own.id} speaks version {own.version}",
+    )
+
+
+def _namesake(hello: Hello, own: Own) -> Refusal | None:
+    if hello.id != own.id:
+        return None
+    if hello.incarnation == own.incarnation:
+        return Refusal(Reason.SELF, f"container {own.id} is linked to itself")
+    return Refusal(
+        Reason.DUPLICATE_ID,
+        f"two containers have the id {own.id}: give each its own (incarnations "
+        f"{own.incarnation} and {hello.incarnation})",
+    )
+
+
+def _virtual_hosts(hello: Hello, own: Own) -> Refusal | None:
+    theirs = frozenset(hello.virtual_hosts)
+    if theirs == own.virtual_hosts:
+        return None
+    return Refusal(
+        Reason.VIRTUAL_HOSTS,
+        f"container {hello.id} lacks the virtual hosts {_names(own.virtual_hosts - theirs)}; "
+        f"{own.id} lacks {_names(theirs - own.virtual_hosts)}; all of a mesh have the same",
+    )
+
+
+def _manners(hello: Hello, link: Link) -> Refusal | None:
     if not HELLO_INTERVAL_MS_MIN <= hello.interval_ms <= HELLO_INTERVAL_MS_MAX:
         return Refusal(
             Reason.MALFORMED,
@@ -59,23 +90,20 @@ def refusal_of(hello: Hello, link: Link, own: Own, others: Iterable[Link]) -> Re
         return Refusal(
             Reason.MALFORMED, f"container {link.peer} now calls itself {hello.id} on the same link"
         )
-    if any(other.incarnation > hello.incarnation for other in others):
-        return Refusal(
-            Reason.DUPLICATE_ID,
-            f"two containers have the id {hello.id}: a later one is linked with {own.id} already",
-        )
     return None
 
 
-def _namesake(hello: Hello, own: Own) -> Refusal:
-    if hello.incarnation == own.incarnation:
-        return Refusal(Reason.SELF, f"container {own.id} is linked to itself")
+def _later_life(hello: Hello, own: Own, others: Iterable[Link]) -> Refusal | None:
+    if all(other.incarnation <= hello.incarnation for other in others):
+        return None
     return Refusal(
         Reason.DUPLICATE_ID,
-        f"two containers have the id {own.id}: give each its own (incarnations "
-        f"{own.incarnation} and {hello.incarnation})",
+        f"two containers have the id {hello.id}: a later one is linked with {own.id} already",
     )
 
 
 def _names(virtual_hosts: Iterable[str]) -> str:
-    return ", ".join(f'"{name}"' for name in sorted(virtual_hosts)) or "none"
+    """Lists a few names: a stranger may have sent many long ones."""
+    names = [f"{name!r:.40}" for name in sorted(virtual_hosts)]
+    more = f" and {len(names) - NAMES_SHOWN_MAX} more" if len(names) > NAMES_SHOWN_MAX else ""
+    return ", ".join(names[:NAMES_SHOWN_MAX]) + more or "none"

@@ -1,6 +1,7 @@
-"""What the mesh takes at most, and how long it waits. Bounds are the same in every container:
+"""What the mesh takes at most, and how long it waits.
 
-A container that passed on what its neighbour refuses would be cut off for another one's fault.
+Bounds are the same in every container: one that passed on what its neighbour refuses would be cut
+off for another one's fault.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Own:
     version: int = PROTOCOL_VERSION
     figures: Figures = field(default_factory=Figures)
     timers: Timers = field(default_factory=Timers)
-    _first_incarnation: int = 0
+    _first_incarnation: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._first_incarnation = self.incarnation

@@ -18,7 +18,7 @@ class Throttle:
         due_s: When; infinity while there is nothing to do.
     """
 
-    __slots__ = ("_fired_s", "_hold_s", "_hold_max_s", "_hold_min_s", "due_s")
+    __slots__ = ("_fired_s", "_hold_max_s", "_hold_min_s", "_hold_s", "due_s")
 
     def __init__(self, hold_s: float, hold_max_s: float | None = None) -> None:
         """Starts with nothing to do; without `hold_max_s` the pause stays the same."""
