@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
+from cogwork.router.mesh.bounds import PACE_BURST, PACE_PER_S
+from cogwork.router.mesh.meter import Meter, tokens_of
+
 if TYPE_CHECKING:
     from cogwork.router.mesh.bounds import Timers
     from cogwork.router.mesh.link import Link
@@ -19,6 +22,8 @@ __all__ = ("Adjacency", "Retry", "Told")
 
 ACKNOWLEDGEMENTS_MAX = 64
 """How many wait for each other at most."""
+
+PACE_PAUSE_S = 0.1
 
 
 class Retry:
@@ -34,6 +39,10 @@ class Retry:
         self._pause_s = timers.retransmit_s
         self._pause_max_s = timers.retransmit_max_s
         self.due_s = now_s + self._pause_s
+
+    def wait(self, now_s: float) -> None:
+        """Has it sent a little later, as too much was sent just now."""
+        self.due_s = now_s + PACE_PAUSE_S
 
     def again(self, now_s: float) -> None:
         """Doubles the pause."""
@@ -80,6 +89,7 @@ class Adjacency:
         summary_ack: The number of a summary to acknowledge; 0 for none.
         acks_due_s: When acknowledgements go out.
         due_s: When something may have to be sent again; not before.
+        pace: How much may still be sent.
     """
 
     link: Link
@@ -97,6 +107,32 @@ class Adjacency:
     summary_ack: int = 0
     acks_due_s: float = inf
     due_s: float = inf
+    pace: Meter = field(default_factory=lambda: Meter(PACE_PER_S, PACE_BURST, -inf))
+
+    def schedule(self, retry: Retry | None, timers: Timers, now_s: float) -> Retry:
+        """Returns when something that is about to be sent must be sent again.
+
+        Args:
+            retry: The same where it was sent before.
+            timers: How long to wait.
+            now_s: The time.
+        """
+        if retry is None:
+            retry = Retry(timers, now_s)
+        elif self.may_send(now_s):
+            retry.again(now_s)
+        if not self.may_send(now_s):
+            retry.wait(now_s)
+        self.expect(retry)
+        return retry
+
+    def may_send(self, now_s: float) -> bool:
+        """Tells whether more may be sent now."""
+        return self.pace.has_some(now_s)
+
+    def spend(self, size_bytes: int) -> None:
+        """Counts what was sent."""
+        self.pace.take(tokens_of(size_bytes))
 
     def owe_ack(self, now_s: float, delay_s: float) -> None:
         """Has acknowledgements go out soon; at once where many wait."""

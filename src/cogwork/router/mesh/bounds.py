@@ -21,14 +21,19 @@ __all__ = (
     "INTEREST_BYTES_MAX",
     "MESSAGE_BYTES_MAX",
     "NEIGHBOURS_MAX",
-    "OFFENCES_MAX",
+    "OFFENCES_BURST",
+    "OFFENCES_PER_S",
+    "PACE_BURST",
+    "PACE_PER_S",
     "PART_INTERESTS_MAX",
     "PROTOCOL_VERSION",
+    "ROOM_S",
     "SEQUENCE_LEAP_MAX",
     "SNAPSHOTS_MAX",
     "TOKENS_BURST",
     "TOKENS_PER_S",
     "VIRTUAL_HOSTS_MAX",
+    "VIRTUAL_HOST_BYTES_MAX",
     "Timers",
 )
 
@@ -38,12 +43,15 @@ ID_BYTES_MAX: Final = 64
 """A container's id stands in every advertisement, and in delivery-tags by its number."""
 
 ADDRESS_BYTES_MAX: Final = 2048
-"""As long as an address may be anywhere."""
 
+VIRTUAL_HOST_BYTES_MAX: Final = 256
 VIRTUAL_HOSTS_MAX: Final = 256
 
 CONTAINERS_MAX: Final = 1024
 """Containers in one mesh; the cost curves end long before."""
+
+ROOM_S: Final = 10.0
+"""So long a container that cannot be reached keeps its place where there is no room for others."""
 
 NEIGHBOURS_MAX: Final = 256
 """Neighbours of one container."""
@@ -55,7 +63,7 @@ INTERESTS_MAX: Final = 16_384
 """Distinct patterns and addresses that one container may announce."""
 
 INTEREST_BYTES_MAX: Final = 1024 * 1024
-"""Characters in all of one container's patterns and addresses, and names of virtual hosts."""
+"""All of one container's patterns and addresses, with the names of their virtual hosts."""
 
 MESSAGE_BYTES_MAX: Final = 256 * 1024
 """One message; a summary of `CONTAINERS_MAX` containers fits."""
@@ -86,7 +94,13 @@ TOKENS_PER_S: Final = 4000.0
 TOKENS_BURST: Final = 32_768.0
 """What a neighbour may send at once: the whole of a large mesh, after a partition."""
 
-OFFENCES_MAX: Final = 64
+PACE_PER_S: Final = TOKENS_PER_S / 2
+PACE_BURST: Final = TOKENS_BURST / 2
+"""What is sent to a neighbour, of advertisements and interests: the rest waits, and what is said of
+one container meanwhile is said once. So nobody is cut off for what others had it pass on."""
+
+OFFENCES_PER_S: Final = 1.0
+OFFENCES_BURST: Final = 64.0
 """Things that a neighbour may offer beyond the bounds before it is cut off."""
 
 

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from cogwork.router.mesh.bounds import CONTAINERS_MAX, INCARNATION_LEAP_MAX
+from cogwork.router.mesh.bounds import CONTAINERS_MAX, INCARNATION_LEAP_MAX, ROOM_S
 from cogwork.router.mesh.serial import is_newer
 
 if TYPE_CHECKING:
@@ -42,12 +42,14 @@ class Record:
     Attributes:
         advertisement: The newest.
         born_s: When its origin sent it, by the clock of this container.
+        known_s: Since when the container is known here.
         bit: The container's number, for bitsets.
         content: A checksum of the neighbours.
     """
 
     advertisement: Advertisement
     born_s: float
+    known_s: float
     bit: int
     content: int = 0
 
@@ -113,9 +115,10 @@ class Database:
         if age_s >= self._max_age_s:
             return Verdict.OLD
         if known is None:
-            if len(self.records) >= CONTAINERS_MAX and not self._make_room(is_needed):
+            if len(self.records) >= CONTAINERS_MAX and not self._make_room(is_needed, now_s):
                 return Verdict.REFUSED
-            self.records[origin] = Record(advertisement, now_s - age_s, self._take_bit(origin))
+            bit = self._take_bit(origin)
+            self.records[origin] = Record(advertisement, now_s - age_s, now_s, bit)
             return Verdict.NEW
         before = known.advertisement
         if advertisement.incarnation > before.incarnation + INCARNATION_LEAP_MAX:
@@ -142,9 +145,13 @@ class Database:
             if now_s - record.born_s >= self._max_age_s
         ]
 
-    def _make_room(self, is_needed: Callable[[str], bool]) -> bool:
+    def _make_room(self, is_needed: Callable[[str], bool], now_s: float) -> bool:
         """Forgets one container that nobody can reach, the one not heard of for longest."""
-        idle = [each for each in self.records.values() if not is_needed(each.advertisement.origin)]
+        idle = [
+            each
+            for each in self.records.values()
+            if now_s - each.known_s >= ROOM_S and not is_needed(each.advertisement.origin)
+        ]
         if not idle:
             return False
         self.remove(min(idle, key=lambda each: each.born_s).advertisement.origin)

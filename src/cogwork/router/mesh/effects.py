@@ -22,7 +22,7 @@ __all__ = (
     "NeighbourDown",
     "NeighbourUp",
     "NewIncarnation",
-    "NextHops",
+    "PathsChanged",
     "Reason",
     "Report",
     "Send",
@@ -93,14 +93,15 @@ class NeighbourDown:
 
 
 @dataclass(frozen=True, slots=True)
-class NextHops:
-    """The ways have changed.
+class PathsChanged:
+    """The ways have changed; what `Mesh.targets` says of any origin may be different, too.
 
     Attributes:
-        changes: Container to the neighbour that is now the next hop; None for unreachable.
+        next_hops: Container to the neighbour that is now the next hop, where that has changed;
+            None for one that cannot be reached any more.
     """
 
-    changes: Mapping[str, str | None]
+    next_hops: Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ Effect = (
     | Close
     | NeighbourUp
     | NeighbourDown
-    | NextHops
+    | PathsChanged
     | InterestChanged
     | Hosts
     | NewIncarnation
@@ -166,9 +167,11 @@ class Effects:
         """Adds one."""
         self._waiting.append(effect)
 
-    def send(self, link: int, message: Message) -> None:
-        """Adds a message to one neighbour."""
-        self._waiting.append(Send(link, encode(message)))
+    def send(self, link: int, message: Message) -> int:
+        """Adds a message to one neighbour; returns its size in bytes."""
+        data = encode(message)
+        self._waiting.append(Send(link, data))
+        return len(data)
 
     def report(self, severity: Severity, text: str) -> None:
         """Adds a line for the log."""

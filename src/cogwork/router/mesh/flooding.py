@@ -10,7 +10,6 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from cogwork.router.mesh.adjacency import Adjacency, Retry
 from cogwork.router.mesh.bounds import INCARNATION_LEAP_MAX, INCARNATION_MAX, SEQUENCE_LEAP_MAX
 from cogwork.router.mesh.database import Database, Verdict, supersedes
 from cogwork.router.mesh.effects import Effects, NewIncarnation, Severity
@@ -21,6 +20,7 @@ from cogwork.router.mesh.throttle import Throttle
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cogwork.router.mesh.adjacency import Adjacency
     from cogwork.router.mesh.own import Own
 
 __all__ = ("Flooding",)
@@ -75,10 +75,10 @@ class Flooding:
             self._defend(sender, advert, now_s)
             return True
         verdict = self._database.offer(advert, now_s, self._is_reachable)
+        self._acknowledge(sender, advert, now_s)
         if verdict is Verdict.REFUSED:
             self._report_full(advert)
             return False
-        self._acknowledge(sender, advert, now_s)
         if verdict in (Verdict.NEW, Verdict.REPEATED):
             self.is_changed |= verdict is Verdict.NEW
             self._flood(advert.origin, sender, now_s)
@@ -105,11 +105,9 @@ class Flooding:
             return
         known, age_s = record.advertisement, record.age_s(now_s)
         retry = adjacency.adverts.get(origin)
-        if retry is None:
-            retry = adjacency.adverts[origin] = Retry(self._own.timers, now_s)
-        else:
-            retry.again(now_s)
-        adjacency.expect(retry)
+        adjacency.adverts[origin] = adjacency.schedule(retry, self._own.timers, now_s)
+        if not adjacency.may_send(now_s):
+            return
         current = Advertisement(
             origin=known.origin,
             incarnation=known.incarnation,
@@ -117,18 +115,20 @@ class Flooding:
             age_s=age_s,
             neighbours=known.neighbours,
         )
-        self._effects.send(adjacency.link.number, current)
+        adjacency.spend(self._effects.send(adjacency.link.number, current))
 
     def originate(self, now_s: float) -> None:
         """Advertises our neighbours, where it is time."""
         if self._throttle.fire(now_s) or now_s >= self._refresh_s:
             self._originate(now_s)
+            self.expire(now_s)
 
     def expire(self, now_s: float) -> None:
-        """Forgets what is too old."""
+        """Forgets what is too old, but never this container."""
         for origin in self._database.expired(now_s):
-            self._database.remove(origin)
-            self.is_changed = True
+            if origin != self._own.id:
+                self._database.remove(origin)
+                self.is_changed = True
 
     def repeat(self, adjacency: Adjacency, now_s: float) -> None:
         """Sends again what a neighbour has not acknowledged."""

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.router.mesh.adjacency import Adjacency, Retry, Told
-from cogwork.router.mesh.bounds import INTERESTS_MAX, PART_INTERESTS_MAX, SNAPSHOTS_MAX
+from cogwork.router.mesh.bounds import (
+    INTEREST_BYTES_MAX,
+    INTERESTS_MAX,
+    PART_INTERESTS_MAX,
+    SNAPSHOTS_MAX,
+)
 from cogwork.router.mesh.effects import Effects, InterestChanged, Severity
 from cogwork.router.mesh.interests import Change, InterestTable, Outcome
 from cogwork.router.mesh.local_interest import LocalInterest
@@ -26,6 +30,7 @@ from cogwork.router.mesh.throttle import Throttle
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cogwork.router.mesh.adjacency import Adjacency
     from cogwork.router.mesh.database import Database
     from cogwork.router.mesh.interests import Interests
     from cogwork.router.mesh.messages import Interest
@@ -104,7 +109,7 @@ class InterestFlooding:
             return self._answer(sender, part.origin, table, weight, now_s)
         entries = _assemble(sender, part)
         if entries is None:
-            return True
+            return part.origin in sender.parts
         return self._replace(sender, part, table, entries, now_s)
 
     def take_request(self, sender: Adjacency, request: InterestRequest, now_s: float) -> None:
@@ -300,21 +305,16 @@ class InterestFlooding:
         told = adjacency.told_of(origin, table.incarnation)
         if not _lacks(told.sent, table):
             return False
+        told.retry = adjacency.schedule(told.retry, self._own.timers, now_s)
+        adjacency.unacknowledged.add(origin)
+        if not adjacency.may_send(now_s):
+            return True
         deltas = None if told.sent is None else table.deltas_after(told.sent)
         messages = table.parts(origin) if deltas is None else deltas
         for message in messages:
-            self._effects.send(adjacency.link.number, message)
+            adjacency.spend(self._effects.send(adjacency.link.number, message))
         told.sent = table.sequence
-        self._expect(adjacency, origin, told, now_s)
         return True
-
-    def _expect(self, adjacency: Adjacency, origin: str, told: Told, now_s: float) -> None:
-        if told.retry is None:
-            told.retry = Retry(self._own.timers, now_s)
-        else:
-            told.retry.again(now_s)
-        adjacency.expect(told.retry)
-        adjacency.unacknowledged.add(origin)
 
     def _defend(
         self, sender: Adjacency, table: Interests, sequence: int, digest: int, now_s: float
@@ -339,7 +339,10 @@ def _lacks(sequence: int | None, table: Interests) -> bool:
 
 
 def _assemble(sender: Adjacency, part: InterestSnapshot) -> dict[int, Interest] | None:
-    """Puts a part to the others of its snapshot; returns all entries with the last one."""
+    """Puts a part to the others of its snapshot; returns all entries with the last one.
+
+    What grows beyond the bounds is dropped before it is whole.
+    """
     if part.parts == 1:
         return dict(part.entries)
     parts = sender.parts.pop(part.origin, {})
@@ -349,6 +352,10 @@ def _assemble(sender: Adjacency, part: InterestSnapshot) -> dict[int, Interest] 
     parts[part.part] = part
     if len(parts) == part.parts:
         return {label: entry for each in parts.values() for label, entry in each.entries}
+    if sum(entry.size_bytes for each in parts.values() for _, entry in each.entries) > (
+        INTEREST_BYTES_MAX
+    ):
+        return None
     while len(sender.parts) >= SNAPSHOTS_MAX:
         del sender.parts[next(iter(sender.parts))]
     sender.parts[part.origin] = parts

@@ -34,8 +34,6 @@ __all__ = (
 
 T = TypeVar("T")
 
-VIRTUAL_HOST_BYTES_MAX = 256
-
 
 def _as_list(value: object) -> list[object]:
     assert isinstance(value, list)
@@ -64,7 +62,10 @@ def _whole(value: object, kind: type[int], low: int = 0, high: int | None = None
 
 
 def _container(value: object) -> str:
-    return _text(value, bounds.ID_BYTES_MAX)
+    name = _text(value, bounds.ID_BYTES_MAX)
+    if not name.isprintable():  # it stands in the log
+        raise ValueError(f"a printable name is expected, not {value!r:.80}")
+    return name
 
 
 def _incarnation(value: object) -> int:
@@ -194,7 +195,9 @@ def interests(make: Callable[..., T]) -> Kind:
                 _whole(label, UInt),
                 make(
                     _whole(kind, UByte, 0, _KINDS_OF_INTEREST - 1),
-                    "" if virtual_host is None else _text(virtual_host, VIRTUAL_HOST_BYTES_MAX),
+                    ""
+                    if virtual_host is None
+                    else _text(virtual_host, bounds.VIRTUAL_HOST_BYTES_MAX),
                     _text(address, bounds.ADDRESS_BYTES_MAX),
                     *(_whole(figure, UInt) for figure in figures),
                 ),
@@ -213,7 +216,7 @@ SEQUENCE = Kind("sequence", (UInt,), UINT.to_wire, lambda value: _whole(value, U
 COST_OR_NONE = Kind(
     "cost", (UInt,), UINT.to_wire, lambda value: _whole(value, UInt, 0, bounds.COST_MAX)
 )
-VIRTUAL_HOSTS = _texts("virtual hosts", VIRTUAL_HOST_BYTES_MAX, bounds.VIRTUAL_HOSTS_MAX)
+VIRTUAL_HOSTS = _texts("virtual hosts", bounds.VIRTUAL_HOST_BYTES_MAX, bounds.VIRTUAL_HOSTS_MAX)
 HOSTS = _texts("hosts", bounds.ADDRESS_BYTES_MAX, 64)
 NEIGHBOURS = _list_kind("neighbours", _write_neighbours, _read_neighbours)
 LABELS = _list_kind("labels", _write_labels, _read_labels)

@@ -10,6 +10,12 @@ from enum import Enum, auto
 from math import inf
 from typing import TYPE_CHECKING
 
+from cogwork.router.mesh.bounds import (
+    OFFENCES_BURST,
+    OFFENCES_PER_S,
+    TOKENS_BURST,
+    TOKENS_PER_S,
+)
 from cogwork.router.mesh.meter import Meter
 
 if TYPE_CHECKING:
@@ -86,7 +92,7 @@ class Link:
         hello_due_s: When our next hello goes out.
         digest: What the neighbour's last hello said of what it knows.
         meter: What the neighbour may still send.
-        offences: What it has offered beyond the bounds.
+        offences: How often it may still offer what is beyond the bounds.
     """
 
     __slots__ = (
@@ -125,8 +131,8 @@ class Link:
         self.two_way_s = inf
         self.hello_due_s = now_s
         self.digest = 0
-        self.meter = Meter(now_s)
-        self.offences = 0
+        self.meter = Meter(TOKENS_PER_S, TOKENS_BURST, now_s)
+        self.offences = Meter(OFFENCES_PER_S, OFFENCES_BURST, now_s)
 
     @property
     def effective_cost(self) -> int:

@@ -10,7 +10,11 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from cogwork.router.mesh.bounds import PART_INTERESTS_MAX
+from cogwork.router.mesh.bounds import (
+    ADDRESS_BYTES_MAX,
+    PART_INTERESTS_MAX,
+    VIRTUAL_HOST_BYTES_MAX,
+)
 from cogwork.router.mesh.interests import Change
 from cogwork.router.mesh.messages import Interest, InterestDelta, InterestKind
 from cogwork.router.mesh.serial import next_number
@@ -29,6 +33,10 @@ DECLINE_S = 1.0
 """How long a figure must stay low before it is told: a queue that runs empty fills again soon."""
 
 
+FIGURE_MAX = 2**32 - 1
+"""What fits an entry; more are told as that many."""
+
+
 class LocalInterest:
     """What is wanted here, and what of it has not been told yet.
 
@@ -45,8 +53,13 @@ class LocalInterest:
         self._next_label = 1
 
     def subscribe(self, virtual_host: str, pattern: str, now_s: float) -> None:
-        """Counts one more subscription to a topic."""
+        """Counts one more subscription to a topic.
+
+        Raises:
+            ValueError: The pattern, or the name of the virtual host, is too long to be told.
+        """
         key = (InterestKind.TOPIC.value, virtual_host, pattern)
+        _check(key)
         count = self._subscriptions.get(key, 0)
         self._subscriptions[key] = count + 1
         if count == 0:
@@ -63,8 +76,14 @@ class LocalInterest:
             self._forget(key, now_s)
 
     def set_figures(self, interest: Interest, told: Interests, now_s: float) -> None:
-        """Sets the figures of an anycast address or a queue; nothing but zeros removes it."""
+        """Sets the figures of an anycast address or a queue; nothing but zeros removes it.
+
+        Raises:
+            ValueError: The address, or the name of the virtual host, is too long to be told.
+        """
         key = interest.key
+        _check(key)
+        interest = Interest(*key, *(min(figure, FIGURE_MAX) for figure in interest[3:]))
         if not any(interest[3:]):
             self._forget(key, now_s)
             return
@@ -88,13 +107,15 @@ class LocalInterest:
 
     def tick(self, now_s: float) -> None:
         """Has declines told that have lasted."""
-        lasted = [key for key, due_s in self._declining.items() if now_s >= due_s]
-        for key in lasted:
+        while self._declining:
+            key, due_s = next(iter(self._declining.items()))  # each waits as long: oldest first
+            if now_s < due_s:
+                return
             self._tell(key, now_s)
 
     def wake_s(self) -> float:
         """Returns when `tick` or `deltas` is needed next."""
-        return min(self.throttle.due_s, min(self._declining.values(), default=inf))
+        return min(self.throttle.due_s, next(iter(self._declining.values()), inf))
 
     def deltas(self, own_id: str, told: Interests) -> Iterator[tuple[InterestDelta, Change]]:
         """Yields what is to be told, in order; the caller applies each before the next.
@@ -164,6 +185,16 @@ class LocalInterest:
         self._declining.pop(key, None)
         self._changed[key] = None
         self.throttle.request(now_s)
+
+
+def _check(key: InterestKey) -> None:
+    _, virtual_host, address = key
+    if not 0 < len(address.encode()) <= ADDRESS_BYTES_MAX:
+        raise ValueError(f"1 to {ADDRESS_BYTES_MAX} bytes of address fit the mesh: {address!r:.80}")
+    if len(virtual_host.encode()) > VIRTUAL_HOST_BYTES_MAX:
+        raise ValueError(
+            f"{VIRTUAL_HOST_BYTES_MAX} bytes of virtual host fit the mesh: {virtual_host!r:.80}"
+        )
 
 
 def _has_grown(new: Interest, told: Interest) -> bool:

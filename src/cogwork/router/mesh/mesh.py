@@ -18,9 +18,9 @@ from zlib import crc32
 from cogwork.amqp.exceptions import ProtocolError
 from cogwork.router.mesh.adjacency import Adjacency, Retry
 from cogwork.router.mesh.admission import Refusal
-from cogwork.router.mesh.bounds import OFFENCES_MAX
+from cogwork.router.mesh.clock import SteadyClock
 from cogwork.router.mesh.database import Database
-from cogwork.router.mesh.effects import Effect, Effects, Hosts, NextHops, Reason
+from cogwork.router.mesh.effects import Effect, Effects, Hosts, PathsChanged, Reason
 from cogwork.router.mesh.flooding import Flooding
 from cogwork.router.mesh.interest_flooding import InterestFlooding
 from cogwork.router.mesh.link import Link, State
@@ -38,6 +38,7 @@ from cogwork.router.mesh.messages import (
     Summary,
     Version,
 )
+from cogwork.router.mesh.meter import tokens_of
 from cogwork.router.mesh.neighbours import Neighbours
 from cogwork.router.mesh.routes import Routes
 from cogwork.router.mesh.throttle import Throttle
@@ -71,6 +72,8 @@ class Mesh:
 
     def __init__(self, own: Own, now_s: float) -> None:
         self.own = own
+        self._clock = SteadyClock(now_s, own.timers.hello_s)
+        self._wake_s = now_s
         self._effects = Effects()
         self._adjacencies: dict[str, Adjacency] = {}
         self.neighbours = Neighbours(own, self._effects)
@@ -89,6 +92,7 @@ class Mesh:
 
     def start(self, now_s: float) -> list[Effect]:
         """Begins; links may come before or afterwards."""
+        now_s = self._clock.read(now_s, self._wake_s)
         return self._settle(now_s)
 
     def on_connected(
@@ -102,16 +106,19 @@ class Mesh:
             is_dialled: Whether this end dialled.
             cost: As configured; 0 for no opinion.
         """
+        now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.connect(link, is_dialled=is_dialled, cost=cost, now_s=now_s)
         return self._settle(now_s)
 
     def on_closed(self, link: int, now_s: float) -> list[Effect]:
         """Takes note that a link has gone; one that is not known is none."""
+        now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.disconnect(link, now_s)
         return self._settle(now_s)
 
     def on_message(self, link: int, data: bytes, now_s: float) -> list[Effect]:
         """Takes a message from the other end of a link."""
+        now_s = self._clock.read(now_s, self._wake_s)
         found = self.neighbours.links.get(link)
         if found is None or found.state is State.REFUSED:
             return []
@@ -122,6 +129,7 @@ class Mesh:
 
     def tick(self, now_s: float) -> list[Effect]:
         """Lets time pass."""
+        now_s = self._clock.read(now_s, self._wake_s)
         if now_s >= self.neighbours.wake_s():
             self.neighbours.digest = self._digest()
             self.neighbours.tick(now_s)
@@ -135,16 +143,19 @@ class Mesh:
 
     def subscribe(self, virtual_host: str, pattern: str, now_s: float) -> list[Effect]:
         """Counts one more subscription to a pattern of a topic."""
+        now_s = self._clock.read(now_s, self._wake_s)
         self.interests.local.subscribe(virtual_host, pattern, now_s)
         return self._settle(now_s)
 
     def unsubscribe(self, virtual_host: str, pattern: str, now_s: float) -> list[Effect]:
         """Counts one subscription less."""
+        now_s = self._clock.read(now_s, self._wake_s)
         self.interests.local.unsubscribe(virtual_host, pattern, now_s)
         return self._settle(now_s)
 
     def set_interest(self, interest: Interest, now_s: float) -> list[Effect]:
         """Sets the figures of an anycast address or a queue; nothing but zeros removes it."""
+        now_s = self._clock.read(now_s, self._wake_s)
         table = self.interests.own_table
         assert table is not None, "start comes first"
         assert interest.kind != InterestKind.TOPIC, "topics are counted by subscription"
@@ -153,6 +164,7 @@ class Mesh:
 
     def set_cost(self, link: int, cost: int, now_s: float) -> list[Effect]:
         """Sets what is configured for a link; 0 for no opinion."""
+        now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.set_cost(link, cost)
         return self._settle(now_s)
 
@@ -162,6 +174,7 @@ class Mesh:
 
     def set_hosts(self, hosts: tuple[str, ...], now_s: float) -> list[Effect]:
         """Tells the neighbours where clients may be sent to; none: nowhere."""
+        now_s = self._clock.read(now_s, self._wake_s)
         self._hosts = hosts
         for adjacency in self._adjacencies.values():
             self._effects.send(adjacency.link.number, RedirectHint(hosts=hosts))
@@ -169,6 +182,7 @@ class Mesh:
 
     def leave(self, now_s: float) -> list[Effect]:
         """Says good-bye: advertises no neighbours, so that nobody comes this way any more."""
+        now_s = self._clock.read(now_s, self._wake_s)
         self._has_left = True
         self._flooding.advertise((), now_s)
         return self._settle(now_s)
@@ -178,11 +192,7 @@ class Mesh:
     @property
     def wake_s(self) -> float:
         """When `tick` is needed next."""
-        adjacent = min(
-            (min(each.due_s, each.acks_due_s) for each in self._adjacencies.values()), default=inf
-        )
-        parts = (self.neighbours.wake_s(), self._flooding.wake_s(), self.interests.wake_s())
-        return min(adjacent, self._paths.due_s, *parts)
+        return self._clock.to_container(self._wake_s)
 
     def next_hop(self, container: str) -> str | None:
         """Returns the neighbour to go by to a container; None where it cannot be reached."""
@@ -212,14 +222,14 @@ class Mesh:
 
     def snapshot(self, now_s: float) -> dict[str, object]:
         """Returns what `cogwork mesh` shows, in plain values."""
-        return view_of(self, now_s)
+        return view_of(self, self._clock.peek(now_s))
 
     # What messages do.
 
     def _handle(self, link: Link, data: bytes, now_s: float) -> Refusal | None:
         """Acts on a message; returns why its sender is cut off, if it is."""
         name = f"container {link.peer}" if link.peer else "the other end"
-        if not link.meter.admits(len(data), now_s):
+        if not link.meter.admits(tokens_of(len(data)), now_s):
             return Refusal(Reason.FLOOD, f"{name} sends more than it may")
         try:
             message = decode(data)
@@ -232,9 +242,8 @@ class Mesh:
         adjacency = self._adjacencies.get(link.peer)
         if message is None or adjacency is None or adjacency.link is not link:
             return None
-        if not self._ACTIONS[type(message)](self, adjacency, message, now_s):
-            link.offences += 1
-        if link.offences > OFFENCES_MAX:
+        is_within_bounds = self._ACTIONS[type(message)](self, adjacency, message, now_s)
+        if not is_within_bounds and not link.offences.admits(1, now_s):
             return Refusal(Reason.TOO_MUCH, f"{name} sends more than a mesh can have")
         return None
 
@@ -304,13 +313,21 @@ class Mesh:
             self.interests.restart(now_s)
         if self._paths.fire(now_s):
             changes = self.routes.compute(now_s)
-            if changes:
-                self._effects.add(NextHops(changes))
+            if changes is not None:
+                self._effects.add(PathsChanged(changes))
         self.interests.tell(now_s)
         for adjacency in self._adjacencies.values():
             if now_s >= adjacency.acks_due_s:
                 self._flooding.acknowledge(adjacency)
+        self._wake_s = self._next_wake_s()
         return self._effects.take()
+
+    def _next_wake_s(self) -> float:
+        adjacent = min(
+            (min(each.due_s, each.acks_due_s) for each in self._adjacencies.values()), default=inf
+        )
+        parts = (self.neighbours.wake_s(), self._flooding.wake_s(), self.interests.wake_s())
+        return min(adjacent, self._paths.due_s, *parts)
 
     def _follow_neighbours(self, now_s: float) -> None:
         """Opens and closes adjacencies as links come into use and go."""
@@ -339,7 +356,8 @@ class Mesh:
             self._paths.request(now_s)
             for origin in list(self.interests.table.origins):
                 table = self.interests.table.origins[origin]
-                if table.incarnation != self.database.incarnation(origin):
+                known = self.database.incarnation(origin)
+                if origin != self.own.id and table.incarnation != known:
                     self.interests.forget(origin)
 
     def _repeat(self, adjacency: Adjacency, now_s: float) -> None:

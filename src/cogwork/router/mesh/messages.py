@@ -119,7 +119,7 @@ class Interest(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """What it counts for against `INTEREST_BYTES_MAX`."""
-        return len(self.virtual_host) + len(self.address)
+        return len(self.virtual_host.encode()) + len(self.address.encode())
 
     def digest(self, label: int) -> int:
         """Returns a checksum of the entry; those of a whole table are joined by exclusive or."""

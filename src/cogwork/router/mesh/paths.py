@@ -63,12 +63,12 @@ class Tree:
 
         Args:
             container: Whose children.
-            bits: The bit of each container.
+            bits: The bit of each container; one that was forgotten meanwhile has none.
         """
         found = {child: 0 for child, parent in self.parents.items() if parent == container}
         below: dict[str, int] = {}
         for each in reversed(self.costs):
-            whole = below.pop(each, 0) | bits[each]
+            whole = below.pop(each, 0) | bits.get(each, 0)
             if each in found:
                 found[each] = whole
             elif each in self.parents:

@@ -38,9 +38,14 @@ class Routes:
         """Tells whether there is a way, by the last computation."""
         return container == self._own_id or container in self.next_hops
 
-    def compute(self, now_s: float) -> dict[str, str | None]:
-        """Computes the ways anew; returns the next hops that have changed."""
+    def compute(self, now_s: float) -> dict[str, str | None] | None:
+        """Computes the ways anew.
+
+        Returns:
+            The next hops that have changed; None where no link has.
+        """
         adverts = [record.advertisement for record in self._database]
+        graph_before = self.graph
         self.graph = graph_of((each.origin, each.neighbours) for each in adverts)
         self._branches.clear()
         self._trees.clear()
@@ -56,7 +61,7 @@ class Routes:
             for each in adverts
             if not self.is_reachable(each.origin)
         }
-        return changes
+        return None if self.graph == graph_before else changes
 
     def branches(self, origin: str) -> Mapping[str, int]:
         """Returns our children in the tree of an origin, each with the bits of all behind it."""
