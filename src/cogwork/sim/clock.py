@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("Clock",)
+__all__ = ("Clock", "Stuck")
+
+EVENTS_AT_ONCE_MAX = 1_000_000
+"""Where so many things happen in one moment, something wakes itself without end."""
+
+
+class Stuck(AssertionError):
+    """Time does not go on."""
 
 
 class Clock:
@@ -30,7 +37,12 @@ class Clock:
 
     def run_until(self, time_s: float) -> None:
         """Lets time pass."""
+        done = 0
         while self._events and self._events[0][0] <= time_s:
-            self.now_s, _, action = heappop(self._events)
+            at_s, _, action = heappop(self._events)
+            done = done + 1 if at_s == self.now_s else 0
+            if done > EVENTS_AT_ONCE_MAX:
+                raise Stuck(f"{done} things happen at {at_s:.6f} s, and there is no end")
+            self.now_s = at_s
             action()
         self.now_s = time_s

@@ -7,6 +7,7 @@ and neither end is told.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,19 +42,34 @@ class Faults:
 CALM = Faults()
 
 
-@dataclass(slots=True, eq=False)
 class Wire:
     """One connection.
 
     Attributes:
         ends: The two containers; the first dialled.
-        is_open: Whether anything passes.
+        links: The number that each end gave it; 0 where that end has closed it.
+        costs: As each end has it configured; 0 for no opinion.
         arrives_s: When the last message in order arrives, by receiving end.
     """
 
-    ends: tuple[str, str]
-    is_open: bool
-    arrives_s: list[float]
+    __slots__ = ("arrives_s", "costs", "ends", "links")
+
+    def __init__(self, dialler: str, other: str) -> None:
+        self.ends = (dialler, other)
+        self.links = [0, 0]
+        self.costs = [0, 0]
+        self.arrives_s = [0.0, 0.0]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether both ends have it."""
+        return all(self.links)
+
+    @property
+    def effective_costs(self) -> tuple[int, int]:
+        """What each end advertises: its own cost, else the other end's, else 1."""
+        one, other = self.costs
+        return one or other or 1, other or one or 1
 
 
 class Network:
@@ -62,13 +78,13 @@ class Network:
     Attributes:
         faults: How bad it is now.
         sent_bytes: By sender.
-        sent: Messages, by sender.
+        kinds: Messages that were sent, by kind.
     """
 
     def __init__(self, clock: Clock, random: Random) -> None:
         self.faults = CALM
-        self.sent_bytes: dict[str, int] = {}
-        self.sent: dict[str, int] = {}
+        self.sent_bytes: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
         self._clock = clock
         self._random = random
         self._sides: dict[str, int] = {}
@@ -81,15 +97,10 @@ class Network:
         """Tells whether a partition lies between two containers."""
         return self._sides.get(one, 0) != self._sides.get(other, 0)
 
-    def connect(self, dialler: str, other: str) -> Wire:
-        """Makes a connection."""
-        return Wire((dialler, other), is_open=True, arrives_s=[0.0, 0.0])
-
     def send(self, wire: Wire, sender: int, data: bytes, deliver: Callable[[bytes], None]) -> None:
         """Sends a message from one end (0 or 1); `deliver` is called as often as it arrives."""
-        name = wire.ends[sender]
-        self.sent_bytes[name] = self.sent_bytes.get(name, 0) + len(data)
-        self.sent[name] = self.sent.get(name, 0) + 1
+        self.sent_bytes[wire.ends[sender]] += len(data)
+        self.kinds[_kind(data)] += 1
         random, faults = self._random, self.faults
         if self.is_separated(*wire.ends) or random.random() < faults.loss:
             return
@@ -109,3 +120,8 @@ class Network:
                 deliver(data)
 
         self._clock.at(at_s, arrive)
+
+
+def _kind(data: bytes) -> str:
+    """Returns the kind of a message: its descriptor is a short symbol (AMQP 1.0 §1.6.21)."""
+    return data[3 : 3 + data[2]].decode().removeprefix("cogwork:")

@@ -123,7 +123,7 @@ class Interest(NamedTuple):
 
     def digest(self, label: int) -> int:
         """Returns a checksum of the entry; those of a whole table are joined by exclusive or."""
-        return crc32(f"{label} {tuple(self)}".encode())
+        return crc32(repr((label, int(self.kind), *self[1:])).encode())
 
 
 class Version(NamedTuple):
