@@ -1,0 +1,183 @@
+"""What the container must do after an event: nothing here happens by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from cogwork.router.mesh.wire import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.router.mesh.messages import Interest, Message
+
+__all__ = (
+    "Close",
+    "Effect",
+    "Effects",
+    "Hosts",
+    "InterestChanged",
+    "NeighbourDown",
+    "NeighbourUp",
+    "NewIncarnation",
+    "PathsChanged",
+    "Reason",
+    "Report",
+    "Send",
+    "Severity",
+)
+
+
+class Reason(StrEnum):
+    """Why a connection is closed."""
+
+    SELF = "link to itself"
+    DUPLICATE_ID = "duplicate container id"
+    VERSION = "protocol version mismatch"
+    VIRTUAL_HOSTS = "virtual host mismatch"
+    DUPLICATE_LINK = "duplicate link"
+    RESTARTED = "restarted"
+    DEAD = "no hello"
+    MALFORMED = "malformed message"
+    FLOOD = "too many messages"
+    TOO_MUCH = "beyond the bounds"
+    FULL = "too many neighbours"
+
+
+class Severity(StrEnum):
+    """How loud a report is."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send these bytes on a link's control connection."""
+
+    link: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close a link's pair of connections, and tell the other end why.
+
+    Attributes:
+        link: Which.
+        reason: For the program: a duplicate is dialled again only when its neighbour is down.
+        description: For people, and for the other end.
+    """
+
+    link: int
+    reason: Reason
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourUp:
+    """Use this link for a neighbour; also where another one was used before."""
+
+    neighbour: str
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourDown:
+    """No link to this neighbour is left."""
+
+    neighbour: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathsChanged:
+    """The ways have changed; what `Mesh.targets` says of any origin may be different, too.
+
+    Attributes:
+        next_hops: Container to the neighbour that is now the next hop, where that has changed;
+            None for one that cannot be reached any more.
+    """
+
+    next_hops: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class InterestChanged:
+    """Another container's interests have changed.
+
+    Attributes:
+        origin: The container.
+        removed: What it has no longer, by label.
+        added: What is new or has new figures, by label.
+    """
+
+    origin: str
+    removed: Mapping[int, Interest]
+    added: Mapping[int, Interest]
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """A neighbour takes clients at these hosts; none: send it nobody."""
+
+    neighbour: str
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewIncarnation:
+    """This container's incarnation has been raised: somebody used a higher one for its id."""
+
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A line for the log."""
+
+    severity: Severity
+    text: str
+
+
+Effect = (
+    Send
+    | Close
+    | NeighbourUp
+    | NeighbourDown
+    | PathsChanged
+    | InterestChanged
+    | Hosts
+    | NewIncarnation
+    | Report
+)
+
+
+class Effects:
+    """Where the parts of the mesh put what is to be done."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: list[Effect] = []
+
+    def add(self, effect: Effect) -> None:
+        """Adds one."""
+        self._waiting.append(effect)
+
+    def send(self, link: int, message: Message) -> int:
+        """Adds a message to one neighbour; returns its size in bytes."""
+        data = encode(message)
+        self._waiting.append(Send(link, data))
+        return len(data)
+
+    def report(self, severity: Severity, text: str) -> None:
+        """Adds a line for the log."""
+        self._waiting.append(Report(severity, text))
+
+    def take(self) -> list[Effect]:
+        """Returns all and forgets them."""
+        taken, self._waiting = self._waiting, []
+        return taken

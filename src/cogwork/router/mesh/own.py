@@ -1,0 +1,40 @@
+"""What a container is in the mesh's eyes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cogwork.router.mesh.bounds import PROTOCOL_VERSION, Timers
+from cogwork.router.mesh.messages import Figures
+
+__all__ = ("Own",)
+
+
+@dataclass(slots=True, kw_only=True)
+class Own:
+    """This container.
+
+    Attributes:
+        id: Unique in the mesh.
+        incarnation: Higher after each start: milliseconds since 1970, say. Rises while it runs
+            where somebody else uses a higher one for this id.
+        virtual_hosts: Its virtual hosts; all containers of a mesh have the same.
+        version: Of the protocol.
+        figures: What its hellos say of it.
+        timers: How long it waits.
+    """
+
+    id: str
+    incarnation: int
+    virtual_hosts: frozenset[str] = frozenset({""})
+    version: int = PROTOCOL_VERSION
+    figures: Figures = field(default_factory=Figures)
+    timers: Timers = field(default_factory=Timers)
+    _first_incarnation: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._first_incarnation = self.incarnation
+
+    def was(self, incarnation: int) -> bool:
+        """Tells whether this life has had an incarnation, now or before it was raised."""
+        return self._first_incarnation <= incarnation <= self.incarnation

@@ -1,0 +1,84 @@
+"""The ways from here: next hops, and who lies behind which neighbour in an origin's tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.router.mesh.paths import Graph, Tree, graph_of, shortest_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.router.mesh.database import Database
+
+__all__ = ("Routes",)
+
+
+class Routes:
+    """What follows from the database; computed when told to, trees of other origins when asked for.
+
+    Attributes:
+        graph: The links that both ends advertise.
+        next_hops: The neighbour to go by, for each container that can be reached.
+        unreachable_since_s: Since when, for each container that is known and cannot be reached.
+        tree: The shortest paths from here.
+    """
+
+    def __init__(self, own_id: str, database: Database) -> None:
+        self.graph: Graph = {own_id: {}}
+        self.next_hops: dict[str, str] = {}
+        self.unreachable_since_s: dict[str, float] = {}
+        self.tree = Tree(own_id, {own_id: 0}, {})
+        self._own_id = own_id
+        self._database = database
+        self._branches: dict[str, dict[str, int]] = {}
+        self._trees: dict[str, Tree] = {}
+
+    def is_reachable(self, container: str) -> bool:
+        """Tells whether there is a way, by the last computation."""
+        return container == self._own_id or container in self.next_hops
+
+    def compute(self, now_s: float) -> dict[str, str | None] | None:
+        """Computes the ways anew.
+
+        Returns:
+            The next hops that have changed; None where no link has.
+        """
+        adverts = [record.advertisement for record in self._database]
+        graph_before = self.graph
+        self.graph = graph_of((each.origin, each.neighbours) for each in adverts)
+        self._branches.clear()
+        self._trees.clear()
+        self.tree = shortest_paths(self.graph, self._own_id)
+        hops = self.tree.next_hops()
+        before, self.next_hops = self.next_hops, hops
+        changes: dict[str, str | None] = {
+            container: hop for container, hop in hops.items() if before.get(container) != hop
+        }
+        changes.update((container, None) for container in before if container not in hops)
+        self.unreachable_since_s = {
+            each.origin: self.unreachable_since_s.get(each.origin, now_s)
+            for each in adverts
+            if not self.is_reachable(each.origin)
+        }
+        return None if self.graph == graph_before else changes
+
+    def branches(self, origin: str) -> Mapping[str, int]:
+        """Returns our children in the tree of an origin, each with the bits of all behind it."""
+        found = self._branches.get(origin)
+        if found is None:
+            found = self._tree_of(origin).behind(self._own_id, self._database.bits)
+            self._branches[origin] = found
+        return found
+
+    def parent(self, origin: str) -> str | None:
+        """Returns the neighbour that messages of an origin come from, by its tree."""
+        return self._tree_of(origin).parents.get(self._own_id)
+
+    def _tree_of(self, origin: str) -> Tree:
+        if origin == self._own_id:
+            return self.tree
+        tree = self._trees.get(origin)
+        if tree is None:
+            tree = self._trees[origin] = shortest_paths(self.graph, origin)
+        return tree
