@@ -13,7 +13,7 @@ scope says: the link, the session or the connection. A fault of our own closes t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError, Scope
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER
@@ -36,10 +36,13 @@ from cogwork.amqp.sasl import (
 from cogwork.amqp.states import CONNECTION_OVER, ConnectionState, Event, connection_step
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.composites import decode, encode
+from cogwork.dataplane.relayed import RelayedSession
 from cogwork.dataplane.session import SessionEndpoint
 from cogwork.dataplane.wire import Wire
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.host import Host, Transport
     from cogwork.dataplane.incoming import IncomingLink
@@ -85,6 +88,7 @@ class Connection:
         authenticated: Whether SASL has succeeded, or was not asked for.
         remote: The peer's open; None until it came.
         context: Whatever the host keeps with the connection.
+        relay: Asked of each session that the peer begins whether to pass it on; None passes none.
         state: Where in its life it is.
     """
 
@@ -99,6 +103,7 @@ class Connection:
         "identity",
         "is_client",
         "peer_idle_timeout_s",
+        "relay",
         "remote",
         "settings",
         "started_s",
@@ -117,10 +122,11 @@ class Connection:
         self.is_client = False
         self.remote: Open | None = None
         self.context: object = None
+        self.relay: Callable[[Connection, int, Begin], bool] | None = None
         self.state = ConnectionState.START
         self.peer_idle_timeout_s = 0.0
         self.started_s = core.now
-        self._sessions: dict[int, SessionEndpoint] = {}
+        self._sessions: dict[int, SessionEndpoint | RelayedSession] = {}
         self._to_send_on_open: Open | None = None
         self._sasl_asked = False
         self._is_ended = False
@@ -148,18 +154,29 @@ class Connection:
 
     @property
     def sessions(self) -> list[SessionEndpoint]:
-        """The sessions, by no particular order."""
-        return list(self._sessions.values())
+        """The sessions that end here, by no particular order."""
+        return [each for each in self._sessions.values() if isinstance(each, SessionEndpoint)]
+
+    @property
+    def relayed(self) -> list[RelayedSession]:
+        """The sides of sessions that are passed on."""
+        return [each for each in self._sessions.values() if isinstance(each, RelayedSession)]
 
     def open(self, opening: Open) -> None:
         """Sends this side's open, first or in answer."""
         self.state = connection_step(self.state, Event.SEND_START)
         self.wire.write_frame(0, encode(opening))
 
-    def begin_session(self) -> SessionEndpoint:
-        """Begins a session from this side."""
+    def begin_session(self, properties: dict[Symbol, object] | None = None) -> SessionEndpoint:
+        """Begins a session from this side; `properties` say what for."""
         session = self._new_session()
-        session.begin()
+        session.begin(properties)
+        return session
+
+    def relay_session(self) -> RelayedSession:
+        """Makes a side of a session that is passed on."""
+        session = RelayedSession(self, self._free_channel())
+        self._sessions[session.channel] = session
         return session
 
     def close(self, error: AmqpError | None = None) -> None:
@@ -433,23 +450,28 @@ class Connection:
                 )
             session.on_begin(channel, begin)
             return
-        session = self._new_session()
-        session.on_begin(channel, begin)
-        session.begin()
+        if self.relay is not None and self.relay(self, channel, begin):
+            return
+        begun = self._new_session()
+        begun.on_begin(channel, begin)
+        begun.begin()
 
     def _new_session(self) -> SessionEndpoint:
+        session = SessionEndpoint(self, self._free_channel())
+        self._sessions[session.channel] = session
+        return session
+
+    def _free_channel(self) -> int:
         channel = len(self._sessions)
         if channel in self._sessions:
             channel = next(free for free in range(channel + 1) if free not in self._sessions)
-        session = SessionEndpoint(self, channel)
-        self._sessions[channel] = session
-        return session
+        return channel
 
-    def _session_on(self, channel: int) -> SessionEndpoint | None:
+    def _session_on(self, channel: int) -> SessionEndpoint | RelayedSession | None:
         session = self.wire.session_on(channel)
-        return None if session is None else session.owner
+        return None if session is None else cast("SessionEndpoint | RelayedSession", session.owner)
 
-    def forget_session(self, session: SessionEndpoint) -> None:
+    def forget_session(self, session: SessionEndpoint | RelayedSession) -> None:
         """Frees a session's channels once both sides have ended it."""
         self._sessions.pop(session.channel, None)
         if session.remote_channel is not None:

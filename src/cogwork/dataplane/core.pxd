@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.deliveries cimport Deliveries
-from cogwork.dataplane.fanouts cimport Fanouts
+from cogwork.dataplane.fanouts cimport Branches, Fanouts
 from cogwork.dataplane.registry cimport Registry
 from cogwork.dataplane.shipment cimport Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -19,6 +19,7 @@ cdef class Core:
     cdef Registry registry
     cdef readonly Deliveries deliveries
     cdef Fanouts fanouts
+    cdef Branches branches
     cdef readonly list wires
     cdef list dirty_wires
     cdef list dirty_sessions

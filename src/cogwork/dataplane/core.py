@@ -21,6 +21,7 @@ class Core:
         self.registry = Registry()
         self.deliveries = Deliveries(self.registry)
         self.fanouts = Fanouts(self.registry)
+        self.branches = Branches(self.fanouts)
         self.wires = []
         self.dirty_wires = []
         self.dirty_sessions = []

@@ -21,6 +21,8 @@ cdef class AddressEntry(HoldingEntry):
     cdef uint32_t source_turn
     cdef Interest interest
     cdef bytes subject
+    cdef public AddressEntry near
+    cdef public object expand
     cdef uint64_t version
     cdef readonly uint64_t received
     cdef readonly uint64_t delivered
@@ -28,10 +30,12 @@ cdef class AddressEntry(HoldingEntry):
     cdef int anycast(self, Shipment* s) except -1
     cdef int multicast(self, Shipment* s, list outlets) except -1
     cdef int multicast_late(self, Shipment* s, list late) except -1
+    cdef Delivery* _copy_of(self, Shipment* s, bint is_branch) except NULL
     cdef int anycast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef int multicast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef Terminus pick(self, Shipment* s)
     cdef list matching(self)
+    cdef object _feed(self, Terminus outlet)
     cdef bint _some_are_picky(self, list outlets) except -1
     cdef int _run_late(self, Shipment* s, Piece* pieces, Delivery** late, Terminus outlet, uint32_t first, uint32_t count) except -1
     cdef int serve_held(self) except -1

@@ -29,7 +29,14 @@ RATIONING_MAX = cython.declare(Py_ssize_t, 16)
 
 
 class AddressEntry(HoldingEntry):
-    """One address: who takes its deliveries, and how they are shared out."""
+    """One address: who takes its deliveries, and how they are shared out.
+
+    Attributes:
+        assembles: Whether some outlet (a store, a port) takes only whole messages.
+        near: The same address for what comes from other containers: this one's consumers alone.
+        expand: Puts links of this address in the place of those that serve a whole topic; None
+            where there is nothing to replace.
+    """
 
     def __init__(
         self,
@@ -82,12 +89,30 @@ class AddressEntry(HoldingEntry):
         else:
             self.assembles = True
             self._offer()
+        if self.near is not None and not _is_branch(outlet):
+            self.near.add_outlet(outlet)
+            self._feed(outlet)
+
+    def _feed(self, outlet):
+        """Has a consumer ask here, and not at the nearer entry, for what it can take."""
+        if type(outlet) is OutgoingLink and self.distribution != MULTICAST:
+            cython.cast(OutgoingLink, outlet).feeder = self
+
+    def show_near(self, near) -> None:
+        """Lets other containers' messages reach this container's consumers by an entry of their own."""
+        self.near = near
+        for outlet in self.outlets:
+            if not _is_branch(outlet):
+                near.add_outlet(outlet)
+                self._feed(outlet)
 
     def remove_outlet(self, outlet: Terminus) -> None:
         """Stops `outlet` from taking deliveries; with the last one credit is taken back."""
         if outlet not in self.outlets:
             return
         self.outlets.remove(outlet)
+        if self.near is not None:
+            self.near.remove_outlet(outlet)
         if self.distribution == MULTICAST:
             return
         self.offered = any(
@@ -110,6 +135,8 @@ class AddressEntry(HoldingEntry):
 
     def on_ready(self, link):
         outlet: OutgoingLink = link
+        if self.near is not None and not outlet.is_branch:
+            self.near.on_ready(link)
         if outlet.credit:
             outlet.offered = True
             self._offer()
@@ -162,6 +189,8 @@ class AddressEntry(HoldingEntry):
         if self.interest is not None and self.version != self.interest.version:
             self.outlets = self.interest.match_octets(octets_of(self.subject), len(self.subject))
             self.version = self.interest.version
+            if self.expand is not None:
+                self.outlets = self.expand(self.outlets)
         return self.outlets
 
     def anycast(self, s):
@@ -232,6 +261,7 @@ class AddressEntry(HoldingEntry):
             if not s.settled:
                 for index in range(count):
                     self.core.fanouts.records[pieces[index].token].waiting += 1
+                _set_source(self.core, s, _is_branch(outlet))
             taken = 0
             # Until it takes no more: only then is it noted as one to be woken.
             while taken < count:
@@ -259,17 +289,24 @@ class AddressEntry(HoldingEntry):
     def _run_late(self, s, pieces, late, outlet, first, count):
         """Queues the rest of a run for an outlet that could not take it; copies are shared."""
         index: uint32_t
+        d: cython.pointer(Delivery)
         for index in range(first, count):
             if type(outlet) is not OutgoingLink:
                 if not s.settled:
                     self.core.fanouts.close(cython.cast(uint32_t, pieces[index].token))
                 continue
+            s.token = pieces[index].token
+            s.data = pieces[index].data
+            s.size = pieces[index].size
+            if _is_branch(outlet) and not s.settled:
+                # Its outcome counts in another way, so it shares no copy.
+                d = self._copy_of(s, True)
+                cython.cast(OutgoingLink, outlet).enqueue(d)
+                cython.cast(OutgoingLink, outlet).apply_policy(d)
+                self.core.deliveries.release(d)
+                continue
             if late[index] == cython.NULL:
-                s.token = pieces[index].token
-                late[index] = self.core.deliveries.make(s)
-                late[index].complete = True
-                self.core.deliveries.append(late[index], pieces[index].data, pieces[index].size)
-                self.limit_life(late[index])
+                late[index] = self._copy_of(s, False)
             cython.cast(OutgoingLink, outlet).enqueue(late[index])
             cython.cast(OutgoingLink, outlet).apply_policy(late[index])
         if type(outlet) is OutgoingLink:
@@ -279,13 +316,18 @@ class AddressEntry(HoldingEntry):
         return 0
 
     def pick(self, s):
-        """Chooses who takes a delivery: in turn (closest), or who has least to do (balanced)."""
+        """Chooses who takes a delivery: in turn (closest), or who has least to do (balanced).
+
+        Consumers of this container come before others as far as the cost of the way says.
+        """
         count: uint32_t = cython.cast(uint32_t, len(self.outlets))
         step: uint32_t
         at: uint32_t = self.turn
         outlet: Terminus
         best: Terminus = None
         least: uint32_t = NOWHERE
+        burden: uint32_t
+        turn: uint32_t = at
         if count == 1:
             outlet = cython.cast(Terminus, self.outlets[0])
             if type(outlet) is OutgoingLink:
@@ -301,13 +343,19 @@ class AddressEntry(HoldingEntry):
             at += 1
             if not outlet.is_ready() or outlet.refuses(s):
                 continue
+            burden = _cost(outlet)
             if self.distribution == CLOSEST:
-                self.turn = at
-                return outlet
-            if outlet.outstanding() < least:
-                least = outlet.outstanding()
+                if burden == 0:
+                    self.turn = at
+                    return outlet
+            else:
+                burden += outlet.outstanding()
+            if burden < least:
+                least = burden
                 best = outlet
-                self.turn = at
+                turn = at
+        if best is not None:
+            self.turn = turn
         return best
 
     def multicast(self, s, outlets):
@@ -335,6 +383,8 @@ class AddressEntry(HoldingEntry):
                 if not s.settled:
                     self.core.fanouts.records[record].waiting += 1
                 if link.is_ready():
+                    if not s.settled:
+                        _set_source(self.core, cython.address(shipment), link.is_branch)
                     link.take(cython.address(shipment))
                     continue
             elif outlet.refuses(s):
@@ -362,19 +412,35 @@ class AddressEntry(HoldingEntry):
         return 0
 
     def multicast_late(self, s, late):
-        """Queues one shared copy for every outlet that was not ready."""
+        """Queues a copy for every outlet that was not ready: consumers share one, branches another."""
         outlet: Terminus
-        d: cython.pointer(Delivery) = self.core.deliveries.make(s)
+        is_branch: cython.bint
+        copies: cython.pointer(Delivery)[2]
+        copies[0] = copies[1] = cython.NULL
+        for outlet in late:
+            if type(outlet) is OutgoingLink:
+                is_branch = cython.cast(OutgoingLink, outlet).is_branch
+                if copies[is_branch] == cython.NULL:
+                    copies[is_branch] = self._copy_of(s, is_branch)
+                cython.cast(OutgoingLink, outlet).enqueue(copies[is_branch])
+                cython.cast(OutgoingLink, outlet).apply_policy(copies[is_branch])
+            elif not s.settled:
+                self.core.fanouts.close(cython.cast(uint32_t, s.token))
+        for is_branch in range(2):
+            if copies[is_branch] != cython.NULL:
+                self.core.deliveries.release(copies[is_branch])
+        return 0
+
+    def _copy_of(self, s, is_branch):
+        """Makes a whole delivery of a shipment that must wait; the caller releases it."""
+        d: cython.pointer(Delivery)
+        if not s.settled:
+            _set_source(self.core, s, is_branch)
+        d = self.core.deliveries.make(s)
         d.complete = True
         self.core.deliveries.append(d, s.data, s.size)
         self.limit_life(d)
-        for outlet in late:
-            if type(outlet) is OutgoingLink:
-                cython.cast(OutgoingLink, outlet).enqueue(d)
-                cython.cast(OutgoingLink, outlet).apply_policy(d)
-            elif not s.settled:
-                self.core.fanouts.close(cython.cast(uint32_t, s.token))
-        return self.core.deliveries.release(d)
+        return d
 
     # -- what nobody has room for yet
 
@@ -436,3 +502,24 @@ class AddressEntry(HoldingEntry):
         if self.interest is None and self.outlets:
             return False
         return not self.sources and self.held == 0
+
+
+@cython.cfunc
+@cython.inline
+def _is_branch(outlet: Terminus) -> cython.bint:
+    return type(outlet) is OutgoingLink and cython.cast(OutgoingLink, outlet).is_branch
+
+
+@cython.cfunc
+@cython.inline
+def _cost(outlet: Terminus) -> uint32_t:
+    return cython.cast(OutgoingLink, outlet).cost if type(outlet) is OutgoingLink else 0
+
+
+@cython.cfunc
+@cython.inline
+def _set_source(core: Core, s: cython.pointer(Shipment), is_branch: cython.bint):
+    """Names who hears of an outcome: that of a branch counts in another way than a subscriber's."""
+    source: Terminus = core.branches if is_branch else core.fanouts
+    s.source_index = source.index
+    s.source_generation = source.generation

@@ -12,6 +12,7 @@ cdef struct FanoutRecord:
     uint32_t source_generation
     uint32_t waiting
     bint used
+    bint lost
 
 
 @cython.final
@@ -32,3 +33,10 @@ cdef class Fanouts(Terminus):
         if self.records[record].waiting > 0:
             return 0
         return self._conclude(record)
+
+
+# Where a copy goes to another container: what becomes of it there is part of the answer.
+@cython.final
+cdef class Branches(Terminus):
+    cdef Fanouts fanouts
+

@@ -1,7 +1,13 @@
 """The multicast deliveries whose subscribers have not all settled yet."""
 
 import cython
-from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RECEIVED, Verdict, fill_verdict
+from cython.cimports.cogwork.dataplane.shipment import (
+    ACCEPTED,
+    LOST,
+    RECEIVED,
+    Verdict,
+    fill_verdict,
+)
 from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
 from cython.cimports.libc.stdlib import free, realloc
 
@@ -54,6 +60,7 @@ class Fanouts(Terminus):
         record.source_generation = s.source_generation
         record.waiting = 1
         record.used = True
+        record.lost = False
         return index
 
     def cancel(self, record):
@@ -67,7 +74,7 @@ class Fanouts(Terminus):
         found: FanoutRecord = self.records[record]
         verdict: Verdict
         self.cancel(record)
-        fill_verdict(cython.address(verdict), ACCEPTED, None)
+        fill_verdict(cython.address(verdict), LOST if found.lost else ACCEPTED, None)
         self.registry.answer(
             found.source_index, found.source_generation, found.token, cython.address(verdict)
         )
@@ -79,3 +86,22 @@ class Fanouts(Terminus):
         if token < self.size and self.records[token].used:
             self.close(cython.cast(uint32_t, token))
         return SETTLE
+
+
+class Branches(Terminus):
+    """The same records, as those see them who carry copies to other containers.
+
+    A subscriber that refuses its copy, or goes, has been served; a branch that does not accept its
+    copy leaves the publisher in doubt, for subscribers behind it may not have got theirs.
+    """
+
+    def __init__(self, fanouts: Fanouts):
+        self.fanouts = fanouts
+        fanouts.registry.register(self)
+
+    def resolve_outcome(self, token, verdict):
+        if verdict.code == RECEIVED:
+            return KEEP
+        if verdict.code != ACCEPTED and token < self.fanouts.size:
+            self.fanouts.records[token].lost = True
+        return self.fanouts.resolve_outcome(token, verdict)

@@ -20,6 +20,8 @@ cdef class OutgoingLink(SendingEnd):
     cdef readonly uint32_t queue_count
     cdef bint started
     cdef public int policy
+    cdef public bint is_branch
+    cdef public uint32_t cost
     cdef public Terminus feeder
     cdef public int64_t backlog_bytes_max
     cdef readonly int64_t backlog_bytes

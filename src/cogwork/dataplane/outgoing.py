@@ -26,7 +26,12 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 class OutgoingLink(SendingEnd):
-    """A link on which this side sends: the peer's credit, and a queue for what must wait."""
+    """A link on which this side sends: the peer's credit, and a queue for what must wait.
+
+    Attributes:
+        is_branch: Whether it leads to another container, not to a consumer.
+        cost: Of the way to its consumers; 0 where they are this container's own.
+    """
 
     def __init__(self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0):
         """Makes the sending end of a link.

@@ -9,6 +9,8 @@ SOURCE_HASH: str
 class OutgoingLink(SendingEnd):
     feeder: Terminus | None
     policy: int
+    is_branch: bool
+    cost: int
     backlog_bytes_max: int
     def __init__(
         self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0

@@ -21,6 +21,7 @@ from cogwork.dataplane.link import Link
 from cogwork.dataplane.session_end import Session
 
 if TYPE_CHECKING:
+    from cogwork.amqp.types import Symbol
     from cogwork.dataplane.connection import Connection
 
 __all__ = ("SessionEndpoint",)
@@ -36,6 +37,7 @@ class SessionEndpoint:
         connection: The connection it runs on.
         channel: The channel that this side sends on.
         remote_channel: The peer's; None until it began.
+        remote: What the peer said in its begin; None until then.
         end: The compiled half.
         links: By this side's handle.
         state: Where in its life it is.
@@ -49,6 +51,7 @@ class SessionEndpoint:
         "end",
         "handle_max",
         "links",
+        "remote",
         "remote_channel",
         "state",
     )
@@ -57,6 +60,7 @@ class SessionEndpoint:
         self.connection = connection
         self.channel = channel
         self.remote_channel: int | None = None
+        self.remote: Begin | None = None
         self.links: dict[int, Link] = {}
         self.handle_max = connection.settings.handle_max
         self.state = SessionState.UNMAPPED
@@ -78,7 +82,7 @@ class SessionEndpoint:
 
     # -- begin and end
 
-    def begin(self) -> None:
+    def begin(self, properties: dict[Symbol, object] | None = None) -> None:
         """Sends this side's begin, first or in answer."""
         self.state = session_step(self.state, Event.SEND_START)
         self.write(
@@ -88,6 +92,7 @@ class SessionEndpoint:
                 incoming_window=self.connection.settings.session_window_frames,
                 outgoing_window=_WINDOW_MAX,
                 handle_max=self.connection.settings.handle_max,
+                properties=properties,
             )
         )
 
@@ -95,6 +100,7 @@ class SessionEndpoint:
         """Takes in the peer's begin."""
         self.state = session_step(self.state, Event.RECEIVE_START)
         self.remote_channel = channel
+        self.remote = begin
         self.handle_max = min(self.handle_max, begin.handle_max)
         self.end.peer_began(begin.next_outgoing_id, begin.incoming_window)
         self.connection.wire.map_session(channel, self.end)

@@ -22,6 +22,7 @@ cdef class Channel(Due):
     cdef int on_transfer(self, octets p, int64_t at, int64_t end) except -1
     cdef int on_flow(self, octets p, int64_t at, int64_t end) except -1
     cdef int on_disposition(self, octets p, int64_t at, int64_t end) except -1
+    cdef int64_t pass_on(self, octets data, int64_t size) except -1
 
 
 @cython.final
@@ -30,6 +31,7 @@ cdef class Wire(Output):
     cdef uint32_t read_size
     cdef readonly uint32_t max_frame_in
     cdef bint framing
+    cdef public bint relays
     cdef readonly double last_received_s
     cdef uint8_t* tail
     cdef uint32_t tail_size
@@ -40,6 +42,7 @@ cdef class Wire(Output):
     cpdef object on_readable(self)
     cdef int64_t scan(self, octets data, int64_t size) except -1
     cdef int64_t scan_run(self, octets data, int64_t size) except -1
+    cdef int64_t _pass_on(self, octets data, int64_t size) except -1
     cdef int scan_header(self, octets data) except -1
     cdef int dispatch(self, octets frame, uint32_t size) except -1
     cdef int keep_tail(self, octets data, uint64_t size) except -1

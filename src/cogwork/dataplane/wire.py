@@ -72,6 +72,10 @@ class Channel(Due):
         """Takes a disposition."""
         return 0
 
+    def pass_on(self, data, size):
+        """Passes frames on, where this is a session of others; returns how much of `data` it took."""
+        return 0
+
 
 class Wire(Output):
     """One connection: the partial frame it read, and its output."""
@@ -207,6 +211,13 @@ class Wire(Output):
                 return size
             if size - at < frame_size:
                 break
+            if self.relays:
+                taken = self._pass_on(data + at, size - at)
+                if taken > 0:
+                    at += taken
+                    if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
+                        core.flush_all()
+                    continue
             if frame_size > 64 and data[at + 10] == 0x14:
                 taken = self.scan_run(data + at, size - at)
                 if taken > 0:
@@ -219,6 +230,11 @@ class Wire(Output):
             if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
                 core.flush_all()
         return size if self.closed else at
+
+    def _pass_on(self, data, size):
+        """Gives frames to a session that others hold with each other by way of this container."""
+        session: Channel = self.session_of(load_u16(data + 6))
+        return 0 if session is None else session.pass_on(data, size)
 
     def scan_run(self, data, size):
         """Routes a run: consecutive single-frame transfers of one link, all with headers alike.
