@@ -131,11 +131,13 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         name: As given to SASL PLAIN, or the common name of a client certificate.
         password_hash: As printed by `cogwork passwd`; None lets only a certificate in.
         permissions: None given, nothing allowed.
+        mesh: Whether it may be another container, that is linked with this one.
     """
 
     name: Text
     password_hash: Text | None = None
     permissions: list[Permission] = []
+    mesh: bool = False
 
     def __repr__(self) -> str:
         """Shows who, never the secret: reprs end in logs."""
@@ -257,6 +259,39 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     nodes: list[Node] = field(default_factory=list, name="node")
 
 
+class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[link]]`: another container that this one connects to.
+
+    Attributes:
+        url: `amqp[s]://[USER:PASSWORD@]HOST:PORT`, or HOST:PORT alone.
+        cost: What the way over this link counts for.
+        certificate: For `amqps`: a certificate that this container shows.
+        key: Its private key; None where the certificate's file holds it.
+        ca: The authorities that vouch for the other container; None trusts the system's.
+    """
+
+    url: Text
+    cost: Annotated[int, Meta(ge=1, le=65_535)] = 1
+    certificate: Text | None = None
+    key: Text | None = None
+    ca: Text | None = None
+
+
+class MeshOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[mesh]`: how this container deals with those it is linked with.
+
+    Attributes:
+        heartbeat_s: Between two hellos; a neighbour that misses three is gone.
+        ready_timeout_s: How long clients wait at the start until it is known what others want.
+        redirect_margin: How many clients more than its neighbours a container takes before it sends
+            newcomers there; None sends nobody away.
+    """
+
+    heartbeat_s: Positive = 1.0
+    ready_timeout_s: Annotated[float, Meta(ge=0)] = 3.0
+    redirect_margin: Count | None = None
+
+
 def _loopback() -> list[Listen]:
     return [Listen(port=5672)]
 
@@ -274,6 +309,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         addresses: `[[address]]`.
         queues: `[[queue]]`.
         nodes: `[[node]]`.
+        links: `[[link]]`.
+        mesh: `[mesh]`.
         limits: `[limits]`.
     """
 
@@ -286,4 +323,6 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     addresses: list[Address] = field(default_factory=list, name="address")
     queues: list[Queue] = field(default_factory=list, name="queue")
     nodes: list[Node] = field(default_factory=list, name="node")
+    links: list[Link] = field(default_factory=list, name="link")
+    mesh: MeshOptions = field(default_factory=MeshOptions)
     limits: Limits = field(default_factory=Limits)
