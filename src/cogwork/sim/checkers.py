@@ -17,7 +17,6 @@ from cogwork.router.patterns import matches
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.router.mesh.mesh import Mesh
     from cogwork.sim.world import World
 
 __all__ = ("SUBJECTS", "Broken", "check_all", "check_nothing_left", "components", "run_quietly")
@@ -147,19 +146,16 @@ def _check_paths(world: World, group: set[str], edges: dict[tuple[str, str], int
 
 
 def _floyd_warshall(names: list[str], edges: dict[tuple[str, str], int]) -> Distances:
-    far: Distances = {
-        one: {other: 0 if one == other else edges.get((one, other), inf) for other in names}
-        for one in names
-    }
-    for middle in names:
-        beyond = far[middle]
-        for row in far.values():
+    far: list[list[float]] = [
+        [0 if one == other else edges.get((one, other), inf) for other in names] for one in names
+    ]
+    for middle, beyond in enumerate(far):
+        for at, row in enumerate(far):
             step = row[middle]
             if step < inf:
-                for other, rest in beyond.items():
-                    if step + rest < row[other]:
-                        row[other] = step + rest
-    return far
+                rows = zip(row, beyond, strict=True)
+                far[at] = [old if old <= step + new else step + new for old, new in rows]
+    return {one: dict(zip(names, row, strict=True)) for one, row in zip(names, far, strict=True)}
 
 
 def _check_interest(world: World, group: set[str]) -> None:
@@ -245,11 +241,13 @@ def run_quietly(world: World, seconds: float) -> None:
         Broken: Anything else was sent, or too much of it.
     """
     network = world.network
+    before = _sequences(world)
+    world.run(ECHO_S)
     kinds, sent_bytes = network.kinds.copy(), network.sent_bytes.copy()
-    since_s = world.clock.now_s - ECHO_S
     world.run(seconds)
     kinds, sent_bytes = network.kinds - kinds, network.sent_bytes - sent_bytes
-    repeated = [name for name, mesh in world.alive.items() if _born_s(world, name, mesh) > since_s]
+    after = _sequences(world)
+    repeated = [name for name in after if after[name] != before[name]]
     ways = 2 * len(world.wires)
     hellos = round(seconds / world.timers.hello_s + 1) * ways
     most = {
@@ -264,9 +262,11 @@ def run_quietly(world: World, seconds: float) -> None:
         raise Broken(world, f"{sent_bytes.total()} bytes in peace for {hellos} hellos")
 
 
-def _born_s(world: World, name: str, mesh: Mesh) -> float:
-    """Returns when a container has advertised last, by the world's clock."""
-    return mesh.database.records[name].born_s - world.hosts[name].ahead_s
+def _sequences(world: World) -> dict[str, int]:
+    return {
+        name: mesh.database.records[name].advertisement.sequence
+        for name, mesh in world.alive.items()
+    }
 
 
 def check_nothing_left(world: World) -> None:

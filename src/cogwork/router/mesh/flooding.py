@@ -117,11 +117,12 @@ class Flooding:
         )
         adjacency.spend(self._effects.send(adjacency.link.number, current))
 
-    def originate(self, now_s: float) -> None:
-        """Advertises our neighbours, where it is time."""
-        if self._throttle.fire(now_s) or now_s >= self._refresh_s:
+    def originate(self, now_s: float) -> bool:
+        """Advertises our neighbours, where it is time; tells whether it was."""
+        is_due = self._throttle.fire(now_s) or now_s >= self._refresh_s
+        if is_due:
             self._originate(now_s)
-            self.expire(now_s)
+        return is_due
 
     def expire(self, now_s: float) -> None:
         """Forgets what is too old, but never this container."""

@@ -144,14 +144,15 @@ class InterestFlooding:
                     told.acknowledged = told.sent = version.interest
             self._push(sender, origin, now_s)
 
-    def tell(self, now_s: float) -> None:
-        """Tells what has changed here, where it is time."""
+    def tell(self, now_s: float) -> bool:
+        """Tells what has changed here, where it is time; tells whether it was."""
         self.local.tick(now_s)
         table = self.own_table
-        if table is not None and self._defence.fire(now_s):
+        is_outbid = table is not None and self._defence.fire(now_s)
+        if table is not None and is_outbid:
             self._outbid(table, now_s)
         if table is None or not self.local.throttle.fire(now_s):
-            return
+            return is_outbid
         for delta, change in self.local.deltas(self._own.id, table):
             self.table.commit(table, change)
             table.remember(delta)
@@ -163,6 +164,7 @@ class InterestFlooding:
                 "takes: the others do not hear of the rest",
             )
         self._is_held_back_reported = self.local.is_held_back
+        return True
 
     def tick(self, adjacency: Adjacency, now_s: float) -> None:
         """Sends again what a neighbour has not acknowledged."""

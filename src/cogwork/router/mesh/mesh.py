@@ -86,6 +86,8 @@ class Mesh:
         self._incarnation = own.incarnation
         self._hosts: tuple[str, ...] = ()
         self._has_left = False
+        self._look_s = now_s
+        self._is_digest_stale = True
         self._flooding.advertise((), now_s)
 
     # Events. Each returns what is to be done.
@@ -130,12 +132,16 @@ class Mesh:
     def tick(self, now_s: float) -> list[Effect]:
         """Lets time pass."""
         now_s = self._clock.read(now_s, self._wake_s)
-        if now_s >= self.neighbours.wake_s():
-            self.neighbours.digest = self._digest()
-            self.neighbours.tick(now_s)
+        if now_s >= self._look_s:
+            self._look_s = now_s + self.own.timers.hello_s
             self._flooding.expire(now_s)
+            self._follow_database(now_s)
+            self._refresh_digest()
             for adjacency in self._adjacencies.values():
                 self._compare(adjacency, now_s)
+        if now_s >= self.neighbours.wake_s():
+            self._refresh_digest()
+            self.neighbours.tick(now_s)
         for adjacency in self._adjacencies.values():
             if now_s >= adjacency.due_s:
                 self._repeat(adjacency, now_s)
@@ -242,6 +248,7 @@ class Mesh:
         adjacency = self._adjacencies.get(link.peer)
         if message is None or adjacency is None or adjacency.link is not link:
             return None
+        self._is_digest_stale |= not isinstance(message, Acknowledgement)
         is_within_bounds = self._ACTIONS[type(message)](self, adjacency, message, now_s)
         if not is_within_bounds and not link.offences.admits(1, now_s):
             return Refusal(Reason.TOO_MUCH, f"{name} sends more than a mesh can have")
@@ -305,7 +312,7 @@ class Mesh:
     def _settle(self, now_s: float) -> list[Effect]:
         """Draws the consequences of an event, and returns what is to be done."""
         self._follow_neighbours(now_s)
-        self._flooding.originate(now_s)
+        self._is_digest_stale |= self._flooding.originate(now_s)
         self._follow_database(now_s)
         if self._incarnation != self.own.incarnation:
             self._incarnation = self.own.incarnation
@@ -315,7 +322,7 @@ class Mesh:
             changes = self.routes.compute(now_s)
             if changes is not None:
                 self._effects.add(PathsChanged(changes))
-        self.interests.tell(now_s)
+        self._is_digest_stale |= self.interests.tell(now_s)
         for adjacency in self._adjacencies.values():
             if now_s >= adjacency.acks_due_s:
                 self._flooding.acknowledge(adjacency)
@@ -327,7 +334,7 @@ class Mesh:
             (min(each.due_s, each.acks_due_s) for each in self._adjacencies.values()), default=inf
         )
         parts = (self.neighbours.wake_s(), self._flooding.wake_s(), self.interests.wake_s())
-        return min(adjacent, self._paths.due_s, *parts)
+        return min(adjacent, self._paths.due_s, self._look_s, *parts)
 
     def _follow_neighbours(self, now_s: float) -> None:
         """Opens and closes adjacencies as links come into use and go."""
@@ -347,6 +354,7 @@ class Mesh:
     def _follow_database(self, now_s: float) -> None:
         """Forgets what belongs to containers, or to lives of them, that are no longer known."""
         removed, self.database.removed = self.database.removed, []
+        self._is_digest_stale |= bool(removed)
         for origin in removed:
             self.interests.forget(origin)
             for adjacency in self._adjacencies.values():
@@ -398,9 +406,11 @@ class Mesh:
         interest = self.interests.version(origin)
         return Version(origin, known.incarnation, known.sequence, record.content, *interest)
 
-    def _digest(self) -> int:
-        """Returns a checksum of all that is known."""
-        digest = 0
-        for origin in self.database.records:
-            digest ^= crc32(repr(tuple(self._version(origin))).encode())
-        return digest
+    def _refresh_digest(self) -> None:
+        """Has the next hellos say a checksum of all that is known."""
+        if self._is_digest_stale:
+            self._is_digest_stale = False
+            digest = 0
+            for origin in self.database.records:
+                digest ^= crc32(repr(tuple(self._version(origin))).encode())
+            self.neighbours.digest = digest
