@@ -59,6 +59,7 @@ class Wire:
     ends: list[tuple[Station, int]]
     waiting: tuple[deque[bytes], deque[bytes]] = field(default_factory=lambda: (deque(), deque()))
     is_silent: bool = False
+    lost: tuple[type, ...] = ()
 
 
 class Lab:
@@ -180,6 +181,8 @@ class Lab:
         for wire in self.wires:
             if not wire.is_silent and (station, effect.link) in wire.ends:
                 side = wire.ends.index((station, effect.link))
+                if wire.lost and isinstance(decode(effect.data), wire.lost):
+                    continue
                 wire.waiting[1 - side].append(effect.data)
         for stranger in self.strangers:
             if (stranger.station, stranger.number) == (station, effect.link):

@@ -263,13 +263,17 @@ class InterestFlooding:
         change = Change(table, removed, added)
         if not change.is_within_bounds or change.digest != part.digest:
             return False
+        is_same_sequence = part.sequence == table.sequence
         self._apply(part.origin, table, change)
         table.replaced(part.sequence)
         self._settle(sender, part.origin, table, now_s)
         for adjacency in self._adjacencies.values():
             if adjacency is not sender:
                 told = adjacency.told_of(part.origin, table.incarnation)
-                told.sent = None if told.acknowledged is None else told.sent
+                if is_same_sequence:  # what they have by this number is something else
+                    told.acknowledged = None
+                if told.acknowledged is None:
+                    told.sent = None
         self._push_all(part.origin, sender, now_s)
         return True
 

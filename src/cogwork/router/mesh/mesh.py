@@ -249,13 +249,14 @@ class Mesh:
         if message is None or adjacency is None or adjacency.link is not link:
             return None
         self._is_digest_stale |= not isinstance(message, Acknowledgement)
-        is_within_bounds = self._ACTIONS[type(message)](self, adjacency, message, now_s)
-        if not is_within_bounds and not link.offences.admits(1, now_s):
+        if not self._ACTIONS[type(message)](self, adjacency, message, now_s):
             return Refusal(Reason.TOO_MUCH, f"{name} sends more than a mesh can have")
         return None
 
     def _on_advertisement(self, sender: Adjacency, advert: Advertisement, now_s: float) -> bool:
-        return self._flooding.take(sender, advert, now_s)
+        """Takes one; a few are too many without anybody's fault, where a mesh has grown too large."""
+        is_within_bounds = self._flooding.take(sender, advert, now_s)
+        return is_within_bounds or sender.link.offences.admits(1, now_s)
 
     def _on_delta(self, sender: Adjacency, delta: InterestDelta, now_s: float) -> bool:
         return self.interests.take_delta(sender, delta, now_s)
