@@ -72,7 +72,7 @@ class Mesh:
 
     def __init__(self, own: Own, now_s: float) -> None:
         self.own = own
-        self._clock = SteadyClock(now_s, own.timers.hello_s)
+        self._clock = SteadyClock(now_s, own.timers.hello_s / 2)
         self._wake_s = now_s
         self._effects = Effects()
         self._adjacencies: dict[str, Adjacency] = {}

@@ -1,8 +1,8 @@
 """All neighbours: their links, and the one that is used where there are several.
 
 A neighbour is up while it has a two-way link. Where it has more, both ends keep the one of the
-lowest rank (`Link.rank`), and close another only once something came on the better one after the
-other had become two-way: a broken connection never proves itself.
+lowest rank (`Link.rank`), and close another only once the better one has proven itself
+(`Link.is_proven_after`).
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class Neighbours:
         if best is not before:
             self._use(peer, best)
         for link in links:
-            if best is not None and link is not best and best.heard_s > link.two_way_s:
+            if best is not None and link is not best and best.is_proven_after(link):
                 text = f"link {best.number} leads to container {peer}, too, and is kept"
                 self.refuse(link, Refusal(Reason.DUPLICATE_LINK, text), now_s)
 
