@@ -6,6 +6,7 @@ own computations.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from math import inf
 from random import Random
@@ -17,6 +18,7 @@ from cogwork.router.patterns import matches
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cogwork.router.mesh.database import Record
     from cogwork.sim.world import World
 
 __all__ = ("SUBJECTS", "Broken", "check_all", "check_nothing_left", "components", "run_quietly")
@@ -104,7 +106,7 @@ def _edges(world: World, group: set[str]) -> dict[tuple[str, str], int]:
 def _check_databases(world: World, group: set[str], edges: dict[tuple[str, str], int]) -> None:
     """Everybody has the newest advertisement of each, and that says what is."""
     newest = {}
-    for origin in group:
+    for origin in sorted(group):
         mesh = world.alive[origin]
         newest[origin] = mesh.database.records[origin].advertisement
         true = tuple(sorted((to, cost) for (at, to), cost in edges.items() if at == origin))
@@ -112,11 +114,11 @@ def _check_databases(world: World, group: set[str], edges: dict[tuple[str, str],
             raise Broken(world, f"{origin} advertises {newest[origin].neighbours}, not {true}")
         if newest[origin].incarnation != world.hosts[origin].incarnation:
             raise Broken(world, f"{origin} is outbid in its own name")
-    for name in group:
+    for name in sorted(group):
         mesh = world.alive[name]
         if len(set(mesh.database.bits.values())) != len(mesh.database.records):
             raise Broken(world, f"{name} gives two containers one number")
-        for origin in group:
+        for origin in sorted(group):
             record = mesh.database.records.get(origin)
             known = None if record is None else record.advertisement
             wanted = newest[origin]
@@ -174,7 +176,7 @@ def _check_interest(world: World, group: set[str]) -> None:
                 raise Broken(world, f"{name} does not know what {origin} wants")
             if world.hosts[name].interests.get(origin, {}) != told:
                 raise Broken(world, f"{name} was told otherwise of {origin} by effects")
-    for name in group:
+    for name in sorted(group):
         mesh = world.alive[name]
         for origin, table in mesh.interests.table.origins.items():
             if mesh.database.incarnation(origin) != table.incarnation:
@@ -241,13 +243,12 @@ def run_quietly(world: World, seconds: float) -> None:
         Broken: Anything else was sent, or too much of it.
     """
     network = world.network
-    before = _sequences(world)
+    before = _advertised(world)
     world.run(ECHO_S)
     kinds, sent_bytes = network.kinds.copy(), network.sent_bytes.copy()
     world.run(seconds)
     kinds, sent_bytes = network.kinds - kinds, network.sent_bytes - sent_bytes
-    after = _sequences(world)
-    repeated = [name for name in after if after[name] != before[name]]
+    repeated = _repeated(world, before)
     ways = 2 * len(world.wires)
     hellos = round(seconds / world.timers.hello_s + 1) * ways
     most = {
@@ -262,11 +263,23 @@ def run_quietly(world: World, seconds: float) -> None:
         raise Broken(world, f"{sent_bytes.total()} bytes in peace for {hellos} hellos")
 
 
-def _sequences(world: World) -> dict[str, int]:
-    return {
-        name: mesh.database.records[name].advertisement.sequence
-        for name, mesh in world.alive.items()
-    }
+def _advertised(world: World) -> dict[str, Record]:
+    """Returns what each container has said last, as it is now."""
+    return {name: copy(mesh.database.records[name]) for name, mesh in world.alive.items()}
+
+
+def _repeated(world: World, before: dict[str, Record]) -> list[str]:
+    """Returns who has said the same again, as it was time to."""
+    found = []
+    for name, after in _advertised(world).items():
+        was = before[name]
+        if was.content != after.content:
+            raise Broken(world, f"{name} has other neighbours in peace: {after.advertisement}")
+        if was.advertisement.sequence != after.advertisement.sequence:
+            found.append(name)
+            if after.born_s - was.born_s < world.timers.refresh_s:
+                raise Broken(world, f"{name} repeats itself in peace: {after.advertisement}")
+    return found
 
 
 def check_nothing_left(world: World) -> None:

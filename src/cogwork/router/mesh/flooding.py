@@ -103,19 +103,11 @@ class Flooding:
         record = self._database.records.get(origin)
         if record is None:
             return
-        known, age_s = record.advertisement, record.age_s(now_s)
         retry = adjacency.adverts.get(origin)
         adjacency.adverts[origin] = adjacency.schedule(retry, self._own.timers, now_s)
         if not adjacency.may_send(now_s):
             return
-        current = Advertisement(
-            origin=known.origin,
-            incarnation=known.incarnation,
-            sequence=known.sequence,
-            age_s=age_s,
-            neighbours=known.neighbours,
-        )
-        adjacency.spend(self._effects.send(adjacency.link.number, current))
+        adjacency.spend(self._effects.send(adjacency.link.number, record.aged(now_s)))
 
     def originate(self, now_s: float) -> bool:
         """Advertises our neighbours, where it is time; tells whether it was."""

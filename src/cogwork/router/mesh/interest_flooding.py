@@ -168,7 +168,7 @@ class InterestFlooding:
 
     def tick(self, adjacency: Adjacency, now_s: float) -> None:
         """Sends again what a neighbour has not acknowledged."""
-        for origin in list(adjacency.unacknowledged):
+        for origin in sorted(adjacency.unacknowledged):
             told = adjacency.told[origin]
             if told.retry is not None and now_s >= told.retry.due_s:
                 told.sent = told.acknowledged
