@@ -254,7 +254,7 @@ class Mesh:
         return None
 
     def _on_advertisement(self, sender: Adjacency, advert: Advertisement, now_s: float) -> bool:
-        """Takes one; a few are too many without anybody's fault, where a mesh has grown too large."""
+        """Takes one; in a mesh that has grown too large, a few are refused with nobody to blame."""
         is_within_bounds = self._flooding.take(sender, advert, now_s)
         return is_within_bounds or sender.link.offences.admits(1, now_s)
 

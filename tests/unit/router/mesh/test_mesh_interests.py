@@ -1,6 +1,8 @@
-"""Who wants what: many subscriptions, few entries, told in deltas and made good where one is missed."""
+"""Who wants what: many subscriptions, few entries, told in deltas, made good where missed."""
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 from meshes import Lab
@@ -24,7 +26,7 @@ QUEUE = Interest(InterestKind.QUEUE, "", "work/x")
 
 def line(*names: str) -> Lab:
     lab = Lab(*names)
-    for one, other in zip(names, names[1:], strict=False):
+    for one, other in itertools.pairwise(names):
         lab.link(one, other)
     lab.run(1)
     for name in names:

@@ -238,7 +238,7 @@ def test_nobody_is_cut_off_for_what_others_had_it_pass_on(monkeypatch: pytest.Mo
 
 
 def test_a_snapshot_that_grows_beyond_the_bounds_is_dropped_before_it_is_whole() -> None:
-    lab, liar = scene()
+    _lab, liar = scene()
     fat = Interest(0, "", "x" * bounds.ADDRESS_BYTES_MAX)
     for part in range(50):
         liar.say(

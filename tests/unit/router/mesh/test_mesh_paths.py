@@ -74,7 +74,7 @@ def test_what_is_not_repeated_ages_from_when_its_origin_sent_it() -> None:
     database = Database(max_age_s=180)
     database.offer(advert("x", age_s=100), 1000, never)
     database.offer(advert("y"), 1000, never)
-    assert database.records["x"].age_s(1010) == 110
+    assert database.records["x"].aged(1010).age_s == 110
     assert database.expired(1079) == []
     assert database.expired(1080) == ["x"]
 
