@@ -37,7 +37,7 @@ class Flooding:
 
     Attributes:
         own: Our own advertisement.
-        is_changed: What is known of the links has changed.
+        changed: Containers with other links, or another life; whoever follows it empties it.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Flooding:
         effects: Effects,
         is_reachable: Callable[[str], bool],
     ) -> None:
-        self.is_changed = False
+        self.changed: dict[str, None] = {}
         self._own = own
         self._database = database
         self._adjacencies = adjacencies
@@ -79,8 +79,9 @@ class Flooding:
         if verdict is Verdict.REFUSED:
             self._report_full(advert)
             return False
+        if verdict is Verdict.NEW:
+            self.changed[advert.origin] = None
         if verdict in (Verdict.NEW, Verdict.REPEATED):
-            self.is_changed |= verdict is Verdict.NEW
             self._flood(advert.origin, sender, now_s)
         elif verdict is Verdict.OLD:
             self.send(sender, advert.origin, now_s)
@@ -121,7 +122,7 @@ class Flooding:
         for origin in self._database.expired(now_s):
             if origin != self._own.id:
                 self._database.remove(origin)
-                self.is_changed = True
+                self.changed[origin] = None
 
     def repeat(self, adjacency: Adjacency, now_s: float) -> None:
         """Sends again what a neighbour has not acknowledged."""
@@ -141,7 +142,8 @@ class Flooding:
             neighbours=self._neighbours,
         )
         verdict = self._database.offer(self.own, now_s, self._is_reachable)
-        self.is_changed |= verdict is Verdict.NEW
+        if verdict is Verdict.NEW:
+            self.changed[self._own.id] = None
         self._refresh_s = now_s + self._own.timers.refresh_s
         self._flood(self._own.id, None, now_s)
 

@@ -360,14 +360,14 @@ class Mesh:
             self.interests.forget(origin)
             for adjacency in self._adjacencies.values():
                 adjacency.forget(origin)
-        if self._flooding.is_changed:
-            self._flooding.is_changed = False
+        if self._flooding.changed:
             self._paths.request(now_s)
-            for origin in list(self.interests.table.origins):
-                table = self.interests.table.origins[origin]
-                known = self.database.incarnation(origin)
-                if origin != self.own.id and table.incarnation != known:
-                    self.interests.forget(origin)
+        for origin in self._flooding.changed:
+            table = self.interests.table.origins.get(origin)
+            is_past = table and table.incarnation != self.database.incarnation(origin)
+            if is_past and origin != self.own.id:
+                self.interests.forget(origin)
+        self._flooding.changed.clear()
 
     def _repeat(self, adjacency: Adjacency, now_s: float) -> None:
         """Sends again what a neighbour did not acknowledge."""
