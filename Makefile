@@ -57,7 +57,8 @@ soak: setup
 
 # Hundreds of seeded stories of meshes of up to 200 containers; a failure names its seed.
 sim: setup
-	$(BIN)/python -m cogwork.sim
+	$(BIN)/python -m cogwork.sim --count 300
+	$(BIN)/python -m cogwork.sim --count 1 --containers 200
 
 demo: setup
 	$(BIN)/python examples/flights/demo.py
