@@ -6,7 +6,21 @@ each wants (`interest_flooding`), both compared by summaries. From the first fol
 (`routes`). An event changes these parts; `_settle` then draws the consequences, in one order, at
 the end of every event, and hands over all effects.
 
-The container calls `tick` at `wake_s`, or sooner; a clock that goes back only makes it wait.
+What the container does, with its own clock as `now_s`:
+
+- it makes the `Mesh`, and calls `start` once;
+- `on_connected` when a control connection stands, dialled or accepted; `on_message` with each
+  message on it; `on_closed` when it is gone, also where a `Close` asked for that;
+- `tick` at `wake_s`, which it reads after every event;
+- `subscribe` and `unsubscribe` for each subscription to a multicast address, `set_interest` when an
+  anycast address gets or loses its ends and when a queue's consumers or backlog change;
+- `set_figures`, `set_hosts` and `set_cost` when these change; `leave` before it stops, and then it
+  waits for a moment, so that the others hear of it;
+- it does the effects that each event returns, in order, and asks `next_hop`, `interested` and
+  `targets` anew after `PathsChanged`, `InterestChanged`, `NeighbourUp` and `NeighbourDown`.
+
+A neighbour is dialled again some time after its connection has gone, unless the reason was
+`DUPLICATE_LINK`: then when its neighbour is down.
 """
 
 from __future__ import annotations
@@ -57,6 +71,9 @@ PATIENCE_HELLOS = 3
 """For so many hellos two neighbours may know different things before they send summaries."""
 
 PATIENCE_MAX_S = 60.0
+
+SUMMARY_PAUSE_S = 0.2
+"""Between two summaries of a neighbour: to answer one means to look at all there is."""
 
 
 class Mesh:
@@ -276,6 +293,10 @@ class Mesh:
         return True
 
     def _on_summary(self, sender: Adjacency, summary: Summary, now_s: float) -> bool:
+        """Sends what a neighbour lacks; a summary too soon after the last one is passed over."""
+        if now_s - sender.summed_s < SUMMARY_PAUSE_S:
+            return True
+        sender.summed_s = now_s
         sender.summary_ack = summary.number
         sender.owe_ack(now_s, self.own.timers.ack_delay_s)
         theirs = {version.origin: version for version in summary.versions}
@@ -326,7 +347,7 @@ class Mesh:
         self._is_digest_stale |= self.interests.tell(now_s)
         for adjacency in self._adjacencies.values():
             if now_s >= adjacency.acks_due_s:
-                self._flooding.acknowledge(adjacency)
+                self._acknowledge(adjacency)
         self._wake_s = self._next_wake_s()
         return self._effects.take()
 
@@ -388,6 +409,21 @@ class Mesh:
         elif now_s - adjacency.compared_s > adjacency.patience_s:
             adjacency.patience_s = min(2 * adjacency.patience_s, PATIENCE_MAX_S)
             self._summarize(adjacency, now_s)
+
+    def _acknowledge(self, adjacency: Adjacency) -> None:
+        """Sends the acknowledgements that wait."""
+        self._effects.send(
+            adjacency.link.number,
+            Acknowledgement(
+                summary=adjacency.summary_ack,
+                advertisements=tuple(adjacency.acks.values()),
+                interests=tuple(adjacency.interest_acks.values()),
+            ),
+        )
+        adjacency.summary_ack = 0
+        adjacency.acks.clear()
+        adjacency.interest_acks.clear()
+        adjacency.acks_due_s = inf
 
     def _summarize(self, adjacency: Adjacency, now_s: float) -> None:
         adjacency.summary += 1

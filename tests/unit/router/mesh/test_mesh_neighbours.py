@@ -291,6 +291,20 @@ def test_a_broken_connection_is_replaced_by_a_new_one_before_it_is_missed() -> N
     assert active_pair(lab) == (new, new)
 
 
+def test_a_broken_connection_of_the_better_rank_does_not_close_a_good_one() -> None:
+    lab = Lab("a", "b")
+    broken = lab.link("a", "b")
+    lab.run(1.5)
+    broken.is_silent = True
+    good = lab.link("b", "a")
+    lab.run(4)
+    assert lab.wires == [good]
+    assert active_pair(lab) == (good, good)
+    closes = lab.stations["a"].of(Close) + lab.stations["b"].of(Close)
+    assert {close.reason for close in closes} == {Reason.DEAD}
+    assert lab.stations["a"].of(NeighbourDown) == lab.stations["b"].of(NeighbourDown) == []
+
+
 def test_a_container_that_restarts_is_a_neighbour_again() -> None:
     lab = Lab("a", "b")
     lab.link("a", "b")

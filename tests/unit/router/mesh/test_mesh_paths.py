@@ -323,6 +323,20 @@ def test_one_who_lags_behind_is_told_and_one_who_knows_more_is_asked_by_a_summar
     assert "x" in {each.origin for each in stranger.all(Advertisement)}
 
 
+def test_summaries_that_follow_each_other_too_fast_are_passed_over() -> None:
+    lab = Lab("a")
+    stranger = Stranger(lab, "a")
+    stranger.hello()
+    stranger.heard.clear()
+    for number in range(1, 50):
+        stranger.say(Summary(number=number))
+    assert len(stranger.all(Advertisement)) == 1
+    lab.run(0.5)
+    stranger.say(Summary(number=50))
+    lab.run(0.1)
+    assert stranger.last(Acknowledgement).summary == 50
+
+
 def test_neighbours_whose_hellos_disagree_compare_all_they_know() -> None:
     lab = Lab("a")
     stranger = Stranger(lab, "a")
