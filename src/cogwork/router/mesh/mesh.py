@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from math import inf
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from cogwork.amqp.exceptions import ProtocolError
 from cogwork.router.mesh.adjacency import Adjacency, Retry
@@ -449,5 +448,5 @@ class Mesh:
             self._is_digest_stale = False
             digest = 0
             for origin in self.database.records:
-                digest ^= crc32(repr(tuple(self._version(origin))).encode())
+                digest ^= self._version(origin).checksum()
             self.neighbours.digest = digest
