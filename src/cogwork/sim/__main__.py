@@ -19,7 +19,7 @@ SMALL, MIDDLE, LARGE = (2, 12), (13, 40), (41, 200)
 CHAPTERS = {SMALL: 6, MIDDLE: 4, LARGE: 1}
 """Large meshes have short stories: each change is told to all."""
 
-SPARSE_FROM = 41
+SPARSE_FROM = 13
 """From so many containers on, not each is linked with each other one."""
 
 

@@ -359,6 +359,9 @@ class Mesh:
 
     def _follow_neighbours(self, now_s: float) -> None:
         """Opens and closes adjacencies as links come into use and go."""
+        if not self.neighbours.is_changed:
+            return
+        self.neighbours.is_changed = False
         active = self.neighbours.active
         for peer in [each for each in self._adjacencies if each not in active]:
             del self._adjacencies[peer]
@@ -367,10 +370,8 @@ class Mesh:
             if known is None or known.link is not link:
                 self._adjacencies[peer] = Adjacency(link)
                 self._summarize(self._adjacencies[peer], now_s)
-        if self.neighbours.is_changed:
-            self.neighbours.is_changed = False
-            if not self._has_left:
-                self._flooding.advertise(self.neighbours.advertised, now_s)
+        if not self._has_left:
+            self._flooding.advertise(self.neighbours.advertised, now_s)
 
     def _follow_database(self, now_s: float) -> None:
         """Forgets what belongs to containers, or to lives of them, that are no longer known."""

@@ -33,6 +33,9 @@ __all__ = ("Neighbours",)
 REPEAT_S = 60.0
 """For so long one thing is said once: who is refused dials again and again."""
 
+TOGETHER_HELLOS = 0.1
+"""By so much of the time between two hellos one may come early."""
+
 _LOUD = frozenset({Reason.DUPLICATE_ID, Reason.SELF, Reason.VERSION, Reason.VIRTUAL_HOSTS})
 
 
@@ -54,6 +57,7 @@ class Neighbours:
         self._own = own
         self._effects = effects
         self._said_s: dict[str, float] = {}
+        self._wake_s = inf
 
     @property
     def advertised(self) -> tuple[tuple[str, int], ...]:
@@ -68,6 +72,7 @@ class Neighbours:
         link.step(Event.CONNECTED)
         self.links[number] = link
         self._say_hello(link, now_s)
+        self._wake_for(link)
 
     def disconnect(self, number: int, now_s: float) -> None:
         """Takes note that a connection has gone."""
@@ -82,6 +87,7 @@ class Neighbours:
         if link is not None and link.cost != cost:
             link.cost = cost
             link.hello_due_s = -inf
+            self._wake_for(link)
             self.is_changed = True
 
     def hear(self, link: Link, hello: Hello, now_s: float) -> None:
@@ -100,6 +106,7 @@ class Neighbours:
         link.hear(hello, self._own, now_s)
         if (link.state, link.incarnation) != before[:2]:
             self._say_hello(link, now_s)
+        self._wake_for(link)
         self.is_changed |= link.effective_cost != before[2]
         self._choose(link.peer, now_s)
 
@@ -115,7 +122,11 @@ class Neighbours:
         self._choose(link.peer, now_s)
 
     def tick(self, now_s: float) -> None:
-        """Says hello where it is time, and gives up who was silent for too long."""
+        """Says hello where it is time, and gives up who was silent for too long.
+
+        A hello that is due soon goes out with the others, so that few ticks serve many links.
+        """
+        soon_s = now_s + TOGETHER_HELLOS * self._own.timers.hello_s
         for link in list(self.links.values()):
             if link.state is State.REFUSED:
                 continue
@@ -123,19 +134,16 @@ class Neighbours:
                 name = f"container {link.peer}" if link.peer else "the other end"
                 text = f"{name} was silent for {now_s - link.heard_s:.1f} s"
                 self.refuse(link, Refusal(Reason.DEAD, text), now_s)
-            elif now_s >= link.hello_due_s:
+            elif soon_s >= link.hello_due_s:
                 self._say_hello(link, now_s)
+        self._wake_s = inf
+        for link in self.links.values():
+            if link.state is not State.REFUSED:
+                self._wake_for(link)
 
     def wake_s(self) -> float:
-        """Returns when `tick` is needed next."""
-        return min(
-            (
-                min(link.hello_due_s, self._dead_at_s(link))
-                for link in self.links.values()
-                if link.state is not State.REFUSED
-            ),
-            default=inf,
-        )
+        """Returns when `tick` is needed next; it may be too early, not too late."""
+        return self._wake_s
 
     def restart(self, now_s: float) -> None:
         """Tells all neighbours that this container has a new incarnation."""
@@ -150,6 +158,9 @@ class Neighbours:
             self._said_s[text] = now_s
             severity = Severity.ERROR if reason in _LOUD else Severity.WARNING
             self._effects.report(severity, text)
+
+    def _wake_for(self, link: Link) -> None:
+        self._wake_s = min(self._wake_s, link.hello_due_s, self._dead_at_s(link))
 
     def _dead_at_s(self, link: Link) -> float:
         return link.heard_s + link.interval_s * self._own.timers.dead_hellos
