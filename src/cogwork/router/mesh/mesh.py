@@ -56,7 +56,7 @@ from cogwork.router.mesh.neighbours import Neighbours
 from cogwork.router.mesh.routes import Routes
 from cogwork.router.mesh.throttle import Throttle
 from cogwork.router.mesh.view import view_of
-from cogwork.router.mesh.wire import decode
+from cogwork.router.mesh.wire import check, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -87,6 +87,7 @@ class Mesh:
     """
 
     def __init__(self, own: Own, now_s: float) -> None:
+        """Prepares a container's part in the mesh; `own` belongs to it from now on."""
         self.own = own
         self._clock = SteadyClock(now_s, own.timers.hello_s / 2)
         self._wake_s = now_s
@@ -123,6 +124,9 @@ class Mesh:
             now_s: The time.
             is_dialled: Whether this end dialled.
             cost: As configured; 0 for no opinion.
+
+        Raises:
+            ValueError: The cost is out of range.
         """
         now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.connect(link, is_dialled=is_dialled, cost=cost, now_s=now_s)
@@ -164,7 +168,11 @@ class Mesh:
         return self._settle(now_s)
 
     def subscribe(self, virtual_host: str, pattern: str, now_s: float) -> list[Effect]:
-        """Counts one more subscription to a pattern of a topic."""
+        """Counts one more subscription to a pattern of a topic.
+
+        Raises:
+            ValueError: The pattern, or the name of the virtual host, is too long to be told.
+        """
         now_s = self._clock.read(now_s, self._wake_s)
         self.interests.local.subscribe(virtual_host, pattern, now_s)
         return self._settle(now_s)
@@ -176,7 +184,11 @@ class Mesh:
         return self._settle(now_s)
 
     def set_interest(self, interest: Interest, now_s: float) -> list[Effect]:
-        """Sets the figures of an anycast address or a queue; nothing but zeros removes it."""
+        """Sets the figures of an anycast address or a queue; nothing but zeros removes it.
+
+        Raises:
+            ValueError: The address, or the name of the virtual host, is too long to be told.
+        """
         now_s = self._clock.read(now_s, self._wake_s)
         table = self.interests.own_table
         assert table is not None, "start comes first"
@@ -185,7 +197,11 @@ class Mesh:
         return self._settle(now_s)
 
     def set_cost(self, link: int, cost: int, now_s: float) -> list[Effect]:
-        """Sets what is configured for a link; 0 for no opinion."""
+        """Sets what is configured for a link; 0 for no opinion.
+
+        Raises:
+            ValueError: The cost is out of range.
+        """
         now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.set_cost(link, cost)
         return self._settle(now_s)
@@ -195,7 +211,12 @@ class Mesh:
         self.own.figures = figures
 
     def set_hosts(self, hosts: tuple[str, ...], now_s: float) -> list[Effect]:
-        """Tells the neighbours where clients may be sent to; none: nowhere."""
+        """Tells the neighbours where clients may be sent to; none: nowhere.
+
+        Raises:
+            ValueError: These are too many, or too long.
+        """
+        check(RedirectHint(hosts=hosts))
         now_s = self._clock.read(now_s, self._wake_s)
         self._hosts = hosts
         for adjacency in self._adjacencies.values():
@@ -257,10 +278,11 @@ class Mesh:
             message = decode(data)
         except ProtocolError as error:
             return Refusal(Reason.MALFORMED, f"{name} sends what is no message: {error}")
-        link.heard_s = now_s
         if isinstance(message, Hello):
             self.neighbours.hear(link, message, now_s)
             return None
+        if link.peer:  # who never says hello is never heard
+            link.heard_s = now_s
         adjacency = self._adjacencies.get(link.peer)
         if message is None or adjacency is None or adjacency.link is not link:
             return None
