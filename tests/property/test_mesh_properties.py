@@ -85,7 +85,7 @@ def assert_same(lab: Lab, group: set[str]) -> None:
 
 
 def assert_one_copy(lab: Lab, group: set[str], wanted: set[str]) -> None:
-    """From every ingress a message walks a tree: one copy to each who wants it, none for nothing."""
+    """From every ingress a message walks a tree: one copy to each who wants it, no way in vain."""
     for origin in group:
         came: list[str] = [origin]
         for at in came:

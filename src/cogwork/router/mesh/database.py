@@ -60,7 +60,7 @@ class Record:
         """Takes a newer advertisement."""
         self.advertisement = advertisement
         self.born_s = born_s
-        self.content = crc32(repr(advertisement.neighbours).encode())
+        self.content = _content(advertisement.neighbours)
 
     def aged(self, now_s: float) -> Advertisement:
         """Returns the advertisement as old as it is now; within a second the same object."""
@@ -68,6 +68,10 @@ class Record:
         if self.advertisement.age_s != age_s:
             self.advertisement = replace(self.advertisement, age_s=age_s)
         return self.advertisement
+
+
+def _content(neighbours: tuple[tuple[str, int], ...]) -> int:
+    return crc32(" ".join(f"{container} {cost}" for container, cost in neighbours).encode())
 
 
 def supersedes(one: Advertisement, other: Advertisement) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cogwork.router.mesh.bounds import INCARNATION_LEAP_MAX, INCARNATION_MAX, SEQUENCE_LEAP_MAX
 from cogwork.router.mesh.database import Database, Verdict, supersedes
 from cogwork.router.mesh.effects import Effects, NewIncarnation, Severity
-from cogwork.router.mesh.messages import Acknowledgement, Advertisement, Version
+from cogwork.router.mesh.messages import Advertisement, Version
 from cogwork.router.mesh.serial import next_number
 from cogwork.router.mesh.throttle import Throttle
 
@@ -197,18 +197,3 @@ class Flooding:
                 f"container {advert.origin} is not taken in: the mesh is full, or its incarnation "
                 f"{advert.incarnation} is out of reach",
             )
-
-    def acknowledge(self, adjacency: Adjacency) -> None:
-        """Sends the acknowledgements that wait."""
-        self._effects.send(
-            adjacency.link.number,
-            Acknowledgement(
-                summary=adjacency.summary_ack,
-                advertisements=tuple(adjacency.acks.values()),
-                interests=tuple(adjacency.interest_acks.values()),
-            ),
-        )
-        adjacency.summary_ack = 0
-        adjacency.acks.clear()
-        adjacency.interest_acks.clear()
-        adjacency.acks_due_s = inf

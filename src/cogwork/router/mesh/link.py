@@ -146,6 +146,7 @@ class Link:
     def hear(self, hello: Hello, own: Own, now_s: float) -> None:
         """Takes in an admitted hello."""
         before = self.state
+        self.heard_s = now_s
         self.step(Event.HELLO_BACK if own.was(hello.heard) else Event.HELLO)
         self.peer = hello.id
         self.incarnation = hello.incarnation

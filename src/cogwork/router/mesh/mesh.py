@@ -6,14 +6,27 @@ each wants (`interest_flooding`), both compared by summaries. From the first fol
 (`routes`). An event changes these parts; `_settle` then draws the consequences, in one order, at
 the end of every event, and hands over all effects.
 
-The container calls `tick` at `wake_s`, or sooner; a clock that goes back only makes it wait.
+What the container does, with its own clock as `now_s`:
+
+- it makes the `Mesh`, and calls `start` once;
+- `on_connected` when a control connection stands, dialled or accepted; `on_message` with each
+  message on it; `on_closed` when it is gone, also where a `Close` asked for that;
+- `tick` at `wake_s`, which it reads after every event;
+- `subscribe` and `unsubscribe` for each subscription to a multicast address, `set_interest` when an
+  anycast address gets or loses its ends and when a queue's consumers or backlog change;
+- `set_figures`, `set_hosts` and `set_cost` when these change; `leave` before it stops, and then it
+  waits for a moment, so that the others hear of it;
+- it does the effects that each event returns, in order, and asks `next_hop`, `interested` and
+  `targets` anew after `PathsChanged`, `InterestChanged`, `NeighbourUp` and `NeighbourDown`.
+
+A neighbour is dialled again some time after its connection has gone, unless the reason was
+`DUPLICATE_LINK`: then when its neighbour is down.
 """
 
 from __future__ import annotations
 
 from math import inf
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from cogwork.amqp.exceptions import ProtocolError
 from cogwork.router.mesh.adjacency import Adjacency, Retry
@@ -43,7 +56,7 @@ from cogwork.router.mesh.neighbours import Neighbours
 from cogwork.router.mesh.routes import Routes
 from cogwork.router.mesh.throttle import Throttle
 from cogwork.router.mesh.view import view_of
-from cogwork.router.mesh.wire import decode
+from cogwork.router.mesh.wire import check, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,6 +71,9 @@ PATIENCE_HELLOS = 3
 
 PATIENCE_MAX_S = 60.0
 
+SUMMARY_PAUSE_S = 0.2
+"""Between two summaries of a neighbour: to answer one means to look at all there is."""
+
 
 class Mesh:
     """The mesh, as one container sees it.
@@ -71,6 +87,7 @@ class Mesh:
     """
 
     def __init__(self, own: Own, now_s: float) -> None:
+        """Prepares a container's part in the mesh; `own` belongs to it from now on."""
         self.own = own
         self._clock = SteadyClock(now_s, own.timers.hello_s / 2)
         self._wake_s = now_s
@@ -107,6 +124,9 @@ class Mesh:
             now_s: The time.
             is_dialled: Whether this end dialled.
             cost: As configured; 0 for no opinion.
+
+        Raises:
+            ValueError: The cost is out of range.
         """
         now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.connect(link, is_dialled=is_dialled, cost=cost, now_s=now_s)
@@ -148,7 +168,11 @@ class Mesh:
         return self._settle(now_s)
 
     def subscribe(self, virtual_host: str, pattern: str, now_s: float) -> list[Effect]:
-        """Counts one more subscription to a pattern of a topic."""
+        """Counts one more subscription to a pattern of a topic.
+
+        Raises:
+            ValueError: The pattern, or the name of the virtual host, is too long to be told.
+        """
         now_s = self._clock.read(now_s, self._wake_s)
         self.interests.local.subscribe(virtual_host, pattern, now_s)
         return self._settle(now_s)
@@ -160,7 +184,11 @@ class Mesh:
         return self._settle(now_s)
 
     def set_interest(self, interest: Interest, now_s: float) -> list[Effect]:
-        """Sets the figures of an anycast address or a queue; nothing but zeros removes it."""
+        """Sets the figures of an anycast address or a queue; nothing but zeros removes it.
+
+        Raises:
+            ValueError: The address, or the name of the virtual host, is too long to be told.
+        """
         now_s = self._clock.read(now_s, self._wake_s)
         table = self.interests.own_table
         assert table is not None, "start comes first"
@@ -169,7 +197,11 @@ class Mesh:
         return self._settle(now_s)
 
     def set_cost(self, link: int, cost: int, now_s: float) -> list[Effect]:
-        """Sets what is configured for a link; 0 for no opinion."""
+        """Sets what is configured for a link; 0 for no opinion.
+
+        Raises:
+            ValueError: The cost is out of range.
+        """
         now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.set_cost(link, cost)
         return self._settle(now_s)
@@ -179,7 +211,12 @@ class Mesh:
         self.own.figures = figures
 
     def set_hosts(self, hosts: tuple[str, ...], now_s: float) -> list[Effect]:
-        """Tells the neighbours where clients may be sent to; none: nowhere."""
+        """Tells the neighbours where clients may be sent to; none: nowhere.
+
+        Raises:
+            ValueError: These are too many, or too long.
+        """
+        check(RedirectHint(hosts=hosts))
         now_s = self._clock.read(now_s, self._wake_s)
         self._hosts = hosts
         for adjacency in self._adjacencies.values():
@@ -241,10 +278,11 @@ class Mesh:
             message = decode(data)
         except ProtocolError as error:
             return Refusal(Reason.MALFORMED, f"{name} sends what is no message: {error}")
-        link.heard_s = now_s
         if isinstance(message, Hello):
             self.neighbours.hear(link, message, now_s)
             return None
+        if link.peer:  # who never says hello is never heard
+            link.heard_s = now_s
         adjacency = self._adjacencies.get(link.peer)
         if message is None or adjacency is None or adjacency.link is not link:
             return None
@@ -276,6 +314,10 @@ class Mesh:
         return True
 
     def _on_summary(self, sender: Adjacency, summary: Summary, now_s: float) -> bool:
+        """Sends what a neighbour lacks; a summary too soon after the last one is passed over."""
+        if now_s - sender.summed_s < SUMMARY_PAUSE_S:
+            return True
+        sender.summed_s = now_s
         sender.summary_ack = summary.number
         sender.owe_ack(now_s, self.own.timers.ack_delay_s)
         theirs = {version.origin: version for version in summary.versions}
@@ -326,7 +368,7 @@ class Mesh:
         self._is_digest_stale |= self.interests.tell(now_s)
         for adjacency in self._adjacencies.values():
             if now_s >= adjacency.acks_due_s:
-                self._flooding.acknowledge(adjacency)
+                self._acknowledge(adjacency)
         self._wake_s = self._next_wake_s()
         return self._effects.take()
 
@@ -390,6 +432,21 @@ class Mesh:
             adjacency.patience_s = min(2 * adjacency.patience_s, PATIENCE_MAX_S)
             self._summarize(adjacency, now_s)
 
+    def _acknowledge(self, adjacency: Adjacency) -> None:
+        """Sends the acknowledgements that wait."""
+        self._effects.send(
+            adjacency.link.number,
+            Acknowledgement(
+                summary=adjacency.summary_ack,
+                advertisements=tuple(adjacency.acks.values()),
+                interests=tuple(adjacency.interest_acks.values()),
+            ),
+        )
+        adjacency.summary_ack = 0
+        adjacency.acks.clear()
+        adjacency.interest_acks.clear()
+        adjacency.acks_due_s = inf
+
     def _summarize(self, adjacency: Adjacency, now_s: float) -> None:
         adjacency.summary += 1
         adjacency.compared_s = now_s
@@ -414,5 +471,5 @@ class Mesh:
             self._is_digest_stale = False
             digest = 0
             for origin in self.database.records:
-                digest ^= crc32(repr(tuple(self._version(origin))).encode())
+                digest ^= self._version(origin).checksum()
             self.neighbours.digest = digest

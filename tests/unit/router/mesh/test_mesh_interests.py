@@ -348,6 +348,39 @@ def test_a_delta_applies_to_the_table_before_it_and_to_no_other() -> None:
     assert table.deltas_after(2) is None
 
 
+def test_of_two_tables_with_one_sequence_the_greater_digest_holds() -> None:
+    table = Interests(1, 1)
+    table.sequence, table.digest = 5, 100
+    assert table.weigh(5, 100) is Outcome.KNOWN
+    assert table.weigh(5, 101) is Outcome.APPLIED
+    assert table.weigh(5, 99) is Outcome.OLD
+    assert table.weigh(6, 0) is Outcome.APPLIED
+    assert table.weigh(4, 2**31) is Outcome.OLD
+
+
+def test_a_table_has_so_many_bytes_of_addresses_and_no_more() -> None:
+    whole = InterestTable()
+    table = whole.open("x", 1, 1)
+    digest, at = 0, 0
+    for sequence in range(1, 1000):
+        entry = Interest(0, "", f"{sequence:02048}")
+        digest ^= entry.digest(sequence)
+        delta = InterestDelta(
+            origin="x",
+            incarnation=1,
+            sequence=sequence,
+            digest=digest,
+            added=((sequence, entry),),
+        )
+        found = table.change_of(delta)
+        if found is Outcome.REFUSED:
+            break
+        whole.commit(table, found)
+        table.remember(delta)
+        at = sequence
+    assert at == bounds.INTEREST_BYTES_MAX // bounds.ADDRESS_BYTES_MAX
+
+
 def test_sequences_of_deltas_wrap_without_a_zero() -> None:
     whole = InterestTable()
     table = whole.open("x", 1, 1)

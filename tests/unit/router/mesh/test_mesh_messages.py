@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from cogwork.amqp.codec import encode as encode_value
 from cogwork.amqp.exceptions import EncodeError, ProtocolError
 from cogwork.amqp.types import Described, Symbol, UInt, ULong
 from cogwork.router.mesh import bounds
+from cogwork.router.mesh.effects import Reason
 from cogwork.router.mesh.messages import (
     MESSAGES,
     Acknowledgement,
@@ -230,3 +232,13 @@ def test_the_largest_messages_fit_the_bound_of_all_messages() -> None:
         dataclasses.replace(ADVERT, neighbours=neighbours),
     ):
         assert decode(encode(message)) == message
+
+
+def test_the_specification_names_every_message_and_every_field() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "internals" / "mesh.md").read_text()
+    for descriptor, message in MESSAGES.items():
+        section = page.partition(f"**`{descriptor}`**")[2].partition("**`")[0]
+        table = "".join(line.split("|")[1] for line in section.splitlines() if line[:1] == "|")
+        assert [field.name for field in message.TABLE if field.name not in table] == []
+    for reason in Reason:
+        assert reason in page

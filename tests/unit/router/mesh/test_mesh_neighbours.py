@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from meshes import Lab, Stranger
 
@@ -291,6 +293,20 @@ def test_a_broken_connection_is_replaced_by_a_new_one_before_it_is_missed() -> N
     assert active_pair(lab) == (new, new)
 
 
+def test_a_broken_connection_of_the_better_rank_does_not_close_a_good_one() -> None:
+    lab = Lab("a", "b")
+    broken = lab.link("a", "b")
+    lab.run(1.5)
+    broken.is_silent = True
+    good = lab.link("b", "a")
+    lab.run(4)
+    assert lab.wires == [good]
+    assert active_pair(lab) == (good, good)
+    closes = lab.stations["a"].of(Close) + lab.stations["b"].of(Close)
+    assert {close.reason for close in closes} == {Reason.DEAD}
+    assert lab.stations["a"].of(NeighbourDown) == lab.stations["b"].of(NeighbourDown) == []
+
+
 def test_a_container_that_restarts_is_a_neighbour_again() -> None:
     lab = Lab("a", "b")
     lab.link("a", "b")
@@ -406,6 +422,68 @@ def test_messages_on_a_link_that_is_refused_or_unknown_do_nothing() -> None:
     lab = Lab("a")
     assert lab["a"].on_message(99, b"\xff", lab.now_s) == []
     assert [e for e in lab["a"].on_closed(99, lab.now_s) if not isinstance(e, Send)] == []
+
+
+def test_one_who_says_much_but_no_hello_is_given_up() -> None:
+    lab = Lab("a")
+    stranger = Stranger(lab, "a")
+    for _ in range(40):
+        stranger.say(RedirectHint())
+        lab.run(0.1)
+    assert stranger.closed is not None
+    assert stranger.closed.reason is Reason.DEAD
+
+
+def test_one_who_hears_us_and_forgets_it_again_and_again_is_refused() -> None:
+    lab = Lab("a")
+    stranger = Stranger(lab, "a")
+    for _ in range(100):
+        stranger.hello()
+        stranger.hello(heard=0)
+        if stranger.closed is not None:
+            break
+    assert stranger.closed is not None
+    assert stranger.closed.reason is Reason.FLOOD
+    assert stranger.closed.description == "container z goes on forgetting that it heard a"
+    assert len(lab.stations["a"].of(NeighbourUp)) < 70
+
+
+def test_strangers_with_ever_new_names_do_not_fill_the_log() -> None:
+    lab = Lab("a")
+    for at in range(300):
+        Stranger(lab, "a", own_id=f"n{at}").hello(version=9)
+    assert len(lab.stations["a"].said) == 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"as_name": "x" * 65}, "hello.id: text of 1 to 64 bytes"),
+        ({"as_name": "a\nb"}, "hello.id: a printable name"),
+        ({"incarnation": 0}, "hello.incarnation: 1 to"),
+        ({"virtual_hosts": frozenset({"v" * 257})}, "hello.virtual-hosts: text of 1 to 256"),
+    ],
+)
+def test_what_no_neighbour_would_take_is_an_error_at_the_start(
+    changes: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ValueError, match=text):
+        Lab().start("a", **changes)
+
+
+def test_costs_and_hosts_that_no_neighbour_would_take_are_errors_here() -> None:
+    lab = Lab("a", "b")
+    with pytest.raises(ValueError, match="a link costs 1 to 65535, or 0 for no opinion"):
+        lab.link("a", "b", cost=65_536)
+    lab.wires.clear()
+    lab.link("a", "b")
+    for cost in (-1, 65_536):
+        with pytest.raises(ValueError, match="a link costs 1 to 65535, or 0 for no opinion"):
+            lab.do("a", Mesh.set_cost, lab.stations["a"].links, cost)
+    with pytest.raises(ValueError, match=r"redirect-hint\.hosts: at most 64"):
+        lab.do("a", Mesh.set_hosts, ("h",) * 65)
+    lab.run(1)
+    assert lab["b"].next_hop("a") == "a"
 
 
 def test_every_state_of_a_link_has_a_way_out() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from meshes import Lab, Stranger
 
@@ -16,6 +18,7 @@ from cogwork.router.mesh.messages import (
     Version,
 )
 from cogwork.router.mesh.paths import graph_of, shortest_paths
+from cogwork.router.mesh.routes import Routes
 from cogwork.router.mesh.wire import decode
 
 
@@ -24,6 +27,10 @@ def advert(origin: str, sequence: int = 1, *neighbours: str, **changes: int) -> 
     fields = {"incarnation": 1, "sequence": sequence, "age_s": 0, **changes}
     links = tuple((each, 1) for each in sorted(neighbours))
     return Advertisement(origin=origin, neighbours=links, **fields)
+
+
+def fields_of(origin: str, sequence: int) -> dict[str, Any]:
+    return {"origin": origin, "incarnation": 1, "sequence": sequence}
 
 
 def never(_container: str) -> bool:
@@ -117,6 +124,12 @@ def test_of_equal_paths_everybody_takes_the_same() -> None:
     assert tree.behind("u", bits) == {}
 
 
+def test_of_equal_paths_it_does_not_matter_which_is_found_first() -> None:
+    for far, near in (("b", "x"), ("x", "b")):
+        graph = {"s": {near: 1, far: 3}, near: {"t": 3}, far: {"t": 1}, "t": {}}
+        assert shortest_paths(graph, "s").parents["t"] == "b"
+
+
 def test_a_path_may_end_at_a_container_that_was_just_forgotten() -> None:
     tree = shortest_paths({"a": {"b": 1}, "b": {"a": 1}}, "a")
     assert tree.behind("a", {"a": 1}) == {"b": 0}
@@ -167,6 +180,20 @@ def test_a_change_of_others_trees_is_told_where_no_next_hop_changes() -> None:
     assert lab["b"].next_hop("d") == "d"
     assert lab["b"].targets("a", bits) == []
     assert lab.stations["b"].of(PathsChanged)
+
+
+def test_ways_tell_whether_any_link_has_changed() -> None:
+    database = Database(max_age_s=180)
+    for each in (advert("a", 1, "b"), advert("b", 1, "a", "c"), advert("c", 1, "b")):
+        database.offer(each, 0, never)
+    routes = Routes("a", database)
+    assert routes.compute(0) == {"b": "b", "c": "b"}
+    assert routes.compute(0) is None
+    database.offer(Advertisement(**{**fields_of("c", 2), "neighbours": (("b", 9),)}), 0, never)
+    assert routes.compute(0) == {}
+    database.offer(advert("c", 3), 0, never)
+    assert routes.compute(5) == {"c": None}
+    assert routes.unreachable_since_s == {"c": 5}
 
 
 def copies(lab: Lab, origin: str, wanted: str) -> dict[str, int]:
@@ -237,6 +264,9 @@ def test_one_that_leaves_is_not_gone_through_any_more() -> None:
     assert lab["a"].next_hop("d") == "c"
     assert lab["a"].next_hop("b") is None
     assert lab["b"].neighbours.active  # the connections are still there
+    lab.do("b", Mesh.set_cost, lab.stations["b"].active["a"], 7)
+    lab.run(0.5)
+    assert lab["a"].next_hop("b") is None
     lab.kill("b")
     lab.run(0.3)
     assert lab["a"].next_hop("d") == "c"
@@ -321,6 +351,43 @@ def test_one_who_lags_behind_is_told_and_one_who_knows_more_is_asked_by_a_summar
     lab.run(0.1)
     assert stranger.last(Acknowledgement).summary == 3
     assert "x" in {each.origin for each in stranger.all(Advertisement)}
+
+
+def test_summaries_that_follow_each_other_too_fast_are_passed_over() -> None:
+    lab = Lab("a")
+    stranger = Stranger(lab, "a")
+    stranger.hello()
+    stranger.heard.clear()
+    for number in range(1, 50):
+        stranger.say(Summary(number=number))
+    assert len(stranger.all(Advertisement)) == 1
+    lab.run(0.5)
+    stranger.say(Summary(number=50))
+    lab.run(0.1)
+    assert stranger.last(Acknowledgement).summary == 50
+
+
+def test_one_who_knows_the_same_is_told_nothing() -> None:
+    lab = Lab("a")
+    stranger = Stranger(lab, "a")
+    stranger.hello()
+    lab.run(0.5)
+    own = stranger.last(Summary).versions
+    known = lab["a"]._version("a")
+    assert [each.origin for each in own] == ["a"]
+    stranger.say(Acknowledgement(advertisements=(known,)))
+    stranger.heard.clear()
+    stranger.say(Summary(number=1, versions=(known,)))
+    assert stranger.all(Advertisement) == []
+    lab.run(0.3)
+    stranger.say(Summary(number=2, versions=(known._replace(content=known.content ^ 1),)))
+    assert len(stranger.all(Advertisement)) == 1
+
+
+def test_a_container_never_forgets_itself() -> None:
+    lab = Lab("a", timers=Timers(refresh_s=9, max_age_s=4))
+    lab.run(8, step_s=0.1)
+    assert set(lab["a"].database.records) == {"a"}
 
 
 def test_neighbours_whose_hellos_disagree_compare_all_they_know() -> None:
