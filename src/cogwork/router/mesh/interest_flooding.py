@@ -62,6 +62,7 @@ class InterestFlooding:
         self._adjacencies = adjacencies
         self._effects = effects
         self._is_held_back_reported = False
+        self._is_full_reported = False
         self._defence = Throttle(own.timers.advertise_hold_s, own.timers.advertise_hold_max_s)
         self._claimed = 0
 
@@ -83,6 +84,8 @@ class InterestFlooding:
             return True
         found = table.change_of(delta)
         if isinstance(found, Change):
+            if not self._has_room(delta.origin, table, found):
+                return True
             self._apply(delta.origin, table, found)
             table.remember(delta)
             self._settle(sender, delta.origin, table, now_s)
@@ -207,6 +210,18 @@ class InterestFlooding:
             self.forget(origin)
         return self.table.open(origin, incarnation, self._database.bits[origin])
 
+    def _has_room(self, origin: str, table: Interests, change: Change) -> bool:
+        """Tells whether there is room for more; where not, nobody needs to be at fault."""
+        has_room = self.table.has_room(table, change)
+        if not has_room and not self._is_full_reported:
+            self._effects.report(
+                Severity.WARNING,
+                f"the mesh has more patterns and addresses than fit: container {origin} wants "
+                "more, and not all of it is known here",
+            )
+        self._is_full_reported |= not has_room
+        return has_room
+
     def _apply(self, origin: str, table: Interests, change: Change) -> None:
         gone = {
             label: table.entries[label]
@@ -263,6 +278,8 @@ class InterestFlooding:
         change = Change(table, removed, added)
         if not change.is_within_bounds or change.digest != part.digest:
             return False
+        if not self._has_room(part.origin, table, change):
+            return True
         is_same_sequence = part.sequence == table.sequence
         self._apply(part.origin, table, change)
         table.replaced(part.sequence)

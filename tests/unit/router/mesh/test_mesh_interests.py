@@ -8,8 +8,8 @@ import pytest
 from meshes import Lab
 
 from cogwork.router.mesh import bounds
-from cogwork.router.mesh.effects import InterestChanged, NewIncarnation, Send
-from cogwork.router.mesh.interests import Interests, InterestTable, Outcome
+from cogwork.router.mesh.effects import Close, InterestChanged, NewIncarnation, Send
+from cogwork.router.mesh.interests import Change, Interests, InterestTable, Outcome
 from cogwork.router.mesh.local_interest import DECLINE_S
 from cogwork.router.mesh.mesh import Mesh
 from cogwork.router.mesh.messages import (
@@ -299,6 +299,45 @@ def test_more_patterns_than_the_mesh_takes_are_kept_back_and_said() -> None:
         lab.do("a", Mesh.unsubscribe, "", f"x.{at}")
     lab.run(2)
     assert len(known(lab, "b", "a")) == bounds.INTERESTS_MAX - 150
+
+
+def test_what_the_whole_mesh_wants_is_bounded_and_fits_when_others_have_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cogwork.router.mesh.interests.MESH_INTERESTS_MAX", 300)
+    lab = line("a", "b", "c")
+    for name, count in (("a", 200), ("c", 150)):
+        for at in range(count):
+            lab.do(name, Mesh.subscribe, "", f"{name}.{at}")
+        lab.run(1)
+    assert len(known(lab, "b", "a")) == 200
+    assert len(known(lab, "b", "c")) <= 100
+    assert lab.stations["b"].said == [
+        "the mesh has more patterns and addresses than fit: container c wants more, and not all of "
+        "it is known here"
+    ]
+    for at in range(100):
+        lab.do("a", Mesh.unsubscribe, "", f"a.{at}")
+    lab.run(6)
+    assert len(known(lab, "b", "c")) == 150
+    assert len(known(lab, "a", "c")) == 150
+    assert lab["b"].interests.table.count == 250
+    lab.do("b", Mesh.subscribe, "", "one more")
+    assert lab.stations["b"].of(Close) == lab.stations["c"].of(Close) == []
+
+
+def test_a_table_counts_what_is_in_it() -> None:
+    whole = InterestTable()
+    for origin, bit in (("x", 1), ("y", 2)):
+        table = whole.open(origin, 1, bit)
+        whole.commit(table, Change(table, {}, {1: Interest(0, "", "äb"), 2: Interest(0, "v", "c")}))
+        whole.commit(table, Change(table, {}, {1: Interest(0, "", "longer")}))
+        whole.commit(table, Change(table, {2: table.entries[2]}, {}))
+    assert (whole.count, whole.size_bytes) == (2, 12)
+    whole.drop("x")
+    assert (whole.count, whole.size_bytes) == (1, 6)
+    whole.open("y", 2, 2)
+    assert (whole.count, whole.size_bytes) == (0, 0)
 
 
 def test_a_new_incarnation_tells_all_anew() -> None:

@@ -321,6 +321,21 @@ def test_what_is_not_acknowledged_is_sent_again_with_growing_pauses() -> None:
     assert stranger.all(Advertisement) == []
 
 
+def test_what_a_neighbour_sends_itself_is_not_sent_to_it_again() -> None:
+    lab = Lab("a")
+    first, second = Stranger(lab, "a", "y"), Stranger(lab, "a", "z")
+    for stranger in (first, second):
+        stranger.hello()
+    first.say(advert("x"))
+    assert [each.origin for each in second.all(Advertisement)][-1] == "x"
+    second.say(advert("x"))
+    second.heard.clear()
+    for _ in range(5):
+        lab.run(1)
+        second.hello()
+    assert "x" not in {each.origin for each in second.all(Advertisement)}
+
+
 def test_a_summary_is_repeated_until_it_is_acknowledged() -> None:
     lab = Lab("a")
     stranger = Stranger(lab, "a")
