@@ -194,8 +194,11 @@ def test_a_life_that_ended_leaves_no_interests() -> None:
     lab.run(0.5)
     assert known(lab, "c", "a") == {"old"}  # it may only be cut off
     lab.start("a", 2)
-    lab.do("a", Mesh.subscribe, "", "new")
     lab.link("a", "b")
+    lab.run(1)
+    for name in "bc":
+        assert known(lab, name, "a") == set()
+    lab.do("a", Mesh.subscribe, "", "new")
     lab.run(1)
     for name in "bc":
         assert known(lab, name, "a") == {"new"}

@@ -194,6 +194,9 @@ def test_ways_tell_whether_any_link_has_changed() -> None:
     database.offer(advert("c", 3), 0, never)
     assert routes.compute(5) == {"c": None}
     assert routes.unreachable_since_s == {"c": 5}
+    database.offer(advert("b", 2), 0, never)
+    assert routes.compute(9) == {"b": None}
+    assert routes.unreachable_since_s == {"b": 9, "c": 5}
 
 
 def copies(lab: Lab, origin: str, wanted: str) -> dict[str, int]:
