@@ -12,6 +12,7 @@ from cogwork.router.mesh.mesh import Mesh
 from cogwork.router.mesh.messages import (
     Acknowledgement,
     Advertisement,
+    Hello,
     Interest,
     InterestDelta,
     InterestRequest,
@@ -74,6 +75,16 @@ def test_a_false_incarnation_is_outbid_by_its_owner() -> None:
     assert lab.stations["c"].of(NewIncarnation) == [NewIncarnation(51)]
     assert lab["a"].database.incarnation("c") == 51
     assert_well(lab)
+
+
+def test_neighbours_hear_of_a_new_incarnation_at_once() -> None:
+    lab, liar = scene()
+    liar.heard.clear()
+    liar.say(own(1, "nobody", origin="a", incarnation=50))
+    assert [each.incarnation for each in liar.all(Hello)] == [51]
+    assert lab.stations["a"].active.keys() == {"b", "z"}
+    liar.hello(heard=1)  # it was under way
+    assert lab.stations["a"].active.keys() == {"b", "z"}
 
 
 @pytest.mark.parametrize("incarnation", [2**42, bounds.INCARNATION_MAX])

@@ -156,6 +156,18 @@ def test_the_cost_of_one_end_holds_for_both_where_the_other_has_no_opinion() -> 
     assert lab["c"].routes.graph["d"] == {"b": 1, "c": 2}
 
 
+def test_the_other_end_follows_when_a_cost_changes() -> None:
+    lab = Lab("a", "b")
+    lab.link("a", "b")
+    lab.run(1)
+    lab.do("a", Mesh.set_cost, 1, 7)
+    lab.run(0.5)
+    assert lab["a"].routes.graph == lab["b"].routes.graph == {"a": {"b": 7}, "b": {"a": 7}}
+    lab.do("b", Mesh.set_cost, 1, 3)
+    lab.run(1.5)
+    assert lab["a"].routes.graph == {"a": {"b": 7}, "b": {"a": 3}}
+
+
 def test_a_change_of_cost_takes_another_way() -> None:
     lab = square()
     lab.stations["a"].effects.clear()
@@ -337,6 +349,19 @@ def test_what_a_neighbour_sends_itself_is_not_sent_to_it_again() -> None:
         lab.run(1)
         second.hello()
     assert "x" not in {each.origin for each in second.all(Advertisement)}
+
+
+def test_what_comes_on_a_link_that_is_not_used_does_not_count() -> None:
+    lab = Lab("a")
+    first, second = Stranger(lab, "a", "z"), Stranger(lab, "a", "z")
+    first.hello(connection=1)
+    second.hello(connection=2)
+    assert lab.stations["a"].active == {"z": second.number}
+    first.say(Acknowledgement(summary=second.last(Summary).number))
+    first.say(advert("x"))
+    lab.run(0.6)
+    assert len(second.all(Summary)) == 2
+    assert "x" not in lab["a"].database.records
 
 
 def test_a_summary_is_repeated_until_it_is_acknowledged() -> None:
