@@ -10,14 +10,16 @@ from __future__ import annotations
 import logging
 import platform
 import time
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.performatives import Open
-from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
+from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
+from cogwork.container.mesh.connection import TRACE
 from cogwork.container.mesh.names import MESH
 from cogwork.dataplane.connection import Connection, ConnectionSettings
 
@@ -216,6 +218,9 @@ class Peers:
         """Has the login checked."""
         if not isinstance(frame, SaslInit):
             raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
+        if self.mesh is not None and not self.mesh.is_ready and not self._is_container(frame):
+            self.mesh.when_ready(partial(self._authenticate_held, connection, frame))
+            return
         self._access.authenticate(
             connection,
             frame,
@@ -223,8 +228,28 @@ class Peers:
             self.client_of(connection).certificate_name,
         )
 
+    def _is_container(self, frame: SaslInit) -> bool:
+        """Tells whether a login is that of another container, as far as one can say."""
+        if frame.mechanism == ANONYMOUS:
+            return frame.initial_response == TRACE
+        if frame.mechanism == PLAIN:
+            user = (frame.initial_response or b"").split(b"\0")[1:2]
+            return bool(user) and self._access.is_container(user[0].decode(errors="replace"))
+        return True
+
+    def _authenticate_held(self, connection: Connection, frame: SaslInit) -> None:
+        """Goes on with a login that had to wait until it is known what other containers want."""
+        if not connection.is_over:
+            try:
+                self.authenticate(connection, frame)
+            except ProtocolError as error:
+                connection.on_violation(error.condition, error.description)
+            connection.flush()
+
     def may_skip_sasl(self, connection: Connection) -> bool:
         """Lets a peer be anonymous without SASL where it could be with it."""
+        if self.mesh is not None and not self.mesh.is_ready:
+            return False
         return ANONYMOUS in self.sasl_mechanisms(connection)
 
     def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:

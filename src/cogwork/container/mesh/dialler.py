@@ -46,6 +46,7 @@ class LinkDialler:
         url: Where it leads.
         pair: The connections, while they stand.
         problem: Why they do not stand; None while they do.
+        has_failed: Whether an attempt has failed.
     """
 
     def __init__(self, mesh: MeshService, link: Link) -> None:
@@ -62,6 +63,7 @@ class LinkDialler:
         self.url = link_url(link)
         self.pair: Pair | None = None
         self.problem: str | None = "not dialled yet"
+        self.has_failed = False
         self._mesh = mesh
         self._tls: ssl.SSLContext | None = None
         self._scratch: bytearray | None = None
@@ -104,6 +106,7 @@ class LinkDialler:
         if problem != self.problem:
             log.warning("link to %s: %s", self.url, problem)
         self.problem = problem
+        self.has_failed = True
 
     async def _dial(self) -> Pair:
         """Opens the data connection, then the one for control: with that the link is there."""
