@@ -96,7 +96,7 @@ def status(url: str, as_json: bool) -> None:
         found = {kind: await manager.rows(kind, count_max=count_max) for kind in kinds}
         return await manager.get("READ", "container"), found
 
-    container, found = reach(url, work)
+    container, found = reach(url, work, force=True)
     if as_json:
         click.echo(json.dumps(jsonable(_document(container, found)), ensure_ascii=False))
     else:
