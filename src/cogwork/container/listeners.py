@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Listeners",)
 
-WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104  # what is looked for, not bound
+WILDCARDS = frozenset({"0.0.0.0", "::"})
 """Addresses to listen at that nobody can connect to from elsewhere."""
 
 

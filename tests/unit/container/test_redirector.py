@@ -61,7 +61,7 @@ def test_who_drains_sends_everybody_away() -> None:
     redirector = of_two(margin=None, b=1000, c=2000)
     redirector.is_draining = True
     assert sent_to(redirector, 0) == "b"
-    assert sent_to(redirector, 0, redirects=5) == "b"
+    assert sent_to(redirector, 0, newcomer=Newcomer("amqp", redirects=5)) == "b"
 
 
 def test_who_drains_alone_keeps_newcomers() -> None:
@@ -73,7 +73,7 @@ def test_who_drains_alone_keeps_newcomers() -> None:
 
 
 def test_who_was_redirected_already_is_kept() -> None:
-    assert sent_to(of_two(), 1000, redirects=1) is None
+    assert sent_to(of_two(), 1000, newcomer=Newcomer("amqp", redirects=1)) is None
 
 
 def test_nobody_is_sent_to_one_that_is_gone() -> None:
@@ -86,15 +86,15 @@ def test_nobody_is_sent_to_one_that_is_gone() -> None:
 def test_newcomers_go_where_their_language_is_spoken() -> None:
     redirector = of_two()
     redirector.update("d", 50, ["amqp://d:5672", "amqps://d:5671"], 0.0)
-    assert sent_to(redirector, 1000, scheme="amqps") == "d"
-    assert sent_to(redirector, 1000, scheme="wss") is None
+    assert sent_to(redirector, 1000, newcomer=Newcomer("amqps")) == "d"
+    assert sent_to(redirector, 1000, newcomer=Newcomer("wss")) is None
 
 
 def test_loopback_is_for_those_on_this_machine() -> None:
     redirector = Redirector(0)
     redirector.update("b", 0, ["amqp://127.0.0.1:5673"], 0.0)
     assert sent_to(redirector, 1000) is None
-    assert sent_to(redirector, 1000, is_near=True) == "127.0.0.1"
+    assert sent_to(redirector, 1000, newcomer=Newcomer("amqp", is_near=True)) == "127.0.0.1"
 
 
 def test_urls_that_lead_nowhere_are_left_out() -> None:
