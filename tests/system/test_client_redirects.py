@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+import trustme
 
 import cogwork
 from cogwork.amqp.errors import AmqpError, Condition
@@ -20,11 +22,14 @@ from cogwork.client.search import REDIRECTS_MAX
 from cogwork.container.config import defaults, parse, with_options
 from cogwork.container.container import Container
 from cogwork.container.redirect import Redirector
+from cogwork.container.users import hash_password
+from cogwork.io.tls import client_context
 
 from .stories import eventually, story
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from cogwork.amqp.performatives import Attach
     from cogwork.container.clients import ClientContext
@@ -41,7 +46,8 @@ async def containers(*names: str, configuration: str = "") -> AsyncIterator[list
         running = []
         for name in names:
             told = parse(configuration, "test") if configuration else defaults()
-            container = Container(with_options(told, name, ("127.0.0.1:0",)))
+            listens = () if "[[listen]]" in configuration else ("127.0.0.1:0",)
+            container = Container(with_options(told, name, listens))
             await container.start()
             stack.push_async_callback(container.stop, drain_timeout_s=0)
             running.append(container)
@@ -53,7 +59,7 @@ def url_of(container: Container) -> str:
 
 
 def host(container: Container) -> Host:
-    return host_of(url_of(container).removeprefix("amqp://"))
+    return host_of(url_of(container).partition("://")[2])
 
 
 def dead_host() -> Host:
@@ -146,7 +152,7 @@ async def test_where_all_that_is_named_is_dead_the_list_that_was_given_goes_on()
 async def test_redirects_are_followed_one_after_another() -> None:
     names = [f"c{number}" for number in range(REDIRECTS_MAX + 1)]
     async with containers(*names) as chain:
-        for one, following in zip(chain, chain[1:], strict=False):
+        for one, following in itertools.pairwise(chain):
             one.peers.redirect = sends_to(host(following))
         async with cogwork.connect(url_of(chain[0])) as mesh:
             assert where(mesh) == names[-1]
@@ -207,18 +213,92 @@ async def test_with_force_a_connection_that_stands_comes_back() -> None:
         assert where(mesh) == "a"
 
 
+@pytest.mark.parametrize("transport", ["amqps", "wss"])
 @story
-async def test_user_and_virtual_host_come_along() -> None:
-    configuration = """
+async def test_user_virtual_host_and_tls_come_along(tmp_path: Path, transport: str) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
+        tmp_path / "server.pem"
+    )
+    configuration = f"""
+        [[listen]]
+        port = 0
+        transport = "{transport}"
+        tls = {{ certificate = "{tmp_path / "server.pem"}" }}
+        sasl = ["PLAIN"]
+
+        [[user]]
+        name = "jo"
+        password_hash = "{hash_password("secret")}"
+
         [[vhost]]
         name = "blue"
     """
     async with containers("a", "b", configuration=configuration) as (a, b):
         a.peers.redirect = sends_to(host(b))
-        async with cogwork.connect(f"{url_of(a)}/blue") as mesh:
+        url = f"{transport}://jo:secret@{host(a)}/blue"
+        async with cogwork.connect(url, tls=client_context(tmp_path / "ca.pem")) as mesh:
             assert where(mesh) == "b"
-            (client,) = b.peers.connections.values()
+            ((connection, client),) = b.peers.connections.items()
+            assert connection.identity == "jo"
             assert client.vhost.name == "blue"
+
+
+@story
+async def test_a_certificate_must_be_that_of_the_name_a_redirect_gives(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("127.0.0.1", "b.example").private_key_and_cert_chain_pem.write_to_path(
+        tmp_path / "server.pem"
+    )
+    configuration = f"""
+        [[listen]]
+        port = 0
+        transport = "amqps"
+        tls = {{ certificate = "{tmp_path / "server.pem"}" }}
+        sasl = ["ANONYMOUS"]
+    """
+    tls = client_context(tmp_path / "ca.pem")
+    async with containers("a", "b", configuration=configuration) as (a, b):
+        a.peers.redirect = lambda _: Redirect(host(b), hostname="b.example")
+        async with cogwork.connect(url_of(a), tls=tls) as mesh:
+            assert where(mesh) == "b"
+            assert mesh.container.container_id == "b"
+            (connection,) = b.peers.connections
+            assert connection.remote is not None
+            assert connection.remote.hostname == "b.example"
+        a.peers.redirect = lambda _: Redirect(host(b), hostname="c.example")
+        async with cogwork.connect(url_of(a), tls=tls) as mesh:
+            assert where(mesh) == "a"  # what is not c.example is not talked to
+
+
+@story
+async def test_what_is_advertised_is_what_clients_elsewhere_can_use() -> None:
+    configuration = """
+        [[listen]]
+        port = 0
+
+        [[listen]]
+        host = "0.0.0.0"
+        port = 0
+        sasl = ["PLAIN"]
+
+        [[listen]]
+        host = "0.0.0.0"
+        port = 0
+        transport = "ws"
+        sasl = ["PLAIN"]
+        advertise = "north.example:80"
+
+        [[user]]
+        name = "jo"
+        password_hash = "HASH"
+    """.replace("HASH", hash_password("secret"))
+    async with containers("a", configuration=configuration) as (a,):
+        assert a.advertised == [a.endpoints[0], "ws://north.example:80"]
+        a.reconfigure(parse(configuration.replace("north", "south"), "test"))
+        assert a.advertised == [a.endpoints[0], "ws://north.example:80"]
 
 
 @story
@@ -354,9 +434,12 @@ async def test_a_redirect_that_makes_no_sense_says_so(info: dict[str, object], w
 
 @story
 async def test_a_redirect_that_makes_no_sense_leaves_the_rest_of_the_list() -> None:
-    async with speaker(redirect_with(port=1)) as (url, _seen), containers("a") as (a,):
-        async with cogwork.connect([url, url_of(a)]) as mesh:
-            assert where(mesh) == "a"
+    async with (
+        speaker(redirect_with(port=1)) as (url, _seen),
+        containers("a") as (a,),
+        cogwork.connect([url, url_of(a)]) as mesh,
+    ):
+        assert where(mesh) == "a"
 
 
 # -- links

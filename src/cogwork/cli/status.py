@@ -120,7 +120,8 @@ def _show(container: dict[str, Any], found: Found) -> None:
     screen.print(f"  listens on {', '.join(container['endpoints'])}")
     screen.print(
         f"  {totals['connections']:,} connections ({container['connections_accepted']:,} since the "
-        f"start, {container['connections_refused']:,} refused), {totals['links']:,} links, "
+        f"start, {container['connections_refused']:,} refused, "
+        f"{container['connections_redirected']:,} redirected), {totals['links']:,} links, "
         f"{totals['unsettled']:,} unsettled, {container['frames_in']:,} frames in"
     )
     screen.print(

@@ -20,10 +20,10 @@ NEWCOMER = Newcomer("amqp")
 
 
 def sent_to(
-    redirector: Redirector, clients: int, now_s: float = 0.0, **known: object
+    redirector: Redirector, clients: int, now_s: float = 0.0, newcomer: Newcomer = NEWCOMER
 ) -> str | None:
     """Returns the host that a newcomer is sent to."""
-    redirect = redirector.choose(NEWCOMER._replace(**known), clients, now_s)  # type: ignore[arg-type]
+    redirect = redirector.choose(newcomer, clients, now_s)
     return None if redirect is None else redirect.target.name
 
 
