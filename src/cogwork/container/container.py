@@ -182,6 +182,11 @@ class Container:
         """Where it listens, as URLs."""
         return self._listeners.urls
 
+    @property
+    def advertised(self) -> list[str]:
+        """Where clients elsewhere reach it, as URLs: what other containers redirect them to."""
+        return self._listeners.advertised
+
     async def stop(self, drain_timeout_s: float | None = None) -> None:
         """Accepts no more, lets unsettled deliveries settle, then closes every connection.
 
