@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from cogwork.container.mesh.url import BadLinkUrl
 from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.users import PasswordHashError, check_hash
+from cogwork.router.mesh.bounds import ID_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from cogwork.container.settings import (
         Address,
         Configuration,
+        Link,
         Listen,
         Mechanism,
         Permission,
@@ -50,6 +53,8 @@ def find_problem(configuration: Configuration) -> Problem | None:
 
 
 def _configuration(configuration: Configuration) -> Iterator[Problem]:
+    if configuration.id is not None and len(configuration.id.encode()) > ID_BYTES_MAX:
+        yield Problem(("id",), f"{len(configuration.id.encode())} bytes", f"at most {ID_BYTES_MAX}")
     can_log_in = _mechanisms_with_users(configuration.users)
     for at, listen in enumerate(configuration.listeners):
         for problem in _listen(listen, can_log_in):
@@ -57,6 +62,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     yield from _twice(
         "listen", "port", [each.endpoint if each.port else None for each in configuration.listeners]
     )
+    yield from _links(configuration)
     for at, user in enumerate(configuration.users):
         for problem in _user(user):
             yield problem.below("user", at)
@@ -108,6 +114,37 @@ def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
             f"{' and '.join(listen.mechanisms)} on {listen.endpoint}, where nobody can log in",
             "a [[user]]; `cogwork passwd NAME` prints one",
         )
+
+
+def _links(configuration: Configuration) -> Iterator[Problem]:
+    own = {listen.endpoint for listen in configuration.listeners}
+    endpoints: list[str | None] = []
+    for at, link in enumerate(configuration.links):
+        for problem in _link(link, own):
+            yield problem.below("link", at)
+        endpoints.append(_endpoint_of(link))
+    yield from _twice("link", "url", endpoints)
+
+
+def _link(link: Link, own: set[str]) -> Iterator[Problem]:
+    try:
+        target = link.target
+    except BadLinkUrl as error:
+        yield Problem(("url",), error.found, error.expected)
+        return
+    if target.endpoint in own:
+        yield Problem(("url",), f'"{target}", where this container listens', "another container")
+    if link.tls is not None and target.scheme != "amqps":
+        yield Problem(("tls",), f'a table for "{target}"', "an amqps:// url with it")
+    if link.tls is not None and link.tls.key is not None and link.tls.certificate is None:
+        yield Problem(("tls", "certificate"), "nothing", "the certificate of the key")
+
+
+def _endpoint_of(link: Link) -> str | None:
+    try:
+        return link.target.endpoint
+    except BadLinkUrl:
+        return None
 
 
 def _user(user: User) -> Iterator[Problem]:

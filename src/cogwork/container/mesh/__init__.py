@@ -1,0 +1,1 @@
+"""This container among others: links to neighbours, and what goes over them."""
