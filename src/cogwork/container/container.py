@@ -22,6 +22,7 @@ from cogwork.container.attachments import Attachments
 from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
+from cogwork.container.mesh.alone import Alone
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
 from cogwork.container.settings import BLOCK_TIMEOUT_S
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.router.addresses import AddressTable
+    from cogwork.spi.mesh import MeshView
 
 __all__ = ("Container",)
 
@@ -60,6 +62,7 @@ class Container:
         incarnation: Tells its lives apart: the start's time in milliseconds.
         core: Its data plane.
         outgoing: Sends messages of its own.
+        mesh: The other containers.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
     """
@@ -79,6 +82,7 @@ class Container:
         self.started_at = time.time()
         self.core = Core(self.on_node_fault)
         self.outgoing = Outgoing(self.core)
+        self.mesh: MeshView = Alone(self.id, self.incarnation)
         self.vhosts: dict[str, VirtualHost] = {}
         self._access = Access(configuration)
         self._retired: list[VirtualHost] = []

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.management import Collection, ManagedQueue, OnOutcome, Requester
+    from cogwork.spi.mesh import MeshView
 
 __all__ = ("View",)
 
@@ -40,6 +41,7 @@ class View:
 
     Attributes:
         collections: The entities by type.
+        mesh: The other containers.
     """
 
     def __init__(self, container: Container, vhost: VirtualHost) -> None:
@@ -51,6 +53,7 @@ class View:
         """
         self._container = container
         self._vhost = vhost
+        self.mesh: MeshView = container.mesh
         self._declarations = Declarations(vhost)
         self.collections: Mapping[str, Collection] = collections_of(container, vhost)
 

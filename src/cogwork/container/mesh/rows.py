@@ -1,39 +1,33 @@
-"""How a link to a neighbour looks from the outside."""
+"""How the mesh and this container's links look as rows of plain values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-__all__ = ("LinkRow",)
+from cogwork.container.rows import iso_time
+from cogwork.spi.mesh import LinkRow
+
+if TYPE_CHECKING:
+    from cogwork.spi.management import Row
+    from cogwork.spi.mesh import MeshView
+
+__all__ = ("LINK", "MESH", "LinkRow", "link_row", "mesh_row")
+
+LINK = (
+    *("name", "url", "direction", "state", "neighbour", "cost", "since", "error"),
+    *("bytes_in", "bytes_out", "messages_in", "messages_out"),
+)
+MESH = ("name", "id", "incarnation", "containers", "links", "shards")
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRow:
-    """One link of this container to a neighbour.
+def link_row(link: LinkRow) -> Row:
+    """Makes a link's row; its name is its URL."""
+    facts = {"name": link.url, "since": iso_time(link.since_s), **asdict(link)}
+    return {key: facts[key] for key in LINK}
 
-    Attributes:
-        url: Where it leads, without the password; of one that came in, where it came from.
-        direction: Who dialled: this container (`out`), or the neighbour (`in`).
-        state: How far it has come.
-        neighbour: The other container's id; None until it is known.
-        cost: What the way over it costs.
-        since_s: When it came into this state, by the wall clock.
-        error: Why it is not up; None where nothing is wrong.
-        bytes_in: What came over it.
-        bytes_out: What went over it.
-        messages_in: Messages that came over it.
-        messages_out: Messages that went over it.
-    """
 
-    url: str
-    direction: Literal["out", "in"]
-    state: Literal["up", "connecting", "refused"]
-    neighbour: str | None
-    cost: int
-    since_s: float
-    error: str | None = None
-    bytes_in: int = 0
-    bytes_out: int = 0
-    messages_in: int = 0
-    messages_out: int = 0
+def mesh_row(mesh: MeshView) -> Row:
+    """Makes the mesh's row; its name is that of the container that sees it so."""
+    known = mesh.snapshot()
+    return {"name": known["id"], **known}
