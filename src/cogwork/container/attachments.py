@@ -142,7 +142,9 @@ class Attachments:
         )
         link.carry(end)
         if entry is not None:
+            assert target.address is not None
             entry.add_source(end)
+            client.vhost.add_publisher(target.address, entry)
         end.open_credit()
 
     # -- links on which the peer receives
@@ -185,7 +187,7 @@ class Attachments:
         )
         link.carry(end)
         if attachment.entry is not None:
-            attachment.entry.add_outlet(end)
+            client.vhost.add_consumer(attachment.address, attachment.entry, end)
 
     def _place_consumer(self, source: Source, client: ClientContext) -> Attachment:
         if source.dynamic:
@@ -240,7 +242,8 @@ class Attachments:
         link.context = None
         self.links.pop(attachment.link_id, None)
         if attachment.entry is not None and link.end is not None:
-            attachment.entry.remove_outlet(link.end)
+            assert isinstance(link.end, OutgoingLink)
+            client.vhost.remove_consumer(attachment.address, attachment.entry, link.end)
         if attachment.subscription is not None and attachment.node is not None:
             attachment.node.unsubscribe(attachment.subscription)
         if attachment.dynamic is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogwork.container.mesh.url import BadLinkUrl
+from cogwork.container.mesh.urls import BadLinkUrl
 from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.users import PasswordHashError, check_hash
 from cogwork.router.mesh.bounds import ID_BYTES_MAX
@@ -134,10 +134,12 @@ def _link(link: Link, own: set[str]) -> Iterator[Problem]:
         return
     if target.endpoint in own:
         yield Problem(("url",), f'"{target}", where this container listens', "another container")
-    if link.tls is not None and target.scheme != "amqps":
-        yield Problem(("tls",), f'a table for "{target}"', "an amqps:// url with it")
-    if link.tls is not None and link.tls.key is not None and link.tls.certificate is None:
-        yield Problem(("tls", "certificate"), "nothing", "the certificate of the key")
+    files = {key: getattr(link, key) for key in ("certificate", "key", "ca")}
+    given = next((key for key, name in files.items() if name is not None), None)
+    if given is not None and target.scheme != "amqps":
+        yield Problem((given,), f'a file for "{target}"', "an amqps:// url with it")
+    if link.key is not None and link.certificate is None:
+        yield Problem(("certificate",), "nothing", "the certificate of the key")
 
 
 def _endpoint_of(link: Link) -> str | None:

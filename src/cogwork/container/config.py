@@ -18,8 +18,8 @@ import msgspec
 
 from cogwork.container.checks import Problem, find_problem
 from cogwork.container.errors import ConfigurationError
-from cogwork.container.mesh.url import BadLinkUrl, LinkUrl
-from cogwork.container.settings import Configuration, Link, LinkTls, Listen, Tls
+from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.container.settings import Configuration, Link, Listen, Tls
 from cogwork.container.shape import describe, keys_at, type_at
 from cogwork.container.toml_lines import Path, find_lines, line_of
 
@@ -39,7 +39,7 @@ __all__ = (
 SECRET_KEYS = frozenset({"password_hash", "url"})
 """Values that no message may show, or that may hold a password."""
 
-Entry = TypeVar("Entry", Listen, Link)
+Table = TypeVar("Table", Tls, Link)
 
 SHOWN_CHARACTERS_MAX = 40
 """How much of a wrong value a message quotes."""
@@ -292,20 +292,21 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
     def anchored(name: str | None) -> str | None:
         return None if name is None else str(directory / name)
 
-    def anchored_tls(tls: Tls | LinkTls) -> Tls | LinkTls:
-        keys = ("certificate", "key", "client_ca", "ca")
-        names = {key: anchored(getattr(tls, key)) for key in keys if hasattr(tls, key)}
-        return msgspec.structs.replace(tls, **names)
+    def anchor(table: Table, *keys: str) -> Table:
+        names = {key: anchored(getattr(table, key)) for key in keys}
+        return msgspec.structs.replace(table, **names)
 
-    def with_anchored_tls(entries: list[Entry]) -> list[Entry]:
-        return [
-            msgspec.structs.replace(each, tls=anchored_tls(each.tls)) if each.tls else each
-            for each in entries
-        ]
+    def anchor_tls(tls: Tls) -> Tls:
+        return anchor(tls, "certificate", "key", "client_ca")
 
+    listeners = [
+        msgspec.structs.replace(each, tls=anchor_tls(each.tls)) if each.tls else each
+        for each in configuration.listeners
+    ]
+    links = [anchor(link, "certificate", "key", "ca") for link in configuration.links]
     return msgspec.structs.replace(
         configuration,
-        listeners=with_anchored_tls(configuration.listeners),
-        links=with_anchored_tls(configuration.links),
+        listeners=listeners,
+        links=links,
         data_dir=anchored(configuration.data_dir),
     )

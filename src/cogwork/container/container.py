@@ -22,7 +22,7 @@ from cogwork.container.attachments import Attachments
 from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
-from cogwork.container.mesh.alone import Alone
+from cogwork.container.mesh.service import MeshService
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
 from cogwork.container.settings import BLOCK_TIMEOUT_S
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.router.addresses import AddressTable
-    from cogwork.spi.mesh import MeshView
 
 __all__ = ("Container",)
 
@@ -62,9 +61,9 @@ class Container:
         incarnation: Tells its lives apart: the start's time in milliseconds.
         core: Its data plane.
         outgoing: Sends messages of its own.
-        mesh: The other containers.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
+        mesh: The other containers.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -82,7 +81,6 @@ class Container:
         self.started_at = time.time()
         self.core = Core(self.on_node_fault)
         self.outgoing = Outgoing(self.core)
-        self.mesh: MeshView = Alone(self.id, self.incarnation)
         self.vhosts: dict[str, VirtualHost] = {}
         self._access = Access(configuration)
         self._retired: list[VirtualHost] = []
@@ -103,6 +101,10 @@ class Container:
         self._limit_core()
         for name, tables in _vhosts_of(configuration).items():
             self._add_vhost(name, table_of(tables), tables.queues)
+        self.mesh = MeshService(
+            self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
+        )
+        self.peers.mesh = self.mesh
 
     def _limit_core(self) -> None:
         self.core.held_bytes_max = self.limits.held_bytes
@@ -126,6 +128,7 @@ class Container:
         """
         self._listeners.open(self.configuration.listeners)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        self.mesh.start(self.configuration.links)
 
     def reconfigure(self, configuration: Configuration) -> list[str]:
         """Takes over what a running container can; the rest stays as it was.
@@ -199,6 +202,8 @@ class Container:
         while self.peers.connections and time.monotonic() < deadline_s:
             await asyncio.sleep(0.01)
         self.peers.lose()
+        self.mesh.stop()
+        self.core.flush()
         if self._timer is not None:
             self._timer.cancel()
         self._access.close()
@@ -270,6 +275,8 @@ class Container:
             publisher = end.waits_for
             if publisher is not None:
                 self._detach_unfinished(publisher)
+            elif end.is_branch:
+                continue
             elif end.feeder is None and end.backlog_bytes and _may_not_wait(end):
                 self._detach_slow(end, f"it took nothing for {limit_s:g} s")
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from cogwork.container import rows
 from cogwork.container.mesh import rows as mesh_rows
-from cogwork.container.mesh.url import BadLinkUrl, LinkUrl
+from cogwork.container.mesh import view as mesh_view
+from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.nodes.management.links import LINK, MESH
 
 if TYPE_CHECKING:
@@ -79,9 +80,10 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
 
     Those of the mesh are the operator's: the default virtual host's.
     """
+    mesh = mesh_view.View(lambda: container.mesh)
     of_mesh: dict[str, Collection] = {
-        LINK: links_of(container.mesh),
-        MESH: mesh_of(container.mesh, container.id),
+        LINK: links_of(mesh),
+        MESH: mesh_of(mesh, container.id),
     }
     return {
         "container": _containers(container),

@@ -18,6 +18,7 @@ from cogwork.amqp.performatives import Open
 from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
+from cogwork.container.mesh.names import MESH
 from cogwork.dataplane.connection import Connection, ConnectionSettings
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from cogwork.container.access import Access
     from cogwork.container.attachments import Attachments
     from cogwork.container.limits import Limits
+    from cogwork.container.mesh.service import MeshService
     from cogwork.container.settings import Listen
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
@@ -60,6 +62,7 @@ class Peers:
         accepted: How many there have been.
         refused: How many were one too many.
         is_draining: Whether no more are taken.
+        mesh: Takes the connections of other containers.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Peers:
         self.accepted = 0
         self.refused = 0
         self.is_draining = False
+        self.mesh: MeshService | None = None
         self._core = core
         self._container_id = container_id
         self._access = access
@@ -230,6 +234,9 @@ class Peers:
     def on_open(self, connection: Connection, opened: Open) -> None:
         """Finds the virtual host and answers the open."""
         client = self.client_of(connection)
+        if MESH in (opened.properties or {}):
+            self._hand_over(connection, opened)
+            return
         hostname = opened.hostname or ""
         name = hostname.removeprefix(VHOST_PREFIX) if hostname.startswith(VHOST_PREFIX) else ""
         vhost = self._vhosts.get(name)
@@ -247,6 +254,23 @@ class Peers:
             )
         if vhost is None:
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
+
+    def _hand_over(self, connection: Connection, opened: Open) -> None:
+        """Gives a connection to the mesh: another container dialled.
+
+        Raises:
+            ProtocolError: Its user is no container.
+        """
+        if not self._access.is_container(connection.identity):
+            connection.open(self._opening)
+            raise ProtocolError(
+                Condition.UNAUTHORIZED_ACCESS,
+                f"user {connection.identity!r} is no container: links need a user with mesh = true",
+            )
+        del self.connections[connection]
+        self._impatient.discard(connection)
+        assert self.mesh is not None
+        self.mesh.adopt(connection, opened)
 
     def on_attach(self, link: Link, attach: Attach) -> None:
         """Has the attach decided."""

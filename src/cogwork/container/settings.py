@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from cogwork.container.limits import Count, Limits, Positive
-from cogwork.container.mesh.settings import Link, LinkTls, MeshOptions
+from cogwork.container.mesh.settings import Link, MeshOptions
 
 __all__ = (
     "Address",
@@ -20,7 +20,6 @@ __all__ = (
     "Configuration",
     "Limits",
     "Link",
-    "LinkTls",
     "Listen",
     "Mechanism",
     "MeshOptions",

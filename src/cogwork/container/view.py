@@ -14,6 +14,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
 from cogwork.container.declarations import Declarations
 from cogwork.container.inventory import collections_of
+from cogwork.container.mesh import view as mesh_view
 from cogwork.container.requester import ClientRequester
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -53,7 +54,7 @@ class View:
         """
         self._container = container
         self._vhost = vhost
-        self.mesh: MeshView = container.mesh
+        self.mesh: MeshView = mesh_view.View(lambda: container.mesh)
         self._declarations = Declarations(vhost)
         self.collections: Mapping[str, Collection] = collections_of(container, vhost)
 

@@ -55,6 +55,7 @@ class NodeContext:
         container_id: Whose node it is.
         emit: Has effects carried out now, where they do not come out of a call.
         container: For the node that manages the container; None for all others.
+        reach: Tells other containers what is wanted here; None where there is nobody to tell.
     """
 
     core: Core
@@ -64,6 +65,17 @@ class NodeContext:
     container_id: str
     emit: Emit
     container: ContainerView | None = None
+    reach: Subscriptions | None = None
+
+
+class Subscriptions(Protocol):
+    """Tells other containers what subscribers of this one want."""
+
+    def subscribe(self, address: str) -> None:
+        """Counts a subscription to a multicast address, which may hold wildcards."""
+
+    def unsubscribe(self, address: str) -> None:
+        """Counts one less."""
 
 
 class Emit(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,11 +16,8 @@ from cogwork.container.config import (
     parse,
     with_options,
 )
-from cogwork.container.mesh.url import LinkUrl
-from cogwork.container.settings import LinkTls, Listen, Permission
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from cogwork.container.mesh.urls import LinkUrl
+from cogwork.container.settings import Listen, Permission
 
 HASH = "scrypt$16384$8$1$c2FsdHNhbHRzYWx0c2FsdA==$NSQDZDgyBdmShxmx4LUzp3u3wtRZ2DJDv0pCrSY9a4M="
 
@@ -43,7 +40,8 @@ mesh = false
 [[link]]
 url = "amqps://north:s%65cret@[::2]"
 cost = 7
-tls = {{ certificate = "north.pem", ca = "/etc/ca.pem" }}
+certificate = "north.pem"
+ca = "/etc/ca.pem"
 
 [mesh]
 heartbeat_s = 0.5
@@ -110,7 +108,11 @@ def test_a_whole_file_is_read() -> None:
     assert configuration.anonymous.permissions == []
     assert not configuration.anonymous.mesh
     (link,) = configuration.links
-    assert link.target == LinkUrl("amqps", "::2", 5671, "north", "secret")
+    assert link.target == LinkUrl(
+        *("amqps", "::2", 5671, "north", "secret"),
+        certificate=Path("north.pem"),
+        authority=Path("/etc/ca.pem"),
+    )
     assert (link.cost, configuration.mesh.heartbeat_s) == (7, 0.5)
     assert (configuration.mesh.ready_timeout_s, configuration.mesh.redirect_margin) == (3.0, 10)
     assert configuration.vhosts[0].queues[0].address == "queue/blue"
@@ -132,7 +134,8 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
         tls = { certificate = "cert.pem", key = "/etc/key.pem" }
         [[link]]
         url = "amqps://south"
-        tls = { certificate = "cert.pem", ca = "/etc/ca.pem" }
+        certificate = "cert.pem"
+        ca = "/etc/ca.pem"
         """
     )
     configuration = load(tmp_path / "cogwork.toml")
@@ -142,8 +145,11 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
     assert tls.certificate == str(tmp_path / "cert.pem")
     assert tls.key == "/etc/key.pem"
     assert tls.client_ca is None
-    assert configuration.links[0].tls == LinkTls(
-        certificate=str(tmp_path / "cert.pem"), ca="/etc/ca.pem"
+    (link,) = configuration.links
+    assert (link.certificate, link.key, link.ca) == (
+        str(tmp_path / "cert.pem"),
+        None,
+        "/etc/ca.pem",
     )
 
 
@@ -350,13 +356,13 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
             " expected another container",
         ),
         (
-            "[[link]]\nurl = 'a:1'\ntls = { ca = 'ca.pem' }",
-            'cogwork.toml:3: link[0].tls: found a table for "amqp://a:1",'
+            "[[link]]\nurl = 'a:1'\nca = 'ca.pem'",
+            'cogwork.toml:3: link[0].ca: found a file for "amqp://a:1",'
             " expected an amqps:// url with it",
         ),
         (
-            "[[link]]\nurl = 'amqps://a:1'\ntls = { key = 'key.pem' }",
-            "cogwork.toml:3: link[0].tls.certificate: found nothing,"
+            "[[link]]\nurl = 'amqps://a:1'\nkey = 'key.pem'",
+            "cogwork.toml:1: link[0].certificate: found nothing,"
             " expected the certificate of the key",
         ),
         (

@@ -21,7 +21,6 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[listen]]`": settings.Listen,
     "`[listen.tls]`": settings.Tls,
     "`[[link]]`": settings.Link,
-    "`[link.tls]`": settings.LinkTls,
     "`[mesh]`": settings.MeshOptions,
     "`[[user]]`": settings.User,
     "`[[user.permissions]]`, `[[anonymous.permissions]]`": settings.Permission,

@@ -1,1 +1,1 @@
-"""This container among others: links to neighbours, and what goes over them."""
+"""The mesh at work: connections to other containers, tunnels through them, and what is routed there."""

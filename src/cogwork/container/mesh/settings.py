@@ -7,10 +7,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from cogwork.container.limits import Count, Positive
-from cogwork.container.mesh.url import LinkUrl, without_password
+from cogwork.container.mesh.urls import LinkUrl, link_url, without_password
 from cogwork.router.mesh.bounds import COST_MAX
 
-__all__ = ("Cost", "Link", "LinkTls", "MeshOptions")
+__all__ = ("Cost", "Link", "MeshOptions")
 
 HEARTBEAT_S = 1.0
 """Three that are missed are a neighbour that is gone: a stopped one is routed around in 4 s."""
@@ -22,45 +22,36 @@ Text = Annotated[str, Meta(min_length=1)]
 Cost = Annotated[int, Meta(ge=1, le=COST_MAX)]
 
 
-class LinkTls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[link.tls]`: files in PEM, named from the configuration's directory.
-
-    Attributes:
-        certificate: This container's certificate and its chain, as a client of the other one.
-        key: The private key; None where the certificate's file holds it.
-        ca: The authorities of the other container's certificate; None takes the system's.
-    """
-
-    certificate: Text | None = None
-    key: Text | None = None
-    ca: Text | None = None
-
-
 class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[link]]`: a neighbour that this container dials.
 
     Attributes:
         url: `HOST:PORT`, or `amqp[s]://[USER:PASSWORD@]HOST[:PORT]`.
         cost: What the way over it costs.
-        tls: Files, for `amqps`.
+        certificate: For `amqps`: PEM file that this container shows.
+        key: PEM file with its private key; None where the certificate's file holds it.
+        ca: PEM file with the authorities of the other container's certificate; None takes the
+            system's.
     """
 
     url: Text
     cost: Cost = 1
-    tls: LinkTls | None = None
+    certificate: Text | None = None
+    key: Text | None = None
+    ca: Text | None = None
 
     @property
     def target(self) -> LinkUrl:
-        """Where it leads.
+        """Where it leads, and how to log in there.
 
         Raises:
             BadLinkUrl: Nowhere.
         """
-        return LinkUrl.parse(self.url)
+        return link_url(self)
 
     def __repr__(self) -> str:
         """Shows where to, never the secret: reprs end in logs."""
-        return f"Link(url={without_password(self.url)!r}, cost={self.cost}, tls={self.tls})"
+        return f"Link(url={without_password(self.url)!r}, cost={self.cost})"
 
 
 class MeshOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
