@@ -167,7 +167,7 @@ class Attachments:
             end.policy = _POLICIES[attachment.rule.slow_subscriber]
             end.backlog_bytes_max = attachment.rule.block_bytes
         if attachment.node is not None:
-            self._subscribe(link, attach, attachment, end)
+            self._subscribe(link, attach, attachment, end, client)
         link.attach(
             source=Source(
                 address=attachment.address,
@@ -210,7 +210,12 @@ class Attachments:
         return COPY if is_copied else MOVE
 
     def _subscribe(
-        self, link: Link, attach: Attach, attachment: Attachment, end: OutgoingLink
+        self,
+        link: Link,
+        attach: Attach,
+        attachment: Attachment,
+        end: OutgoingLink,
+        client: ClientContext,
     ) -> None:
         assert attach.source is not None
         assert attachment.node is not None
@@ -231,6 +236,8 @@ class Attachments:
             end.owner = link
             end.detach()
             raise
+        if client.vhost.reach is not None:
+            client.vhost.reach.lending.add_consumer(attachment.node, subscription, attach)
 
     # -- letting go
 
@@ -245,6 +252,8 @@ class Attachments:
             assert isinstance(link.end, OutgoingLink)
             client.vhost.remove_consumer(attachment.address, attachment.entry, link.end)
         if attachment.subscription is not None and attachment.node is not None:
+            if client.vhost.reach is not None:
+                client.vhost.reach.lending.remove_consumer(attachment.subscription)
             attachment.node.unsubscribe(attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)

@@ -22,6 +22,7 @@ from cogwork.container.attachments import Attachments
 from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
+from cogwork.container.mesh.lending import shard_of
 from cogwork.container.mesh.service import MeshService
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
@@ -111,7 +112,14 @@ class Container:
         self.core.congested_at_bytes = self.limits.unsent_bytes
 
     def _add_vhost(self, name: str, table: AddressTable, queues: Iterable[Queue]) -> None:
-        vhost = VirtualHost(self.core, name, table, self.id, self._effects.run)
+        vhost = VirtualHost(
+            self.core,
+            name,
+            table,
+            self.id,
+            shard_of(self.id, self.incarnation),
+            self._effects.run,
+        )
         vhost.view = View(self, vhost)
         self.vhosts[name] = vhost
         for queue in queues:

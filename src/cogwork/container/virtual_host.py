@@ -76,6 +76,7 @@ class VirtualHost:
         name: str,
         table: AddressTable,
         container_id: str,
+        shard: int,
         run: Callable[[VirtualHost, Iterable[Effect]], None],
     ) -> None:
         """Starts without addresses.
@@ -85,6 +86,7 @@ class VirtualHost:
             name: The virtual host's name; empty for the default one.
             table: Its address rules.
             container_id: For the nodes.
+            shard: Of this container's parts of queues.
             run: Carries out what a node wants done in this virtual host.
         """
         self.core = core
@@ -97,6 +99,7 @@ class VirtualHost:
         self.rules_in_use: dict[str, AddressRule] = {}
         self.view: ContainerView | None = None
         self._container_id = container_id
+        self._shard = shard
         self._declared: dict[str, AddressRule] = {}
         self._idle_since_s: dict[bytes, float] = {}
         self._subscriptions = _Subscriptions(self)
@@ -328,6 +331,7 @@ class VirtualHost:
                 container_id=self._container_id,
                 emit=lambda effects: self._run(self, effects),
                 container=self.view if rule.kind == "management" else None,
+                shard=self._shard,
                 reach=self._subscriptions,
             )
         )

@@ -29,6 +29,7 @@ from cogwork.container.mesh.names import (
 from cogwork.dataplane.connection import ConnectionSettings
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.loan import Loan
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.port import Port
 
@@ -57,6 +58,9 @@ SETTINGS = ConnectionSettings(
     idle_timeout_s=0.0,
 )
 """The same in every container, for a frame that is passed on must fit everywhere."""
+
+ACCEPTED = 0x24
+"""The outcome's descriptor code (AMQP 1.0 §3.4.2)."""
 
 _DATA_SECTION = b"\x00\x53\x75\xb0"
 
@@ -333,7 +337,7 @@ class ControlConnection(MeshConnection):
         self._send_waiting()
         for message, token, source, settled in arrivals:
             if not settled and source is not None:
-                source.settle(token, 0x24)
+                source.settle(token, ACCEPTED)
             self.messages_in += 1
             self.owner.on_message(self, message[len(_DATA_SECTION) + 4 :])
 
@@ -357,6 +361,17 @@ class DataConnection(MeshConnection):
     def on_attach(self, link: Link, attach: Attach) -> None:
         """Has the attach decided."""
         self.owner.on_attach(link, attach)
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """A shard confirms what was claimed of items that it lent."""
+        if not settled:
+            return
+        code = state[2] if len(state) > 2 else ACCEPTED
+        for link in session.owner.links.values():
+            if isinstance(link.end, Loan):
+                link.end.confirm(first, last, code, None if code == ACCEPTED else state)
 
 
 def _context(link: Link) -> LinkContext:

@@ -6,22 +6,28 @@ never out again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.amqp.performatives import Attach, Role
+from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
+from cogwork.container.filters import read_filters
+from cogwork.container.mesh.lending import MARKS_RECEIVED
 from cogwork.container.mesh.names import VHOST
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.incoming import IncomingLink
-from cogwork.spi.node import Refused
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.spi.node import Refused, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cogwork.amqp.errors import AmqpError
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
+    from cogwork.spi.node import Node
 
 __all__ = ("Gate",)
 
@@ -44,9 +50,10 @@ class Gate:
             vhost = self._vhosts.get(str((attach.properties or {}).get(VHOST, "")))
             if vhost is None:
                 raise Refused("a virtual host that is not served here", Condition.NOT_FOUND)
-            if attach.role is not Role.SENDER:
-                raise Refused("containers take nothing from each other", Condition.NOT_IMPLEMENTED)
-            self._take_sender(link, attach, vhost)
+            if attach.role is Role.SENDER:
+                self._take_sender(link, attach, vhost)
+            else:
+                self._take_receiver(link, attach, vhost)
         except Refused as refusal:
             link.refuse(refusal.condition, refusal.description)
 
@@ -65,3 +72,57 @@ class Gate:
         if entry is not None:
             entry.add_source(end)
         end.open_credit()
+
+    def _take_receiver(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
+        source = attach.source
+        if source is None or source.address is None:
+            raise Refused("a receiver whose source names no queue", Condition.INVALID_FIELD)
+        name, rule = vhost.rule_of(source.address)
+        if rule.kind != "queue":
+            raise Refused(f"{name!r} is no queue: only items are lent")
+        node = vhost.node_of(rule, name)
+        filters = read_filters(source.filter)
+        is_settled = attach.snd_settle_mode is SenderSettleMode.SETTLED
+        end = OutgoingLink(link.session.end, link.handle, is_settled)
+        end.selector = filters.selector
+        subscription = Subscription(
+            link=end,
+            address=name,
+            source=source,
+            marks_received=MARKS_RECEIVED in attach.desired_capabilities,
+            is_far=True,
+            unsettled=tuple(attach.unsettled or ()),
+        )
+        node.subscribe(subscription)
+        link.context = Lender(node, subscription)
+        link.attach(
+            source=Source(address=name, filter=filters.applied or None),
+            target=Target(),
+            snd_settle_mode=attach.snd_settle_mode,
+            rcv_settle_mode=attach.rcv_settle_mode,
+            unsettled=subscription.known if attach.unsettled else None,
+        )
+        link.carry(end)
+
+
+@dataclass(slots=True, eq=False)
+class Lender:
+    """A link by which a shard of this container lends to another one's consumer.
+
+    Attributes:
+        node: The queue.
+        subscription: Its standing there.
+    """
+
+    node: Node
+    subscription: Subscription
+
+    def attached(self, link: Link) -> None:
+        """Never happens: the other container attaches."""
+
+    def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
+        """It is about to end."""
+        self.node.unsubscribe(self.subscription)
+
+    def detached(self, link: Link, error: AmqpError | None) -> None:
+        """Nothing is left to do."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
+from cogwork.container.mesh.lending import Lending
 from cogwork.container.mesh.names import VHOST
 from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.lost_branch import LostBranch
@@ -104,6 +105,7 @@ class Reach:
 
     Attributes:
         vhost: The virtual host.
+        lending: What its queues lend and borrow.
     """
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
@@ -118,6 +120,7 @@ class Reach:
         self._gateways: dict[str, AddressEntry] = {}
         self._consumers: dict[str, int] = {}
         self._count = 0
+        self.lending = Lending(mesh, vhost)
 
     def start(self) -> None:
         """Has the virtual host ask here for what it does not have itself."""
@@ -161,6 +164,7 @@ class Reach:
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of what another container wants."""
         if interest.kind == InterestKind.QUEUE:
+            self.lending.take_interest(container, interest)
             return
         if self._topic_of(interest.address) is not None:
             branch = self._branches.setdefault(container, Branch())
@@ -176,6 +180,7 @@ class Reach:
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Takes note that another container wants something no longer."""
         if interest.kind == InterestKind.QUEUE:
+            self.lending.lose_interest(container, interest)
             return
         branch = self._branches.get(container)
         if branch is not None and interest.address in branch.patterns:
@@ -386,6 +391,7 @@ class Reach:
             self._reconcile(address)
         for address in list(self._topic_entries):
             self._expand_again(address)
+        self.lending.restore()
 
     def _expand_again(self, address: str) -> None:
         node = self._topic_of(address)

@@ -56,6 +56,9 @@ __all__ = ("MeshService",)
 SWEEP_S = 1.0
 """How often what nobody uses any more is looked for."""
 
+TICK_S = 0.1
+"""How often backlogs are looked at."""
+
 RESTORE_S = 0.2
 """How soon a link that was lost while there is a way is opened again."""
 
@@ -113,6 +116,7 @@ class MeshService:
         self._number = 0
         self._dial_number = int(time.time() * 1000)
         self._timer: asyncio.TimerHandle | None = None
+        self._due_s = 0.0
         self._swept_s = 0.0
         self._restores = False
         self._is_stopped = False
@@ -339,16 +343,25 @@ class MeshService:
                 reach.take_interest(change.origin, interest)
 
     def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        """Has `_tick` called when the protocol wants it, but no later than it would be anyway."""
         if self._is_stopped:
             return
-        delay_s = max(0.0, min(self.mesh.wake_s - time.monotonic(), SWEEP_S))
+        now_s = time.monotonic()
+        due_s = min(self.mesh.wake_s, now_s + TICK_S)
+        if self._timer is not None:
+            if self._due_s <= due_s:
+                return
+            self._timer.cancel()
+        self._due_s = due_s
+        delay_s = max(0.0, due_s - now_s)
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._tick)
 
     def _tick(self) -> None:
+        self._timer = None
         now_s = time.monotonic()
         self.run(self.mesh.tick(now_s))
+        for reach in self.reaches.values():
+            reach.lending.tick(now_s)
         if now_s - self._swept_s >= SWEEP_S:
             self._swept_s = now_s
             for reach in self.reaches.values():
