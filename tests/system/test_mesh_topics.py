@@ -82,7 +82,9 @@ class Publisher:
         """Publishes until it is cancelled."""
         while True:
             with contextlib.suppress(ClientError, OSError):
-                async with cogwork.connect(self.member.url, retry=Retry(give_up_after_s=0.0)) as mesh:
+                async with cogwork.connect(
+                    self.member.url, retry=Retry(give_up_after_s=0.0)
+                ) as mesh:
                     async with mesh.publisher() as topic:
                         while True:
                             await self._send(topic)

@@ -89,9 +89,9 @@ class Access:
         return any(user.name == name for user in self._configuration.users)
 
     def is_container(self, identity: str | None) -> bool:
-        """Tells whether a peer may be another container: one nobody need name, or a user said to be."""
+        """Tells whether a peer may be another container."""
         if identity is None:
-            return True
+            return self._configuration.anonymous.mesh
         return any(user.name == identity and user.mesh for user in self._configuration.users)
 
     def _check_plain(self, connection: Connection, response: bytes) -> None:

@@ -152,7 +152,12 @@ class Container:
         """
         old = self.configuration
         configuration = structs.replace(
-            configuration, id=old.id, data_dir=old.data_dir, nodes=old.nodes
+            configuration,
+            id=old.id,
+            data_dir=old.data_dir,
+            nodes=old.nodes,
+            links=old.links,
+            mesh=old.mesh,
         )
         wanted = _vhosts_of(configuration)
         tables = {name: table_of(each) for name, each in wanted.items()}

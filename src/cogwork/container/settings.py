@@ -13,14 +13,17 @@ from msgspec import Meta, Struct, field
 
 from cogwork.amqp.redirect import Host
 from cogwork.container.limits import Count, Limits, Positive
+from cogwork.container.mesh.settings import Link, MeshOptions
 
 __all__ = (
     "Address",
     "Anonymous",
     "Configuration",
     "Limits",
+    "Link",
     "Listen",
     "Mechanism",
+    "MeshOptions",
     "Node",
     "Permission",
     "Queue",
@@ -133,7 +136,7 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         name: As given to SASL PLAIN, or the common name of a client certificate.
         password_hash: As printed by `cogwork passwd`; None lets only a certificate in.
         permissions: None given, nothing allowed.
-        mesh: Whether it may be another container, that is linked with this one.
+        mesh: Whether it may be another container.
     """
 
     name: Text
@@ -144,7 +147,10 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __repr__(self) -> str:
         """Shows who, never the secret: reprs end in logs."""
         secret = None if self.password_hash is None else "..."
-        return f"User(name={self.name!r}, password_hash={secret}, permissions={self.permissions})"
+        return (
+            f"User(name={self.name!r}, password_hash={secret}, permissions={self.permissions}, "
+            f"mesh={self.mesh})"
+        )
 
 
 def _everything() -> list[Permission]:
@@ -156,9 +162,11 @@ class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         permissions: By default everything: whoever runs programs here could stop the container too.
+        mesh: Whether it may be another container; as with the permissions.
     """
 
     permissions: list[Permission] = field(default_factory=_everything)
+    mesh: bool = True
 
 
 class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -261,39 +269,6 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     nodes: list[Node] = field(default_factory=list, name="node")
 
 
-class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[[link]]`: another container that this one connects to.
-
-    Attributes:
-        url: `amqp[s]://[USER:PASSWORD@]HOST:PORT`, or HOST:PORT alone.
-        cost: What the way over this link counts for.
-        certificate: For `amqps`: a certificate that this container shows.
-        key: Its private key; None where the certificate's file holds it.
-        ca: The authorities that vouch for the other container; None trusts the system's.
-    """
-
-    url: Text
-    cost: Annotated[int, Meta(ge=1, le=65_535)] = 1
-    certificate: Text | None = None
-    key: Text | None = None
-    ca: Text | None = None
-
-
-class MeshOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[mesh]`: how this container deals with those it is linked with.
-
-    Attributes:
-        heartbeat_s: Between two hellos; a neighbour that misses three is gone.
-        ready_timeout_s: How long clients wait at the start until it is known what others want.
-        redirect_margin: How many clients more than its neighbours a container takes before it sends
-            newcomers there; None sends nobody away.
-    """
-
-    heartbeat_s: Positive = 1.0
-    ready_timeout_s: Annotated[float, Meta(ge=0)] = 3.0
-    redirect_margin: Count | None = None
-
-
 def _loopback() -> list[Listen]:
     return [Listen(port=5672)]
 
@@ -305,26 +280,26 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         id: The container's id; None takes the machine's name.
         data_dir: Where the container keeps files; None keeps none.
         listeners: `[[listen]]`.
+        links: `[[link]]`.
+        mesh: `[mesh]`.
         users: `[[user]]`.
         anonymous: `[anonymous]`.
         vhosts: `[[vhost]]`.
         addresses: `[[address]]`.
         queues: `[[queue]]`.
         nodes: `[[node]]`.
-        links: `[[link]]`.
-        mesh: `[mesh]`.
         limits: `[limits]`.
     """
 
     id: Text | None = None
     data_dir: Text | None = None
     listeners: list[Listen] = field(default_factory=_loopback, name="listen")
+    links: list[Link] = field(default_factory=list, name="link")
+    mesh: MeshOptions = field(default_factory=MeshOptions)
     users: list[User] = field(default_factory=list, name="user")
     anonymous: Anonymous = field(default_factory=Anonymous)
     vhosts: list[Vhost] = field(default_factory=list, name="vhost")
     addresses: list[Address] = field(default_factory=list, name="address")
     queues: list[Queue] = field(default_factory=list, name="queue")
     nodes: list[Node] = field(default_factory=list, name="node")
-    links: list[Link] = field(default_factory=list, name="link")
-    mesh: MeshOptions = field(default_factory=MeshOptions)
     limits: Limits = field(default_factory=Limits)

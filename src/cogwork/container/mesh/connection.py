@@ -207,8 +207,8 @@ class MeshConnection:
         names = ", ".join(offered) or "none"
         raise ProtocolError(
             Condition.UNAUTHORIZED_ACCESS,
-            f"{url} offers the SASL mechanisms {names}; the link's URL needs user:password@, or the "
-            "link a certificate",
+            f"{url} offers the SASL mechanisms {names}; the link's URL needs user:password@, or "
+            "the link a certificate",
         )
 
     def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's

@@ -7,7 +7,7 @@ import logging
 import os
 import random
 import socket
-import ssl
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.amqp.errors import CogworkError
@@ -19,6 +19,8 @@ from cogwork.io.tls import client_context
 from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
 
 if TYPE_CHECKING:
+    import ssl
+
     from cogwork.container.mesh.connection import MeshConnection
     from cogwork.container.mesh.pair import Pair
     from cogwork.container.mesh.service import MeshService
@@ -47,6 +49,8 @@ class LinkDialler:
         pair: The connections, while they stand.
         problem: Why they do not stand; None while they do.
         has_failed: Whether an attempt has failed.
+        is_refused: Whether one of the two containers does not want the link.
+        since_s: Since when that is so, by the wall clock.
     """
 
     def __init__(self, mesh: MeshService, link: Link) -> None:
@@ -57,13 +61,15 @@ class LinkDialler:
             link: Where to, with its cost.
 
         Raises:
-            ValueError: The URL is malformed.
+            BadLinkUrl: The URL is malformed.
         """
         self.link = link
         self.url = link_url(link)
         self.pair: Pair | None = None
         self.problem: str | None = "not dialled yet"
         self.has_failed = False
+        self.is_refused = False
+        self.since_s = time.time()
         self._mesh = mesh
         self._tls: ssl.SSLContext | None = None
         self._scratch: bytearray | None = None
@@ -92,9 +98,8 @@ class LinkDialler:
                 self.problem = None
                 if await self._stood_well(self.pair):
                     pause_s = PAUSE_S
-                self.problem = self.pair.why_lost or "the connection was lost"
-                self.pair = None
-            await asyncio.sleep(pause_s * (1 + random.random() / 2))  # noqa: S311  # no secret
+                self._lost(self.pair)
+            await asyncio.sleep(pause_s * (1 + random.random() / 2))  # no secret
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     async def _stood_well(self, pair: Pair) -> bool:
@@ -102,11 +107,19 @@ class LinkDialler:
         await pair.lost.wait()
         return pair.was_up
 
+    def _lost(self, pair: Pair) -> None:
+        self.problem = pair.why_lost or "the connection was lost"
+        self.is_refused = pair.why_lost is not None and not pair.was_up
+        self.since_s = time.time()
+        self.pair = None
+
     def _failed(self, problem: str) -> None:
         if problem != self.problem:
             log.warning("link to %s: %s", self.url, problem)
+            self.since_s = time.time()
         self.problem = problem
         self.has_failed = True
+        self.is_refused = False
 
     async def _dial(self) -> Pair:
         """Opens the data connection, then the one for control: with that the link is there."""

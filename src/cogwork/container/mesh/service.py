@@ -20,8 +20,9 @@ from cogwork.container.mesh.names import CONTROL, DATA, INCARNATION, MESH, NUMBE
 from cogwork.container.mesh.pair import Pair
 from cogwork.container.mesh.reach import Reach
 from cogwork.container.mesh.tunnels import Tunnels
+from cogwork.container.mesh.urls import LinkUrl
 from cogwork.container.settings import Link
-from cogwork.router.mesh.bounds import Timers
+from cogwork.router.mesh.bounds import COST_MAX, Timers
 from cogwork.router.mesh.effects import (
     Close,
     Hosts,
@@ -35,6 +36,7 @@ from cogwork.router.mesh.effects import (
 )
 from cogwork.router.mesh.mesh import Mesh
 from cogwork.router.mesh.own import Own
+from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -160,27 +162,30 @@ class MeshService:
         """Dials one more container.
 
         Raises:
-            ValueError: The URL is malformed, or there is such a link.
+            Refused: The URL is malformed, the cost too high, or there is such a link.
         """
+        if not 1 <= cost <= COST_MAX:
+            text = f"link: found a cost of {cost}, expected one from 1 to {COST_MAX}"
+            raise Refused(text, Condition.INVALID_FIELD)
         self._dial(Link(url=url, cost=cost))
 
     def remove_link(self, url: str) -> None:
         """Ends a link that was dialled from here.
 
         Raises:
+            Refused: The URL is malformed.
             KeyError: There is none.
         """
-        name = next((key for key in self._diallers if url in (key, key.partition("//")[2])), url)
-        dialler = self._diallers.pop(name)
+        dialler = self._diallers.pop(LinkUrl.parse(url).endpoint)
         dialler.stop()
         if dialler.pair is not None:
             dialler.pair.control.close(None)
 
     def _dial(self, link: Link) -> None:
         dialler = LinkDialler(self, link)
-        name = str(dialler.url)
+        name = dialler.url.endpoint
         if name in self._diallers:
-            raise ValueError(f"there is a link to {name} already")
+            raise Refused(f"link: there is one to {name} already")
         self._diallers[name] = dialler
         dialler.start()
 
