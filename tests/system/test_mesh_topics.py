@@ -82,13 +82,14 @@ class Publisher:
         """Publishes until it is cancelled."""
         while True:
             with contextlib.suppress(ClientError, OSError):
-                async with cogwork.connect(
-                    self.member.url, retry=Retry(give_up_after_s=0.0)
-                ) as mesh:
-                    async with mesh.publisher() as topic:
-                        while True:
-                            await self._send(topic)
+                await self._publish()
             await asyncio.sleep(0.05)
+
+    async def _publish(self) -> None:
+        retry = Retry(give_up_after_s=0.0)
+        async with cogwork.connect(self.member.url, retry=retry) as mesh, mesh.publisher() as topic:
+            while True:
+                await self._send(topic)
 
     async def _send(self, topic: cogwork.Publisher) -> None:
         subject = ".".join(self.chance.choice(WORDS) for _ in range(2))

@@ -75,6 +75,7 @@ class VirtualHost:
         core: Core,
         name: str,
         table: AddressTable,
+        *,
         container_id: str,
         shard: int,
         run: Callable[[VirtualHost, Iterable[Effect]], None],

@@ -162,7 +162,7 @@ class Lending:
             self._borrow(consumer, container)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
-        """Takes note that a shard has no backlog any more: its loans end when they have been idle."""
+        """Takes note that a shard has no backlog any more: its loans end once they are idle."""
         shards = self._shards.get(interest.address, set())
         shards.discard(container)
         if not shards:

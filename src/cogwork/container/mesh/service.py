@@ -329,22 +329,27 @@ class MeshService:
                     pair.control.send(effect.data)
             case Close():
                 self._close(effect)
+            case PathsChanged():
+                self._restore_soon()
+            case InterestChanged():
+                self._take_interests(effect)
+            case NewIncarnation():
+                self.incarnation = effect.incarnation
+            case Report():
+                log.log(_LEVELS[effect.severity], "mesh: %s", effect.text)
+            case _:
+                self._take_neighbour(effect)
+
+    def _take_neighbour(self, effect: NeighbourUp | NeighbourDown | Hosts) -> None:
+        match effect:
             case NeighbourUp():
                 self._pairs[effect.link].was_up = True
                 log.info("linked with container %s", effect.neighbour)
             case NeighbourDown():
                 self.hosts.pop(effect.neighbour, None)
                 log.warning("no link to container %s is left", effect.neighbour)
-            case PathsChanged():
-                self._restore_soon()
-            case InterestChanged():
-                self._take_interests(effect)
             case Hosts():
                 self.hosts[effect.neighbour] = effect.hosts
-            case NewIncarnation():
-                self.incarnation = effect.incarnation
-            case Report():
-                log.log(_LEVELS[effect.severity], "mesh: %s", effect.text)
 
     def _close(self, effect: Close) -> None:
         pair = self._pairs.get(effect.link)
@@ -429,6 +434,10 @@ class MeshService:
     def set_interest(self, interest: Interest) -> None:
         """Tells the others what this container wants or has."""
         self.run(self.mesh.set_interest(interest, time.monotonic()))
+
+    def set_hosts(self, hosts: tuple[str, ...]) -> None:
+        """Tells the neighbours where clients may be sent to; none: nowhere."""
+        self.run(self.mesh.set_hosts(hosts, time.monotonic()))
 
     def restore_later(self) -> None:
         """Opens again, after a moment, the links that were lost."""
