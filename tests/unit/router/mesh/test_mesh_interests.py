@@ -240,6 +240,16 @@ def test_figures_of_a_queue_are_told_roughly() -> None:
     assert told(1) == 1
 
 
+def test_a_decline_must_last_without_a_break() -> None:
+    lab = line("a", "b")
+    for backlog, wait_s in ((100, 0.5), (50, 0.9), (100, 0.05), (50, 0.5)):
+        lab.do("a", Mesh.set_interest, QUEUE._replace(backlog=backlog))
+        lab.run(wait_s)
+    assert figures(lab, "b", "a") == [(0, 0, 100)]
+    lab.run(0.7)
+    assert figures(lab, "b", "a") == [(0, 0, 50)]
+
+
 def test_a_queue_that_flaps_is_not_told_each_time() -> None:
     lab = line("a", "b")
     lab.do("a", Mesh.set_interest, QUEUE._replace(consumers=4, backlog=8))

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from meshes import Lab, Stranger
 
+from cogwork.router.mesh import bounds
+from cogwork.router.mesh.adjacency import ACKNOWLEDGEMENTS_MAX, Adjacency
 from cogwork.router.mesh.bounds import CONTAINERS_MAX, ROOM_S, Timers
 from cogwork.router.mesh.database import Database, Verdict, supersedes
 from cogwork.router.mesh.effects import PathsChanged, Send
+from cogwork.router.mesh.link import Link
 from cogwork.router.mesh.mesh import Mesh
 from cogwork.router.mesh.messages import (
     Acknowledgement,
@@ -17,6 +20,7 @@ from cogwork.router.mesh.messages import (
     Summary,
     Version,
 )
+from cogwork.router.mesh.meter import Meter
 from cogwork.router.mesh.paths import graph_of, shortest_paths
 from cogwork.router.mesh.routes import Routes
 from cogwork.router.mesh.wire import decode
@@ -334,6 +338,31 @@ def test_what_is_not_acknowledged_is_sent_again_with_growing_pauses() -> None:
         lab.run(1)
         stranger.hello()
     assert stranger.all(Advertisement) == []
+
+
+def test_many_acknowledgements_do_not_wait_for_more() -> None:
+    lab = Lab("a")
+    stranger = Stranger(lab, "a")
+    stranger.hello()
+    for at in range(ACKNOWLEDGEMENTS_MAX - 1):
+        stranger.say(advert(f"x{at}"))
+    assert stranger.all(Acknowledgement) == []
+    stranger.say(advert("y"))
+    assert len(stranger.last(Acknowledgement).advertisements) == ACKNOWLEDGEMENTS_MAX
+
+
+def test_what_may_not_be_sent_now_is_due_a_little_later() -> None:
+    timers = Timers(retransmit_s=0.5, retransmit_max_s=4)
+    adjacency = Adjacency(Link(1, is_dialled=True, cost=0, interval_s=1, now_s=0))
+    retry = adjacency.schedule(None, timers, 10)
+    assert retry.due_s == adjacency.due_s == 10.5
+    assert adjacency.schedule(retry, timers, 11).due_s == 12
+    adjacency.spend(int(bounds.PACE_BURST + 10 * bounds.PACE_PER_S) * 1024)
+    for now_s in (12, 12.1, 12.2):
+        assert adjacency.schedule(retry, timers, now_s).due_s == now_s + 0.1
+    assert adjacency.schedule(None, timers, 12.2).due_s == pytest.approx(12.3)
+    adjacency.pace = Meter(1, 1, 13)
+    assert adjacency.schedule(retry, timers, 13).due_s == 15  # the pauses go on where they were
 
 
 def test_what_a_neighbour_sends_itself_is_not_sent_to_it_again() -> None:
