@@ -6,9 +6,12 @@ from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshes import Lab
+from mesh_messages import messages
+from meshes import Lab, Stranger
 
+from cogwork.router.mesh.effects import Close
 from cogwork.router.mesh.mesh import Mesh
+from cogwork.router.mesh.messages import Advertisement, Message
 from cogwork.router.mesh.serial import is_newer, next_number
 
 NAMES = "abcdef"
@@ -131,6 +134,51 @@ def test_in_any_order_everybody_ends_with_the_same_and_messages_walk_a_tree(
         assert_same(lab, group)
         assert_one_copy(lab, group, wanted)
         assert_no_loop(lab, group)
+
+
+FEW = st.integers(0, 4)
+NEAR = messages(
+    names=st.sampled_from("abz"),
+    incarnations=st.integers(1, 3),
+    sequences=st.integers(1, 4),
+    texts=st.sampled_from(["x", "y"]),
+    numbers=FEW | st.just(2**32 - 1),
+)
+
+
+@given(st.lists(st.tuples(NEAR, st.sampled_from([0, 0, 0.1, 1, 50]), st.booleans()), max_size=30))
+@settings(max_examples=40, deadline=None)
+def test_whatever_a_neighbour_says_the_others_go_on(
+    said: list[tuple[Message, float, bool]],
+) -> None:
+    lab = Lab("a", "b", "c")
+    lab.link("a", "b")
+    lab.link("b", "c")
+    lab.do("c", Mesh.subscribe, "", "wanted")
+    lab.run(0.5)
+    liar = Stranger(lab, "a")
+    liar.hello()
+    liar.say(Advertisement(origin="z", incarnation=1, sequence=1, neighbours=(("a", 1),)))
+    for message, pause_s, is_well_mannered in said:
+        if liar.closed is not None:
+            liar = Stranger(lab, "a")
+        if is_well_mannered:
+            liar.hello()
+        liar.say(message)
+        lab.run(pause_s, step_s=0.01 if pause_s < 1 else 0.2)
+    if liar.closed is None:
+        lab.do("a", Mesh.on_closed, liar.number)
+    lab.run(12)
+    group = {"a", "b", "c"}
+    assert_same(lab, group)
+    assert_no_loop(lab, group)
+    assert lab["a"].interested((0, "", "wanted")) == lab["a"].bits(["c"])
+    for name in "ab":
+        assert [
+            each.address for each in lab[name].interests.table.origins["c"].entries.values()
+        ] == ["wanted"]
+    for name in "bc":
+        assert lab.stations[name].of(Close) == []
 
 
 @given(SEQUENCE, st.integers(1, 2**31 - 2))

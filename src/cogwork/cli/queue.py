@@ -59,7 +59,7 @@ def list_(url: str, as_json: bool) -> None:
     async def work(mesh: Mesh) -> tuple[list[dict[str, Any]], int]:
         return await Manager(mesh).rows("queue", () if as_json else tuple(COLUMNS))
 
-    rows, total = reach(url, work)
+    rows, total = reach(url, work, force=True)
     if as_json:
         click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
         return
@@ -86,7 +86,7 @@ def declare(url: str, address: str, pairs: tuple[str, ...]) -> None:
         reply = await Manager(mesh).ask("CREATE", "queue", address, body=options)
         return reply.properties["statusCode"] == CREATED
 
-    is_new = reach(url, work)
+    is_new = reach(url, work, force=True)
     click.echo(f"{address} declared" if is_new else f"{address} was there with these options")
 
 
@@ -108,7 +108,7 @@ def peek(url: str, address: str, count: int, as_json: bool) -> None:
             items += page
         return items
 
-    for item in reach(url, work):
+    for item in reach(url, work, force=True):
         click.echo(_item_as_json(item) if as_json else _item_as_text(item))
 
 
@@ -134,7 +134,7 @@ def purge(url: str, address: str) -> None:
     async def work(mesh: Mesh) -> int:
         return int((await Manager(mesh).get("PURGE", "queue", address))["purged"])
 
-    click.echo(f"{reach(url, work)} items purged from {address}")
+    click.echo(f"{reach(url, work, force=True)} items purged from {address}")
 
 
 @queue.command()
@@ -182,7 +182,7 @@ def _transfer(
                 break
         return done
 
-    done = reach(url, work)
+    done = reach(url, work, force=True)
     click.echo(f"{done['moved']} items moved from {address}")
     if not done["refused"] and not done["unconfirmed"]:
         return ExitCode.OK

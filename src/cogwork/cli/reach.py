@@ -20,12 +20,13 @@ GIVE_UP_AFTER_S = 5.0
 """For a connection that is lost in the middle; somebody waits at the terminal."""
 
 
-def reach(url: str, work: Callable[[Mesh], Awaitable[T]]) -> T:
+def reach(url: str, work: Callable[[Mesh], Awaitable[T]], *, force: bool = False) -> T:
     """Connects, works, and closes the connection.
 
     Args:
         url: Where.
         work: What to do.
+        force: Whether it is about that container, and no other will do.
 
     Returns:
         What `work` returns.
@@ -36,7 +37,8 @@ def reach(url: str, work: Callable[[Mesh], Awaitable[T]]) -> T:
     """
 
     async def run() -> T:
-        async with connect(url, retry=Retry(give_up_after_s=GIVE_UP_AFTER_S)) as mesh:
+        retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
+        async with connect(url, retry=retry, force=force) as mesh:
             return await work(mesh)
 
     return asyncio.run(run())

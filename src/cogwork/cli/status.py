@@ -96,7 +96,7 @@ def status(url: str, as_json: bool) -> None:
         found = {kind: await manager.rows(kind, count_max=count_max) for kind in kinds}
         return await manager.get("READ", "container"), found
 
-    container, found = reach(url, work)
+    container, found = reach(url, work, force=True)
     if as_json:
         click.echo(json.dumps(jsonable(_document(container, found)), ensure_ascii=False))
     else:
@@ -120,7 +120,8 @@ def _show(container: dict[str, Any], found: Found) -> None:
     screen.print(f"  listens on {', '.join(container['endpoints'])}")
     screen.print(
         f"  {totals['connections']:,} connections ({container['connections_accepted']:,} since the "
-        f"start, {container['connections_refused']:,} refused), {totals['links']:,} links, "
+        f"start, {container['connections_refused']:,} refused, "
+        f"{container['connections_redirected']:,} redirected), {totals['links']:,} links, "
         f"{totals['unsettled']:,} unsettled, {container['frames_in']:,} frames in"
     )
     screen.print(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import socket
 from typing import TYPE_CHECKING
 
 from cogwork.client.errors import AuthenticationError, ConnectError, connection_error
+from cogwork.client.redirection import Redirected, Redirection
+from cogwork.client.search import REDIRECTS_MAX, Search
 from cogwork.client.uplink import Uplink
 from cogwork.dataplane.connection import Connection, ConnectionSettings
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Dialler",)
 
+log = logging.getLogger("cogwork.client")
+
 
 class Dialler:
     """Finds a host that takes a connection. Owned by one mesh."""
@@ -37,11 +42,14 @@ class Dialler:
 
         Args:
             core: Whose wires the connections get.
-            endpoints: Tried in this order, the one that was used last first.
+            endpoints: Tried in this order, after the one that was used last and those that the
+                last redirect named.
             options: Time-outs, TLS, SASL, pauses.
         """
         self._core = core
-        self._endpoints = list(endpoints)
+        self._given = list(endpoints)
+        self._nearest: list[Endpoint] = []
+        self._moves = 0
         self._options = options
         self._scratch: bytearray | None = None
         self._tls = options.tls
@@ -49,24 +57,50 @@ class Dialler:
         self._waits_s: Iterator[float] | None = None
 
     async def dial(self) -> Uplink:
-        """Tries every host once.
+        """Tries every host once, and those that they redirect to.
 
         Raises:
             AuthenticationError: One refused the user, and no other took the connection.
             ConnectError: None took it; the message says why, for each.
         """
-        failures: list[ConnectError] = []
-        for endpoint in list(self._endpoints):
+        search = Search(self._nearest, self._given)
+        for endpoint in search:
             try:
-                uplink = await self._dial_one(endpoint)
+                uplink = await self._dial_one(endpoint, search)
+            except Redirected as redirected:
+                if self._options.force:
+                    search.fail(endpoint, _unwanted(redirected))
+                else:
+                    log.info("%s", redirected)
+                    search.follow(endpoint, redirected)
             except ConnectError as error:
-                failures.append(error)
-                continue
-            self._endpoints.remove(endpoint)
-            self._endpoints.insert(0, endpoint)
-            self._opened_s = asyncio.get_running_loop().time()
-            return uplink
-        raise _summary(failures)
+                search.fail(endpoint, error)
+            else:
+                self._nearest = search.nearest(endpoint)
+                self._opened_s = asyncio.get_running_loop().time()
+                return uplink
+        raise _summary(search.failures)
+
+    def follow(self, origin: Endpoint, redirection: Redirection) -> None:
+        """Dials next where a connection that stands, or a link of it, is redirected to.
+
+        Args:
+            origin: Where the connection leads.
+            redirection: Where the next one is to lead.
+
+        Raises:
+            ConnectError: It is not wanted, or led around for too long.
+        """
+        redirected = Redirected(origin, redirection)
+        if self._options.force:
+            raise _unwanted(redirected)
+        if asyncio.get_running_loop().time() - self._opened_s > self._options.retry.longest_s:
+            self._moves = 0
+        if self._moves == REDIRECTS_MAX:
+            raise ConnectError(f"{redirected}, after {REDIRECTS_MAX} redirects in a row")
+        log.info("%s", redirected)
+        self._moves += 1
+        self._nearest = redirection.endpoints
 
     async def dial_again(self) -> Uplink:
         """Tries every host again and again, with growing pauses.
@@ -91,21 +125,24 @@ class Dialler:
                 if limit_s is not None and loop.time() - began_s >= limit_s:
                     raise
 
-    async def _dial_one(self, endpoint: Endpoint) -> Uplink:
+    async def _dial_one(self, endpoint: Endpoint, search: Search) -> Uplink:
         limit_s = self._options.connect_timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 sock = await _connected_socket(endpoint)
-                return await self._open(endpoint, sock)
+                return await self._open(endpoint, sock, search)
         except TimeoutError:
             raise ConnectError(f"{endpoint}: no answer within {limit_s:g} s") from None
         except OSError as error:
             if isinstance(error, ConnectError):
                 raise
             raise ConnectError(f"{endpoint}: {_reason(error)}") from error
+        except UnicodeError as error:
+            raise ConnectError(f"{endpoint}: this cannot be a host's name: {error}") from error
 
-    async def _open(self, endpoint: Endpoint, sock: socket.socket) -> Uplink:
-        uplink = Uplink(endpoint, self._options)
+    async def _open(self, endpoint: Endpoint, sock: socket.socket, search: Search) -> Uplink:
+        insists = self._options.force or search.insists(endpoint)
+        uplink = Uplink(endpoint, self._options, insists=insists, redirects=search.redirects)
         settings = ConnectionSettings(
             max_frame_size_bytes=self._options.max_frame_size_bytes,
             idle_timeout_s=self._options.idle_timeout_s,
@@ -135,7 +172,7 @@ class Dialler:
     def _stream_to(self, endpoint: Endpoint) -> ByteStream:
         encrypted = None
         if endpoint.is_encrypted:
-            encrypted = TlsStream(self._tls_context(), False, server_hostname=endpoint.host)
+            encrypted = TlsStream(self._tls_context(), False, server_hostname=endpoint.name)
         if not endpoint.is_web:
             assert encrypted is not None
             return encrypted
@@ -168,6 +205,13 @@ async def _connected_socket(endpoint: Endpoint) -> socket.socket:
         else:
             return sock
     raise problem or connection_error(str(endpoint), None)
+
+
+def _unwanted(redirected: Redirected) -> ConnectError:
+    """Makes the error of a redirect where force=True rules it out."""
+    made = ConnectError(f"{redirected}, which force=True rules out")
+    made.condition = redirected.condition
+    return made
 
 
 def _reason(error: OSError) -> str:

@@ -11,12 +11,13 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from cogwork.client.errors import Disconnected, detachment, refusal
+from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.client.errors import ConnectError, Disconnected, detachment, refusal
 
 if TYPE_CHECKING:
-    from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Role
     from cogwork.client.mesh import Mesh
+    from cogwork.client.url import Endpoint
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session_end import Session
 
@@ -34,6 +35,8 @@ class LinkEnd(ABC):
         address: What it is attached to, as the application named it.
         name: The link's name; stays the same.
         link: What is attached at present; None while nothing is.
+        redirected_address: What it is attached to instead of its address where a redirect of the
+            link led; None elsewhere.
     """
 
     role: Role
@@ -49,6 +52,8 @@ class LinkEnd(ABC):
         self.address = address
         self.name = mesh.next_link_name(address)
         self.link: Link | None = None
+        self.redirected_address: str | None = None
+        self._addresses: dict[Endpoint, str] = {}
         self._attached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._detached: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
@@ -112,6 +117,10 @@ class LinkEnd(ABC):
 
     # -- what a connection does with it
 
+    def move_to(self, endpoint: Endpoint) -> None:
+        """Is about to be attached at a container."""
+        self.redirected_address = self._addresses.get(endpoint)
+
     @abstractmethod
     def attach(self, link: Link) -> None:
         """Sends the attach on a fresh link, with a compiled half to carry it."""
@@ -154,12 +163,22 @@ class LinkEnd(ABC):
             self._attached.set_result(None)
 
     def on_detached(self, error: AmqpError | None, *, is_lost: bool) -> None:
-        """The link has gone: refused, ended by either side, or lost with its connection."""
+        """The link has gone: refused, ended by either side, or lost with its connection.
+
+        A link that is redirected takes the connection, and all other links, with it (§2.8.18).
+        """
         self.link = None
         self.detached()
         if is_lost or self._detached is not None:
             self._settle_detach()
             return
+        if error is not None and error.condition == Condition.LINK_REDIRECT:
+            try:
+                self._addresses = self.mesh.follow(error)
+            except ConnectError as problem:
+                error = AmqpError(condition=error.condition, description=str(problem))
+            else:
+                return
         self.mesh.forget(self)
         if self._is_refused or not self._attached.done():
             self.fail(refusal(self.address, error))

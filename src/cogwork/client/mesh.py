@@ -12,6 +12,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from cogwork.amqp.errors import Condition
 from cogwork.client.browser import Browser
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
@@ -20,6 +21,7 @@ from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.management import manage
 from cogwork.client.options import Mechanism, Options, Retry
 from cogwork.client.publisher import OnDoubt, Publisher
+from cogwork.client.redirection import redirection_of
 from cogwork.client.replies import Replies
 from cogwork.client.senders import Senders
 from cogwork.client.service import Service
@@ -33,9 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
     from types import TracebackType
 
+    from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Open
     from cogwork.client.link_end import LinkEnd
     from cogwork.client.uplink import Uplink
+    from cogwork.client.url import Endpoint
     from cogwork.dataplane.messages import Message
 
 __all__ = ("Mesh", "connect")
@@ -81,6 +85,7 @@ class Mesh:
         self._endpoints = [parse_url(url) for url in urls]
         self._options = options
         self._uplink: Uplink | None = None
+        self._leaving: Uplink | None = None
         self._ends: dict[LinkEnd, None] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._keeper: asyncio.Task[None] | None = None
@@ -135,8 +140,7 @@ class Mesh:
             error = await uplink.closed
             uplink.abandon()
             self._uplink = None
-            reason = error.description if error is not None else "it was closed"
-            log.info("%s: connection lost: %s", uplink.endpoint, reason)
+            self._note_loss(uplink, error)
             try:
                 uplink = await self._dialler.dial_again()
             except Exception as failure:
@@ -149,6 +153,17 @@ class Mesh:
             for end in list(self._ends):
                 uplink.attach(end)
             self.core.flush()
+
+    def _note_loss(self, uplink: Uplink, error: AmqpError | None) -> None:
+        """Tells why the connection was lost, and goes where it was redirected to."""
+        if error is not None and error.condition == Condition.CONNECTION_REDIRECT:
+            try:
+                self._dialler.follow(uplink.endpoint, redirection_of(uplink.endpoint, error))
+            except ConnectError as problem:
+                log.warning("%s", problem)
+            return
+        reason = error.description if error is not None else "it was closed"
+        log.info("%s: connection lost: %s", uplink.endpoint, reason)
 
     def _give_up(self, failure: Exception) -> None:
         self._failure = failure
@@ -211,6 +226,30 @@ class Mesh:
     def forget(self, end: LinkEnd) -> None:
         """Does not attach a link end again."""
         self._ends.pop(end, None)
+
+    def follow(self, redirect: AmqpError) -> dict[Endpoint, str]:
+        """Takes the connection where a link of it is redirected to; its links come along.
+
+        Args:
+            redirect: What the link was detached with.
+
+        Returns:
+            The address of the link there, where the redirect names one.
+
+        Raises:
+            ConnectError: It cannot be followed.
+        """
+        uplink = self._uplink
+        if uplink is None or self._keeper is None:
+            return {}
+        redirection = redirection_of(uplink.endpoint, redirect)
+        if uplink is not self._leaving:
+            self._dialler.follow(uplink.endpoint, redirection)
+            self._leaving = uplink
+            self.spawn(uplink.close(CLOSE_TIMEOUT_S))
+        if redirection.address is None:
+            return {}
+        return dict.fromkeys(redirection.endpoints, redirection.address)
 
     def flush(self) -> None:
         """Has everything sent that was written in this turn of the loop."""
@@ -400,6 +439,7 @@ def connect(  # the keyword options are those of Options
     tls: ssl.SSLContext | None = None,
     sasl: Mechanism | None = None,
     retry: Retry | None = None,
+    force: bool = False,
     connect_timeout_s: float = 10.0,
     idle_timeout_s: float = 60.0,
     max_frame_size_bytes: int = 65536,
@@ -408,11 +448,13 @@ def connect(  # the keyword options are those of Options
 
     Args:
         urls: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`; of
-            several the first one that answers is taken, now and after each loss.
+            several the first one that answers is taken, now and after each loss; it may redirect
+            to another container of the mesh.
         name: The container-id of this client; None makes one up.
         tls: Certificates; see `cogwork.io.tls.client_context`.
         sasl: `ANONYMOUS`, `PLAIN` or `EXTERNAL`; None chooses.
         retry: Pauses between attempts to connect again.
+        force: Whether to ask never to be redirected, and to follow no redirect.
         connect_timeout_s: How long one host may take to answer.
         idle_timeout_s: Silence after which the connection counts as lost; 0 for never.
         max_frame_size_bytes: The largest frame the container may send.
@@ -425,6 +467,7 @@ def connect(  # the keyword options are those of Options
         "tls": tls,
         "sasl": sasl,
         "retry": retry,
+        "force": force,
         "connect_timeout_s": connect_timeout_s,
         "idle_timeout_s": idle_timeout_s,
         "max_frame_size_bytes": max_frame_size_bytes,

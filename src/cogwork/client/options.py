@@ -61,6 +61,7 @@ class Options:
         tls: Certificates for `amqps` and `wss`; None trusts the system's authorities.
         sasl: The mechanism to use; None chooses one that suits.
         retry: How to connect again.
+        force: Whether to be connected where the URLs say and nowhere else.
         connect_timeout_s: How long one host may take to answer.
         idle_timeout_s: Silence of the container after which the connection counts as lost.
         max_frame_size_bytes: The largest frame the container may send.
@@ -70,6 +71,7 @@ class Options:
     tls: ssl.SSLContext | None = None
     sasl: Mechanism | None = None
     retry: Retry = field(default_factory=Retry)
+    force: bool = False
     connect_timeout_s: float = 10.0
     idle_timeout_s: float = 60.0
     max_frame_size_bytes: int = 65536

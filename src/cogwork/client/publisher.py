@@ -151,7 +151,7 @@ class Publisher(LinkEnd):
     def attach(self, link: Link) -> None:
         """Attaches to the address."""
         end = OutgoingLink(link.session.end, link.handle)
-        link.attach(source=Source(), target=Target(address=self._target))
+        link.attach(source=Source(), target=Target(address=self.redirected_address or self._target))
         link.carry(end)
         self._outbox.attach(end)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from cogwork.amqp.performatives import ReceiverSettleMode, Role, SenderSettleMode
@@ -107,7 +108,7 @@ class Receiver(LinkEnd, Generic[M]):
         end.settles_second = self.rcv_settle_mode is ReceiverSettleMode.SECOND
         end.wants_tags = end.settles_second
         link.attach(
-            source=self._source,
+            source=self._source_here(),
             target=Target(),
             snd_settle_mode=self.snd_settle_mode,
             rcv_settle_mode=self.rcv_settle_mode,
@@ -116,6 +117,13 @@ class Receiver(LinkEnd, Generic[M]):
         )
         link.carry(end)
         self._inbox.attach(end)
+
+    def _source_here(self) -> Source:
+        if self.redirected_address is None:
+            return self._source
+        source = copy(self._source)
+        source.address = self.redirected_address
+        return source
 
     def unsettled_map(self, link: Link) -> dict[bytes, DeliveryState | None]:  # noqa: ARG002  # for those who hold
         """Returns what is held from an earlier link."""

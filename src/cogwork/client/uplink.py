@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.performatives import Open, Role
+from cogwork.amqp.redirect import FORCE, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse, build_plain
-from cogwork.amqp.types import Symbol
+from cogwork.amqp.types import Symbol, UInt
 from cogwork.client.errors import AuthenticationError, ConnectError, connection_error
 from cogwork.client.link_end import LinkEnd
+from cogwork.client.redirection import Redirected, redirection_of
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
@@ -41,18 +43,24 @@ class Uplink:
 
     connection: Connection
 
-    def __init__(self, endpoint: Endpoint, options: Options) -> None:
+    def __init__(
+        self, endpoint: Endpoint, options: Options, *, insists: bool = False, redirects: int = 0
+    ) -> None:
         """Has no connection yet.
 
         Args:
             endpoint: Where it will lead.
             options: Name, SASL, time-outs.
+            insists: Whether it asks not to be redirected.
+            redirects: How many redirects in a row have led there.
         """
         loop = asyncio.get_running_loop()
         self.endpoint = endpoint
         self.opened: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[AmqpError | None] = loop.create_future()
         self._options = options
+        self._insists = insists
+        self._redirects = redirects
         self._pump: SocketPump | StreamPump | None = None
         self._sessions: list[SessionEndpoint] = []
         self._fault: BaseException | None = None
@@ -65,10 +73,13 @@ class Uplink:
         self.connection = connection
         self._pump = pump
         vhost = self.endpoint.vhost
+        asked: dict[Symbol, object] = {FORCE: True} if self._insists else {}
+        if self._redirects:
+            asked[REDIRECTS] = UInt(self._redirects)
         connection.start(
             Open(
                 container_id=self._options.name,
-                hostname=f"vhost:{vhost}" if vhost else self.endpoint.host,
+                hostname=f"vhost:{vhost}" if vhost else self.endpoint.name,
                 max_frame_size=self._options.max_frame_size_bytes,
                 channel_max=connection.settings.channel_max,
                 idle_time_out=int(self._options.idle_timeout_s * 500) or None,
@@ -77,6 +88,7 @@ class Uplink:
                     Symbol("product"): "cogwork-client",
                     Symbol("version"): __version__,
                     Symbol("platform"): f"Python {platform.python_version()}",
+                    **asked,
                 },
             )
         )
@@ -111,6 +123,7 @@ class Uplink:
         link = self._open_link(end)
         link.context = end
         end.link = link
+        end.move_to(self.endpoint)
         end.attach(link)
 
     def _open_link(self, end: LinkEnd) -> Link:
@@ -145,7 +158,7 @@ class Uplink:
             response = b"cogwork"
         elif mechanism == EXTERNAL:
             response = b""
-        return SaslInit(mechanism=mechanism, initial_response=response, hostname=self.endpoint.host)
+        return SaslInit(mechanism=mechanism, initial_response=response, hostname=self.endpoint.name)
 
     def _choose(self, offered: tuple[Symbol, ...]) -> Symbol:
         if self._options.sasl is not None:
@@ -237,4 +250,12 @@ class Uplink:
             made = ConnectError(f"{self.endpoint}: {self._fault}")
             made.__cause__ = self._fault
             return made
+        if error is not None and error.condition == Condition.CONNECTION_REDIRECT:
+            return self._why_not_here(error)
         return connection_error(str(self.endpoint), error)
+
+    def _why_not_here(self, redirect: AmqpError) -> ConnectError:
+        try:
+            return Redirected(self.endpoint, redirection_of(self.endpoint, redirect))
+        except ConnectError as problem:
+            return problem

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from cogwork.amqp.redirect import Host
 from cogwork.client.errors import InvalidUrlError
 
-__all__ = ("Endpoint", "parse_url")
+__all__ = ("SCHEMES", "Endpoint", "parse_url")
 
-_PORTS = {"amqp": 5672, "amqps": 5671, "ws": 80, "wss": 443}
+SCHEMES = {"amqp": 5672, "amqps": 5671, "ws": 80, "wss": 443}
+"""What is spoken, and the port for it that a URL need not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Endpoint:
         user: For SASL PLAIN; None without.
         password: For SASL PLAIN.
         vhost: The virtual host; empty for the default one.
+        known_as: What the container is called, if it is not called as its host is.
     """
 
     scheme: str
@@ -31,6 +34,12 @@ class Endpoint:
     user: str | None = None
     password: str = field(default="", repr=False)
     vhost: str = ""
+    known_as: str = field(default="", compare=False)
+
+    @property
+    def name(self) -> str:
+        """What the container is called in open, SASL and TLS."""
+        return self.known_as or self.host
 
     @property
     def is_encrypted(self) -> bool:
@@ -45,8 +54,7 @@ class Endpoint:
     @property
     def authority(self) -> str:
         """Host and port, as a URL has them."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return str(Host(self.host, self.port))
 
     def __str__(self) -> str:
         """Shows the URL without user and password."""
@@ -67,8 +75,8 @@ def parse_url(url: str) -> Endpoint:
         port = parts.port
     except ValueError as error:
         raise InvalidUrlError(f"this is no URL of a container: {error}") from None
-    if parts.scheme not in _PORTS:
-        expected = ", ".join(f"{scheme}://" for scheme in _PORTS)
+    if parts.scheme not in SCHEMES:
+        expected = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise InvalidUrlError(
             f"a URL starts with one of {expected}, such as amqp://localhost:5672; "
             f"this one starts with {(parts.scheme or url)[:20]!r}"
@@ -78,7 +86,7 @@ def parse_url(url: str) -> Endpoint:
     return Endpoint(
         scheme=parts.scheme,
         host=parts.hostname,
-        port=_PORTS[parts.scheme] if port is None else port,
+        port=SCHEMES[parts.scheme] if port is None else port,
         user=None if parts.username is None else unquote(parts.username),
         password=unquote(parts.password or ""),
         vhost=unquote(parts.path.removeprefix("/")),

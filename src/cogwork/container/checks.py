@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from cogwork.amqp.redirect import host_of
 from cogwork.container.mesh.urls import BadLinkUrl
 from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.users import PasswordHashError, check_hash
@@ -97,6 +98,7 @@ def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
         yield Problem(
             ("origins",), f"an array for {transport}", 'transport = "ws" or "wss" with it'
         )
+    yield from _advertised(listen)
     has_authority = listen.tls is not None and listen.tls.client_ca is not None
     if listen.tls is not None and listen.tls.require_client_certificate and not has_authority:
         yield Problem(("tls", "client_ca"), "nothing", "the authority of the required certificates")
@@ -114,6 +116,15 @@ def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
             f"{' and '.join(listen.mechanisms)} on {listen.endpoint}, where nobody can log in",
             "a [[user]]; `cogwork passwd NAME` prints one",
         )
+
+
+def _advertised(listen: Listen) -> Iterator[Problem]:
+    if listen.advertise is None:
+        return
+    try:
+        host_of(listen.advertise)
+    except ValueError:
+        yield Problem(("advertise",), f'"{listen.advertise}"', "HOST:PORT")
 
 
 def _links(configuration: Configuration) -> Iterator[Problem]:

@@ -33,6 +33,7 @@ class ClientContext:
         sock: What it came by.
         connected_at_s: When, by the wall clock.
         is_free: Whether it may do everything, so that nothing need be looked up.
+        is_counted: Whether it is a client, and counts in the balance of containers.
         is_excess: Whether it is beyond the limit, and only kept to be told so.
         closing_since_s: Since when it owes us the answer to our close, by the monotonic clock.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
@@ -46,6 +47,7 @@ class ClientContext:
     sock: socket.socket
     connected_at_s: float
     is_free: bool = False
+    is_counted: bool = False
     is_excess: bool = False
     closing_since_s: float | None = None
     name_of_certificate: Callable[[], str | None] | None = None

@@ -19,6 +19,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.container.access import Access
 from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
+from cogwork.container.balance import Balance
 from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
@@ -106,6 +107,9 @@ class Container:
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
         self.peers.mesh = self.mesh
+        self._balance = Balance(
+            self.mesh, self.peers, self.vhosts, configuration.mesh.redirect_margin
+        )
 
     def _limit_core(self) -> None:
         self.core.held_bytes_max = self.limits.held_bytes
@@ -116,9 +120,9 @@ class Container:
             self.core,
             name,
             table,
-            self.id,
-            shard_of(self.id, self.incarnation),
-            self._effects.run,
+            container_id=self.id,
+            shard=shard_of(self.id, self.incarnation),
+            run=self._effects.run,
         )
         vhost.view = View(self, vhost)
         self.vhosts[name] = vhost
@@ -137,6 +141,7 @@ class Container:
         self._listeners.open(self.configuration.listeners)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.mesh.start(self.configuration.links)
+        self.mesh.set_hosts(tuple(self.advertised))
 
     def reconfigure(self, configuration: Configuration) -> list[str]:
         """Takes over what a running container can; the rest stays as it was.
@@ -187,6 +192,11 @@ class Container:
         """Where it listens, as URLs."""
         return self._listeners.urls
 
+    @property
+    def advertised(self) -> list[str]:
+        """Where clients elsewhere reach it, as URLs: what other containers redirect them to."""
+        return self._listeners.advertised
+
     async def stop(self, drain_timeout_s: float | None = None) -> None:
         """Accepts no more, lets unsettled deliveries settle, then closes every connection.
 
@@ -194,6 +204,7 @@ class Container:
             drain_timeout_s: How long they may take; None for the configured limit.
         """
         self.peers.is_draining = True
+        self._balance.drain()
         self._listeners.close()
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
         deadline_s = time.monotonic() + limit_s
@@ -252,6 +263,7 @@ class Container:
 
     def _sweep(self, now_s: float) -> None:
         self.peers.sweep(now_s)
+        self._balance.tick(now_s)
         self._memory.sweep(self.core.held_bytes)
         for vhost in self.vhosts.values():
             vhost.forget_idle(now_s)

@@ -34,7 +34,7 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
 RESTART_KEYS = frozenset({"id", "data_dir", "listen", "link", "mesh", "node"})
 """What the process holds on to: its identity, its directory, sockets, links and nodes."""
 
-LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins"})
+LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})
 """What every new connection on a listener looks up anew."""
 
 _Path = tuple[str, ...]

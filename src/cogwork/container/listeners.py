@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.amqp.redirect import Host
 from cogwork.amqp.types import Symbol
 from cogwork.io.listener import Listener
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from cogwork.io.stream import ByteStream
 
 __all__ = ("Listeners",)
+
+WILDCARDS = frozenset({"0.0.0.0", "::"})
+"""Addresses to listen at that nobody can connect to from elsewhere."""
 
 
 @dataclass(slots=True)
@@ -74,9 +78,18 @@ class Listeners:
     def urls(self) -> list[str]:
         """Where it listens, with the ports that were given."""
         return [
-            f"{each.listen.transport}://{_bracketed(each.listen.host)}:{each.listener.port}"
+            f"{each.listen.transport}://{Host(each.listen.host, each.listener.port)}"
             for each in self._open
             if each.listener is not None
+        ]
+
+    @property
+    def advertised(self) -> list[str]:
+        """Where clients elsewhere reach it, as URLs; a wildcard address leads nobody here."""
+        return [
+            f"{each.listen.transport}://{host}"
+            for each in self._open
+            if (host := _advertised(each)) is not None
         ]
 
     def replaced(self, listens: Iterable[Listen]) -> tuple[list[Listen], list[str]]:
@@ -106,7 +119,11 @@ class Listeners:
         if place.tls is not None and listen.tls is not None:
             place.tls.reload(_files_of(listen.tls))
         place.listen = structs.replace(
-            place.listen, tls=listen.tls, sasl=listen.sasl, origins=listen.origins
+            place.listen,
+            tls=listen.tls,
+            sasl=listen.sasl,
+            origins=listen.origins,
+            advertise=listen.advertise,
         )
         place.mechanisms = _mechanisms_of(place.listen)
 
@@ -156,5 +173,10 @@ def _files_of(tls: Tls) -> TlsFiles:
     )
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _advertised(place: _Open) -> str | None:
+    """Returns HOST:PORT for clients elsewhere; None where the configuration does not tell."""
+    if place.listen.advertise is not None:
+        return place.listen.advertise
+    if place.listener is None or place.listen.host in WILDCARDS:
+        return None
+    return str(Host(place.listen.host, place.listener.port))

@@ -10,22 +10,26 @@ from __future__ import annotations
 import logging
 import platform
 import time
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.performatives import Open
-from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
+from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
+from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
-from cogwork.container.mesh.names import MESH
+from cogwork.container.mesh.connection import TRACE
+from cogwork.container.redirect import Newcomer
 from cogwork.dataplane.connection import Connection, ConnectionSettings
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cogwork.amqp.performatives import Attach
+    from cogwork.amqp.redirect import Redirect
     from cogwork.container.access import Access
     from cogwork.container.attachments import Attachments
     from cogwork.container.limits import Limits
@@ -61,8 +65,11 @@ class Peers:
         connections: Those that stand, each with its `ClientContext`.
         accepted: How many there have been.
         refused: How many were one too many.
+        clients: How many are clients: neither linked containers nor consoles.
+        redirected: How many were sent elsewhere.
         is_draining: Whether no more are taken.
         mesh: Takes the connections of other containers.
+        redirect: Asked whether a newcomer has to go elsewhere; None sends nobody away.
     """
 
     def __init__(
@@ -88,8 +95,11 @@ class Peers:
         self.connections: dict[Connection, ClientContext] = {}
         self.accepted = 0
         self.refused = 0
+        self.clients = 0
+        self.redirected = 0
         self.is_draining = False
         self.mesh: MeshService | None = None
+        self.redirect: Callable[[Newcomer], Redirect | None] | None = None
         self._core = core
         self._container_id = container_id
         self._access = access
@@ -216,6 +226,9 @@ class Peers:
         """Has the login checked."""
         if not isinstance(frame, SaslInit):
             raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
+        if self.mesh is not None and not self.mesh.is_ready and not self._is_container(frame):
+            self.mesh.when_ready(partial(self._authenticate_held, connection, frame))
+            return
         self._access.authenticate(
             connection,
             frame,
@@ -223,8 +236,28 @@ class Peers:
             self.client_of(connection).certificate_name,
         )
 
+    def _is_container(self, frame: SaslInit) -> bool:
+        """Tells whether a login is that of another container, as far as one can say."""
+        if frame.mechanism == ANONYMOUS:
+            return frame.initial_response == TRACE
+        if frame.mechanism == PLAIN:
+            user = (frame.initial_response or b"").split(b"\0")[1:2]
+            return bool(user) and self._access.is_container(user[0].decode(errors="replace"))
+        return True
+
+    def _authenticate_held(self, connection: Connection, frame: SaslInit) -> None:
+        """Goes on with a login that had to wait until it is known what other containers want."""
+        if not connection.is_over:
+            try:
+                self.authenticate(connection, frame)
+            except ProtocolError as error:
+                connection.on_violation(error.condition, error.description)
+            connection.flush()
+
     def may_skip_sasl(self, connection: Connection) -> bool:
         """Lets a peer be anonymous without SASL where it could be with it."""
+        if self.mesh is not None and not self.mesh.is_ready:
+            return False
         return ANONYMOUS in self.sasl_mechanisms(connection)
 
     def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
@@ -232,7 +265,7 @@ class Peers:
         raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
 
     def on_open(self, connection: Connection, opened: Open) -> None:
-        """Finds the virtual host and answers the open."""
+        """Finds the virtual host, answers the open, and has it decided who has to go elsewhere."""
         client = self.client_of(connection)
         if MESH in (opened.properties or {}):
             self._hand_over(connection, opened)
@@ -247,13 +280,37 @@ class Peers:
         if 0 < connection.peer_idle_timeout_s < IMPATIENT_S:
             self._impatient.add(connection)
         connection.open(self._opening)
+        if vhost is None:
+            raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
+        properties = opened.properties or {}
+        is_client = CONSOLE not in properties
+        if is_client and (redirect := self._elsewhere(client, properties)) is not None:
+            self.redirected += 1
+            size_bytes = connection.wire.max_frame_out
+            connection.close(redirect.to_error(frame_size_bytes=size_bytes))
+            return
         if client.is_excess:
             raise ProtocolError(
                 Condition.RESOURCE_LIMIT_EXCEEDED,
                 f"{self._limits.connections} connections are open, which is the limit",
             )
-        if vhost is None:
-            raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
+        client.is_counted = is_client
+        self.clients += is_client
+
+    def _elsewhere(
+        self, client: ClientContext, properties: Mapping[Symbol, object]
+    ) -> Redirect | None:
+        """Asks where a newcomer has to go, unless it said that it will not."""
+        if self.redirect is None or properties.get(FORCE) is True:
+            return None
+        redirects = properties.get(REDIRECTS)
+        return self.redirect(
+            Newcomer(
+                client.listen.transport,
+                is_near=client.listen.is_loopback,
+                redirects=redirects if isinstance(redirects, int) else 0,
+            )
+        )
 
     def _hand_over(self, connection: Connection, opened: Open) -> None:
         """Gives a connection to the mesh: another container dialled.
@@ -295,11 +352,13 @@ class Peers:
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
         """Forgets the connection."""
         self.connections.pop(connection, None)
+        client = self.client_of(connection)
+        if client.is_counted:
+            client.is_counted = False
+            self.clients -= 1
         self._impatient.discard(connection)
         if error is not None:
-            log.info(
-                "connection %d closed: %s", self.client_of(connection).number, error.description
-            )
+            log.info("connection %d closed: %s", client.number, error.description)
 
     def on_fault(self, connection: Connection, error: BaseException) -> None:
         """Logs what went wrong with one connection."""

@@ -55,7 +55,8 @@ __all__ = (
 CONTAINER = (
     *("name", "version", "process_id", "incarnation", "since", "uptime_s", "cpu_s"),
     *("resident_bytes", "is_draining", "endpoints", "vhosts", "connections_accepted"),
-    *("connections_refused", "frames_in", "unroutable", "totals", "limits"),
+    *("connections_refused", "connections_redirected", "clients", "frames_in", "unroutable"),
+    *("totals", "limits"),
 )
 CONNECTION = (
     *("name", "container", "user", "peer", "listener", "vhost", "product", "since", "is_open"),
@@ -112,6 +113,8 @@ def container_row(container: Container) -> Row:
         "vhosts": list(container.vhosts),
         "connections_accepted": container.peers.accepted,
         "connections_refused": container.peers.refused,
+        "connections_redirected": container.peers.redirected,
+        "clients": container.peers.clients,
         "frames_in": container.core.frames_in,
         "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),
         "totals": {"connections": len(container.peers.connections), **totals},

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from cogwork.amqp.redirect import Host
 from cogwork.container.limits import Count, Limits, Positive
 from cogwork.container.mesh.settings import Link, MeshOptions
 
@@ -80,6 +81,7 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tls: Certificates, for `amqps` and `wss`.
         sasl: Mechanisms offered; None offers what `mechanisms` says.
         origins: Web pages whose browsers may connect, for `ws` and `wss`; `*` is all.
+        advertise: HOST:PORT under which clients elsewhere reach it; None is what it is bound to.
     """
 
     host: Text = "127.0.0.1"
@@ -88,11 +90,12 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tls: Tls | None = None
     sasl: Annotated[list[Mechanism], Meta(min_length=1)] | None = None
     origins: list[Text] = []
+    advertise: Text | None = None
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can connect; a name other than localhost may be anything."""
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+        """Whether only this machine can connect."""
+        return Host(self.host, self.port).is_loopback
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -109,8 +112,7 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def endpoint(self) -> str:
         """Host and port, as a person writes them."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return str(Host(self.host, self.port))
 
 
 class Permission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

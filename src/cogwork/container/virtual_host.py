@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cogwork.container.mesh.reach import Reach
-    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.core import Core
+    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
     from cogwork.spi.management import ContainerView
 
@@ -75,6 +75,7 @@ class VirtualHost:
         core: Core,
         name: str,
         table: AddressTable,
+        *,
         container_id: str,
         shard: int,
         run: Callable[[VirtualHost, Iterable[Effect]], None],

@@ -231,6 +231,10 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
             "cogwork.toml:3: listen[0].origins: found an array for transport",
         ),
         (
+            "[[listen]]\nport = 1\nadvertise = 'north.example'",
+            'cogwork.toml:3: listen[0].advertise: found "north.example", expected HOST:PORT',
+        ),
+        (
             "[[listen]]\nport = 1\ntransport = 'wss'\n[listen.tls]\ncertificate = 'c'\n"
             "require_client_certificate = true",
             "cogwork.toml:4: listen[0].tls.client_ca: found nothing,"

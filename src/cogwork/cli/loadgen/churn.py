@@ -32,6 +32,7 @@ from cogwork.amqp.performatives import (
     decode_performative,
     encode_performative,
 )
+from cogwork.amqp.redirect import FORCE
 from cogwork.amqp.sasl import ANONYMOUS, SaslInit, encode_sasl
 from cogwork.amqp.terminus import Source
 from cogwork.cli.loadgen.histogram import Histogram
@@ -131,6 +132,7 @@ class _ConnectionRounds:
             hostname=self._url.hostname,
             max_frame_size=MAX_FRAME_SIZE,
             channel_max=0,
+            properties={FORCE: True},
         )
         begun = Begin(next_outgoing_id=0, incoming_window=WINDOW, outgoing_window=WINDOW)
         self._open = AMQP_HEADER + _encode(opened, begun) + _attach(0, job.address)

@@ -23,6 +23,7 @@ from cogwork.amqp.performatives import (
     Role,
     SenderSettleMode,
 )
+from cogwork.amqp.redirect import FORCE
 from cogwork.amqp.sasl import (
     ANONYMOUS,
     PLAIN,
@@ -128,6 +129,7 @@ class Peer(Stream):
                     hostname=hostname,
                     max_frame_size=MAX_FRAME_SIZE,
                     channel_max=0,
+                    properties={FORCE: True},
                 ),
                 Begin(next_outgoing_id=0, incoming_window=WINDOW, outgoing_window=WINDOW),
             ]

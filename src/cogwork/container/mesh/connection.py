@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.session_end import Session
 
-__all__ = ("SETTINGS", "ControlConnection", "DataConnection", "LinkContext", "Owner")
+__all__ = ("SETTINGS", "TRACE", "ControlConnection", "DataConnection", "LinkContext", "Owner")
 
 CONTROL_ADDRESS = "$mesh"
 
@@ -61,6 +61,9 @@ SETTINGS = ConnectionSettings(
 
 ACCEPTED = 0x24
 """The outcome's descriptor code (AMQP 1.0 §3.4.2)."""
+
+TRACE = b"cogwork container"
+"""What a container says of itself as an anonymous peer: it need not wait until others are known."""
 
 _DATA_SECTION = b"\x00\x53\x75\xb0"
 
@@ -200,12 +203,12 @@ class MeshConnection:
         if url.has_certificate and EXTERNAL in offered:
             return SaslInit(mechanism=EXTERNAL, initial_response=b"", hostname=url.host)
         if url.user is None and ANONYMOUS in offered:
-            return SaslInit(mechanism=ANONYMOUS, initial_response=b"cogwork", hostname=url.host)
+            return SaslInit(mechanism=ANONYMOUS, initial_response=TRACE, hostname=url.host)
         names = ", ".join(offered) or "none"
         raise ProtocolError(
             Condition.UNAUTHORIZED_ACCESS,
-            f"{url} offers the SASL mechanisms {names}; the link's URL needs user:password@, or the "
-            "link a certificate",
+            f"{url} offers the SASL mechanisms {names}; the link's URL needs user:password@, or "
+            "the link a certificate",
         )
 
     def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's

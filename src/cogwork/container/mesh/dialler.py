@@ -7,7 +7,6 @@ import logging
 import os
 import random
 import socket
-import ssl
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,6 +19,8 @@ from cogwork.io.tls import client_context
 from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
 
 if TYPE_CHECKING:
+    import ssl
+
     from cogwork.container.mesh.connection import MeshConnection
     from cogwork.container.mesh.pair import Pair
     from cogwork.container.mesh.service import MeshService
@@ -47,6 +48,7 @@ class LinkDialler:
         url: Where it leads.
         pair: The connections, while they stand.
         problem: Why they do not stand; None while they do.
+        has_failed: Whether an attempt has failed.
         is_refused: Whether one of the two containers does not want the link.
         since_s: Since when that is so, by the wall clock.
     """
@@ -65,6 +67,7 @@ class LinkDialler:
         self.url = link_url(link)
         self.pair: Pair | None = None
         self.problem: str | None = "not dialled yet"
+        self.has_failed = False
         self.is_refused = False
         self.since_s = time.time()
         self._mesh = mesh
@@ -96,7 +99,7 @@ class LinkDialler:
                 if await self._stood_well(self.pair):
                     pause_s = PAUSE_S
                 self._lost(self.pair)
-            await asyncio.sleep(pause_s * (1 + random.random() / 2))  # noqa: S311  # no secret
+            await asyncio.sleep(pause_s * (1 + random.random() / 2))  # no secret
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     async def _stood_well(self, pair: Pair) -> bool:
@@ -115,6 +118,7 @@ class LinkDialler:
             log.warning("link to %s: %s", self.url, problem)
             self.since_s = time.time()
         self.problem = problem
+        self.has_failed = True
         self.is_refused = False
 
     async def _dial(self) -> Pair:

@@ -1,10 +1,10 @@
 """Queues that have a part in every container: what is told of backlogs, and who pulls from whom.
 
-Theory of operation. An item stays in the shard of the container that accepted it. A container tells
-the others how many items wait with it, in steps of two. Where a container has consumers of the queue,
-each of them gets a loan from every shard with a backlog: a link by which that shard sends it what
-its own consumers cannot take, for as much credit as the consumer's own shard leaves it. So balance,
-overflow and back-pressure are credit, and nothing more.
+Theory of operation. An item stays in the shard of the container that accepted it. A container
+tells the others how many items wait with it, in steps of two. Where a container has consumers of
+the queue, each of them gets a loan from every shard with a backlog: a link by which that shard
+sends it what its own consumers cannot take, for as much credit as the consumer's own shard leaves
+it. So balance, overflow and back-pressure are credit, and nothing more.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Lending:
             self._borrow(consumer, container)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
-        """Takes note that a shard has no backlog any more: its loans end when they have been idle."""
+        """Takes note that a shard has no backlog any more: its loans end once they are idle."""
         shards = self._shards.get(interest.address, set())
         shards.discard(container)
         if not shards:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cogwork.amqp.redirect import MESH
 from cogwork.amqp.types import Symbol
 
 __all__ = (
@@ -20,11 +21,9 @@ __all__ = (
     "VHOST",
 )
 
-MESH: Final = Symbol("cogwork:mesh")
-"""In open: what the connection is for, CONTROL or DATA. Nobody but containers says it."""
-
 CONTROL: Final = "control"
 DATA: Final = "data"
+"""What `MESH` says in open: what the connection is for."""
 
 NUMBER: Final = Symbol("cogwork:number")
 """In open: which pair of the dialler's the connection belongs to. In begin: which tunnel of the

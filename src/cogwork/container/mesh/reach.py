@@ -91,10 +91,12 @@ class Branch:
 
     Attributes:
         patterns: As addresses, `topic/a.#`.
+        lost: Stands in the place of the link while there is none.
         way: The link there; None while there is none.
         outlet: What stands in the tries; None while nothing does.
     """
 
+    lost: LostBranch
     patterns: set[str] = field(default_factory=set)
     way: Away | None = None
     outlet: Terminus | None = None
@@ -167,7 +169,7 @@ class Reach:
             self.lending.take_interest(container, interest)
             return
         if self._topic_of(interest.address) is not None:
-            branch = self._branches.setdefault(container, Branch())
+            branch = self._branch_of(container)
             branch.patterns.add(interest.address)
             if branch.outlet is None:
                 self._connect(container, branch)
@@ -189,6 +191,7 @@ class Reach:
                 self._unbind(interest.address, branch.outlet)
             if not branch.patterns:
                 del self._branches[container]
+                branch.lost.close()
                 if branch.way is not None:
                     branch.way.detach()
             return
@@ -211,6 +214,13 @@ class Reach:
             return None
         return node if isinstance(node, TopicNode) else None
 
+    def _branch_of(self, container: str) -> Branch:
+        branch = self._branches.get(container)
+        if branch is None:
+            # One for each: a pattern and an outlet stand in a trie once, whoever they are for.
+            branch = self._branches[container] = Branch(LostBranch(self._mesh.core))
+        return branch
+
     def _bind(self, pattern: str, outlet: Terminus) -> None:
         node = self._topic_of(pattern)
         if node is not None:
@@ -224,7 +234,7 @@ class Reach:
     def _connect(self, container: str, branch: Branch) -> None:
         """Opens the way of a branch, or has the loss of it told."""
         branch.way = self._open(container, None, None)
-        self._stand(branch, self._lost if branch.way is None else branch.way.end)
+        self._stand(branch, branch.lost if branch.way is None else branch.way.end)
 
     def _stand(self, branch: Branch, outlet: Terminus | None) -> None:
         """Puts an outlet in the place of the one that a branch has in the tries."""
@@ -372,7 +382,7 @@ class Reach:
         branch = self._branches.get(way.container)
         if branch is not None and branch.way is way:
             branch.way = None
-            self._stand(branch, self._lost)
+            self._stand(branch, branch.lost)
         ways = self._ways.get(way.address or "", {})
         if ways.get(way.container) is way:
             del ways[way.container]

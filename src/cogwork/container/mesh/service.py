@@ -119,6 +119,7 @@ class MeshService:
         self._due_s = 0.0
         self._swept_s = 0.0
         self._restores = False
+        self._is_ready = False
         self._is_stopped = False
         self._on_ready: list[Callable[[], None]] = []
         self._ready_timeout_s = options.ready_timeout_s
@@ -135,6 +136,7 @@ class MeshService:
         self.run(self.mesh.start(self._started_s))
         for link in links:
             self._dial(link)
+        self._is_ready = not self._diallers
 
     def stop(self) -> None:
         """Says good-bye, and dials no more."""
@@ -256,6 +258,32 @@ class MeshService:
         pair.lost.set()
         self.run(self.mesh.on_closed(pair.number, time.monotonic()))
 
+    # -- readiness
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is known what others want, or there is nobody to ask."""
+        return self._is_ready
+
+    def when_ready(self, call: Callable[[], None]) -> None:
+        """Calls once it is ready."""
+        self._on_ready.append(call)
+
+    def _look_whether_ready(self, now_s: float) -> None:
+        if self._is_ready:
+            return
+        knows_all = any(
+            link.digest == self.mesh.neighbours.digest
+            for link in self.mesh.neighbours.active.values()
+        )
+        is_alone = all(each.has_failed and each.pair is None for each in self._diallers.values())
+        is_late = now_s - self._started_s >= self._ready_timeout_s
+        if knows_all or is_late or (is_alone and not self._pairs):
+            self._is_ready = True
+            calls, self._on_ready = self._on_ready, []
+            for call in calls:
+                call()
+
     # -- what connections tell
 
     def on_message(self, connection: ControlConnection, data: bytes) -> None:
@@ -301,22 +329,27 @@ class MeshService:
                     pair.control.send(effect.data)
             case Close():
                 self._close(effect)
+            case PathsChanged():
+                self._restore_soon()
+            case InterestChanged():
+                self._take_interests(effect)
+            case NewIncarnation():
+                self.incarnation = effect.incarnation
+            case Report():
+                log.log(_LEVELS[effect.severity], "mesh: %s", effect.text)
+            case _:
+                self._take_neighbour(effect)
+
+    def _take_neighbour(self, effect: NeighbourUp | NeighbourDown | Hosts) -> None:
+        match effect:
             case NeighbourUp():
                 self._pairs[effect.link].was_up = True
                 log.info("linked with container %s", effect.neighbour)
             case NeighbourDown():
                 self.hosts.pop(effect.neighbour, None)
                 log.warning("no link to container %s is left", effect.neighbour)
-            case PathsChanged():
-                self._restore_soon()
-            case InterestChanged():
-                self._take_interests(effect)
             case Hosts():
                 self.hosts[effect.neighbour] = effect.hosts
-            case NewIncarnation():
-                self.incarnation = effect.incarnation
-            case Report():
-                log.log(_LEVELS[effect.severity], "mesh: %s", effect.text)
 
     def _close(self, effect: Close) -> None:
         pair = self._pairs.get(effect.link)
@@ -360,6 +393,7 @@ class MeshService:
         self._timer = None
         now_s = time.monotonic()
         self.run(self.mesh.tick(now_s))
+        self._look_whether_ready(now_s)
         for reach in self.reaches.values():
             reach.lending.tick(now_s)
         if now_s - self._swept_s >= SWEEP_S:
@@ -400,6 +434,10 @@ class MeshService:
     def set_interest(self, interest: Interest) -> None:
         """Tells the others what this container wants or has."""
         self.run(self.mesh.set_interest(interest, time.monotonic()))
+
+    def set_hosts(self, hosts: tuple[str, ...]) -> None:
+        """Tells the neighbours where clients may be sent to; none: nowhere."""
+        self.run(self.mesh.set_hosts(hosts, time.monotonic()))
 
     def restore_later(self) -> None:
         """Opens again, after a moment, the links that were lost."""

@@ -291,7 +291,7 @@ class RedirectHint(Composite):
     """Clients may be sent to me, or may not.
 
     Attributes:
-        hosts: Where clients reach the sender, `HOST:PORT`, in order; none: send nobody.
+        hosts: Where clients reach the sender, as URLs, in order; none: send nobody.
     """
 
     hosts: tuple[str, ...] = field(kinds.HOSTS, default=())

@@ -194,8 +194,11 @@ def test_a_life_that_ended_leaves_no_interests() -> None:
     lab.run(0.5)
     assert known(lab, "c", "a") == {"old"}  # it may only be cut off
     lab.start("a", 2)
-    lab.do("a", Mesh.subscribe, "", "new")
     lab.link("a", "b")
+    lab.run(1)
+    for name in "bc":
+        assert known(lab, name, "a") == set()
+    lab.do("a", Mesh.subscribe, "", "new")
     lab.run(1)
     for name in "bc":
         assert known(lab, name, "a") == {"new"}
@@ -235,6 +238,16 @@ def test_figures_of_a_queue_are_told_roughly() -> None:
     assert told(100, 2 * DECLINE_S) == 100
     assert told(0) == 0  # nothing but zeros removes it
     assert told(1) == 1
+
+
+def test_a_decline_must_last_without_a_break() -> None:
+    lab = line("a", "b")
+    for backlog, wait_s in ((100, 0.5), (50, 0.9), (100, 0.05), (50, 0.5)):
+        lab.do("a", Mesh.set_interest, QUEUE._replace(backlog=backlog))
+        lab.run(wait_s)
+    assert figures(lab, "b", "a") == [(0, 0, 100)]
+    lab.run(0.7)
+    assert figures(lab, "b", "a") == [(0, 0, 50)]
 
 
 def test_a_queue_that_flaps_is_not_told_each_time() -> None:

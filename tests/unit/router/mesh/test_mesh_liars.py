@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from meshes import Lab, Stranger
 
@@ -12,6 +14,7 @@ from cogwork.router.mesh.mesh import Mesh
 from cogwork.router.mesh.messages import (
     Acknowledgement,
     Advertisement,
+    Hello,
     Interest,
     InterestDelta,
     InterestRequest,
@@ -74,6 +77,16 @@ def test_a_false_incarnation_is_outbid_by_its_owner() -> None:
     assert lab.stations["c"].of(NewIncarnation) == [NewIncarnation(51)]
     assert lab["a"].database.incarnation("c") == 51
     assert_well(lab)
+
+
+def test_neighbours_hear_of_a_new_incarnation_at_once() -> None:
+    lab, liar = scene()
+    liar.heard.clear()
+    liar.say(own(1, "nobody", origin="a", incarnation=50))
+    assert [each.incarnation for each in liar.all(Hello)] == [51]
+    assert lab.stations["a"].active.keys() == {"b", "z"}
+    liar.hello(heard=1)  # it was under way
+    assert lab.stations["a"].active.keys() == {"b", "z"}
 
 
 @pytest.mark.parametrize("incarnation", [2**42, bounds.INCARNATION_MAX])
@@ -257,6 +270,65 @@ def test_a_snapshot_that_grows_beyond_the_bounds_is_dropped_before_it_is_whole()
     assert liar.closed is not None
     assert liar.closed.reason is Reason.TOO_MUCH
     assert part == bounds.INTEREST_BYTES_MAX // (fat.size_bytes * bounds.PART_INTERESTS_MAX)
+
+
+def part_of(sequence: int, part: int, parts: int, *all_of: str) -> InterestSnapshot:
+    """Returns a part, of one entry, of a snapshot that the stranger makes."""
+    entries = [(at, Interest(0, "", each)) for at, each in enumerate(all_of)]
+    digest = 0
+    for label, entry in entries:
+        digest ^= entry.digest(label)
+    return InterestSnapshot(
+        origin="z",
+        incarnation=1,
+        sequence=sequence,
+        digest=digest,
+        part=part,
+        parts=parts,
+        entries=(entries[part],),
+    )
+
+
+def test_parts_of_two_snapshots_are_not_mixed() -> None:
+    lab, stranger = scene()
+    stranger.say(part_of(1, 0, 2, "p", "q"))
+    stranger.say(part_of(2, 1, 2, "r", "s"))
+    stranger.say(part_of(2, 0, 2, "r", "s"))
+    assert stranger.closed is None
+    assert [each.address for each in lab["a"].interests.table.origins["z"].entries.values()] == [
+        "s",
+        "r",
+    ]
+
+
+def test_a_neighbour_may_begin_a_few_snapshots_at_once() -> None:
+    lab, stranger = scene()
+    for at in range(10):
+        stranger.say(own(1, "z", origin=f"ghost {at}"))
+        stranger.say(dataclasses.replace(part_of(1, 0, 2, "p", "q"), origin=f"ghost {at}"))
+    begun = lab["a"]._adjacencies["z"].parts
+    assert list(begun) == [f"ghost {at}" for at in range(10 - bounds.SNAPSHOTS_MAX, 10)]
+
+
+def test_of_many_gaps_one_is_asked_about_at_a_time() -> None:
+    lab, stranger = scene()
+    stranger.heard.clear()
+    for sequence in range(5, 15):
+        stranger.say(InterestDelta(origin="z", incarnation=1, sequence=sequence, digest=0))
+    assert len(stranger.all(InterestRequest)) == 1
+    lab.run(0.1)
+    stranger.say(InterestDelta(origin="z", incarnation=1, sequence=15, digest=0))
+    assert len(stranger.all(InterestRequest)) == 2
+
+
+def test_one_who_knows_newer_interests_is_sent_none() -> None:
+    lab, stranger = scene()
+    lab.run(0.5)
+    version = lab["a"]._version("c")
+    stranger.heard.clear()
+    stranger.say(Summary(number=2, versions=(version._replace(interest=version.interest + 1),)))
+    lab.run(0.1)
+    assert stranger.all(InterestSnapshot) == []
 
 
 @pytest.mark.parametrize(("part", "parts"), [(0, PARTS_MAX + 1), (3, 3), (0, 0)])

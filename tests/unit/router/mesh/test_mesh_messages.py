@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mesh_messages import messages
 
 from cogwork.amqp.codec import encode as encode_value
 from cogwork.amqp.exceptions import EncodeError, ProtocolError
@@ -18,7 +19,6 @@ from cogwork.router.mesh.messages import (
     MESSAGES,
     Acknowledgement,
     Advertisement,
-    Figures,
     Hello,
     Interest,
     InterestDelta,
@@ -31,70 +31,7 @@ from cogwork.router.mesh.messages import (
 )
 from cogwork.router.mesh.wire import decode, encode
 
-UINT = st.integers(0, 2**32 - 1)
-ULONG = st.integers(0, 2**64 - 1)
-INCARNATION = st.integers(1, bounds.INCARNATION_MAX)
-SEQUENCE = st.integers(1, 2**32 - 1)
-LETTER = st.characters(min_codepoint=33, max_codepoint=0x2FF).filter(str.isprintable)
-NAME = st.text(LETTER, min_size=1, max_size=20)
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=60)
-VERSION = st.builds(Version, NAME, INCARNATION, UINT, UINT, UINT, UINT)
-INTEREST = st.builds(Interest, st.integers(0, 2), st.just("") | TEXT, TEXT, UINT, UINT, UINT)
-
-
-def tuples(items: st.SearchStrategy[object], most: int = 8) -> st.SearchStrategy[object]:
-    return st.lists(items, max_size=most).map(tuple)
-
-
-LABELLED = tuples(st.tuples(UINT, INTEREST))
-HEAD = {"origin": NAME, "incarnation": INCARNATION}
-MESSAGE = st.one_of(
-    st.builds(
-        Hello,
-        id=NAME,
-        incarnation=INCARNATION,
-        version=UINT,
-        virtual_hosts=tuples(st.just("") | TEXT),
-        heard=ULONG,
-        interval_ms=UINT,
-        connection=ULONG,
-        cost=st.integers(0, bounds.COST_MAX),
-        digest=UINT,
-        figures=st.builds(Figures, ULONG, ULONG, ULONG, ULONG, ULONG),
-    ),
-    st.builds(
-        Advertisement,
-        **HEAD,
-        sequence=SEQUENCE,
-        age_s=UINT,
-        neighbours=st.dictionaries(NAME, st.integers(1, bounds.COST_MAX), max_size=8).map(
-            lambda found: tuple(sorted(found.items()))
-        ),
-    ),
-    st.builds(Summary, number=UINT, versions=tuples(VERSION)),
-    st.builds(
-        Acknowledgement, summary=UINT, advertisements=tuples(VERSION), interests=tuples(VERSION)
-    ),
-    st.builds(
-        InterestDelta,
-        **HEAD,
-        sequence=SEQUENCE,
-        digest=UINT,
-        removed=tuples(UINT),
-        added=LABELLED,
-    ),
-    st.builds(InterestRequest, **HEAD, sequence=UINT),
-    st.builds(
-        InterestSnapshot,
-        **HEAD,
-        sequence=SEQUENCE,
-        digest=UINT,
-        part=UINT,
-        parts=UINT,
-        entries=LABELLED,
-    ),
-    st.builds(RedirectHint, hosts=tuples(TEXT)),
-)
+MESSAGE = messages()
 
 
 @given(MESSAGE)

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from meshes import Lab, Stranger
 
+from cogwork.router.mesh import bounds
+from cogwork.router.mesh.adjacency import ACKNOWLEDGEMENTS_MAX, Adjacency
 from cogwork.router.mesh.bounds import CONTAINERS_MAX, ROOM_S, Timers
 from cogwork.router.mesh.database import Database, Verdict, supersedes
 from cogwork.router.mesh.effects import PathsChanged, Send
+from cogwork.router.mesh.link import Link
 from cogwork.router.mesh.mesh import Mesh
 from cogwork.router.mesh.messages import (
     Acknowledgement,
@@ -17,6 +20,7 @@ from cogwork.router.mesh.messages import (
     Summary,
     Version,
 )
+from cogwork.router.mesh.meter import Meter
 from cogwork.router.mesh.paths import graph_of, shortest_paths
 from cogwork.router.mesh.routes import Routes
 from cogwork.router.mesh.wire import decode
@@ -156,6 +160,18 @@ def test_the_cost_of_one_end_holds_for_both_where_the_other_has_no_opinion() -> 
     assert lab["c"].routes.graph["d"] == {"b": 1, "c": 2}
 
 
+def test_the_other_end_follows_when_a_cost_changes() -> None:
+    lab = Lab("a", "b")
+    lab.link("a", "b")
+    lab.run(1)
+    lab.do("a", Mesh.set_cost, 1, 7)
+    lab.run(0.5)
+    assert lab["a"].routes.graph == lab["b"].routes.graph == {"a": {"b": 7}, "b": {"a": 7}}
+    lab.do("b", Mesh.set_cost, 1, 3)
+    lab.run(1.5)
+    assert lab["a"].routes.graph == {"a": {"b": 7}, "b": {"a": 3}}
+
+
 def test_a_change_of_cost_takes_another_way() -> None:
     lab = square()
     lab.stations["a"].effects.clear()
@@ -194,6 +210,9 @@ def test_ways_tell_whether_any_link_has_changed() -> None:
     database.offer(advert("c", 3), 0, never)
     assert routes.compute(5) == {"c": None}
     assert routes.unreachable_since_s == {"c": 5}
+    database.offer(advert("b", 2), 0, never)
+    assert routes.compute(9) == {"b": None}
+    assert routes.unreachable_since_s == {"b": 9, "c": 5}
 
 
 def copies(lab: Lab, origin: str, wanted: str) -> dict[str, int]:
@@ -321,6 +340,31 @@ def test_what_is_not_acknowledged_is_sent_again_with_growing_pauses() -> None:
     assert stranger.all(Advertisement) == []
 
 
+def test_many_acknowledgements_do_not_wait_for_more() -> None:
+    lab = Lab("a")
+    stranger = Stranger(lab, "a")
+    stranger.hello()
+    for at in range(ACKNOWLEDGEMENTS_MAX - 1):
+        stranger.say(advert(f"x{at}"))
+    assert stranger.all(Acknowledgement) == []
+    stranger.say(advert("y"))
+    assert len(stranger.last(Acknowledgement).advertisements) == ACKNOWLEDGEMENTS_MAX
+
+
+def test_what_may_not_be_sent_now_is_due_a_little_later() -> None:
+    timers = Timers(retransmit_s=0.5, retransmit_max_s=4)
+    adjacency = Adjacency(Link(1, is_dialled=True, cost=0, interval_s=1, now_s=0))
+    retry = adjacency.schedule(None, timers, 10)
+    assert retry.due_s == adjacency.due_s == 10.5
+    assert adjacency.schedule(retry, timers, 11).due_s == 12
+    adjacency.spend(int(bounds.PACE_BURST + 10 * bounds.PACE_PER_S) * 1024)
+    for now_s in (12, 12.1, 12.2):
+        assert adjacency.schedule(retry, timers, now_s).due_s == now_s + 0.1
+    assert adjacency.schedule(None, timers, 12.2).due_s == pytest.approx(12.3)
+    adjacency.pace = Meter(1, 1, 13)
+    assert adjacency.schedule(retry, timers, 13).due_s == 15  # the pauses go on where they were
+
+
 def test_what_a_neighbour_sends_itself_is_not_sent_to_it_again() -> None:
     lab = Lab("a")
     first, second = Stranger(lab, "a", "y"), Stranger(lab, "a", "z")
@@ -334,6 +378,19 @@ def test_what_a_neighbour_sends_itself_is_not_sent_to_it_again() -> None:
         lab.run(1)
         second.hello()
     assert "x" not in {each.origin for each in second.all(Advertisement)}
+
+
+def test_what_comes_on_a_link_that_is_not_used_does_not_count() -> None:
+    lab = Lab("a")
+    first, second = Stranger(lab, "a", "z"), Stranger(lab, "a", "z")
+    first.hello(connection=1)
+    second.hello(connection=2)
+    assert lab.stations["a"].active == {"z": second.number}
+    first.say(Acknowledgement(summary=second.last(Summary).number))
+    first.say(advert("x"))
+    lab.run(0.6)
+    assert len(second.all(Summary)) == 2
+    assert "x" not in lab["a"].database.records
 
 
 def test_a_summary_is_repeated_until_it_is_acknowledged() -> None:
