@@ -11,25 +11,22 @@ import collections
 import contextlib
 import json
 import os
-import random
-import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from .ledgers import Book, Workers, chance_of, row, twice
 from .served import Served, served, within
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
+    from pathlib import Path
 
-FOREMAN = Path(__file__).parent / "clients" / "ledger_foreman.py"
 QUEUE, PARKED = "work/ledger", "queue/ledger.parked"
 ITEMS = int(os.environ.get("COGWORK_LEDGER_ITEMS", "20000"))
-LIBRARIES = ("cogwork", "proton")
 WORKERS = 4
 CREDIT = 100
 """As much as a worker asks for: so many items at most are in doubt when it dies."""
@@ -48,103 +45,11 @@ dead_letter = "{PARKED}"
 """
 
 
-class Workers:
-    """Consumer processes that die and are replaced.
-
-    Args:
-        container: Where the work is.
-        folder: Takes their ledgers, a file for each process.
-    """
-
-    def __init__(self, container: Served, folder: Path) -> None:
-        self._folder = folder
-        self._running: list[int] = []
-        self.hired = 0
-        self._foreman = subprocess.Popen(
-            [sys.executable, str(FOREMAN), container.url, QUEUE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def hire(self) -> None:
-        """Starts one, on each client library in turn."""
-        assert self._foreman.stdin is not None
-        assert self._foreman.stdout is not None
-        library = LIBRARIES[self.hired % len(LIBRARIES)]
-        self._foreman.stdin.write(f"{library} {self._folder}/ledger-{self.hired}\n")
-        self._foreman.stdin.flush()
-        self._running.append(int(self._foreman.stdout.readline()))
-        self.hired += 1
-
-    def kill_one(self, chance: random.Random) -> None:
-        """Ends one of them by SIGKILL."""
-        os.kill(self._running.pop(chance.randrange(len(self._running))), signal.SIGKILL)
-
-    def dismiss(self) -> None:
-        """Lets the others end in good order."""
-        for worker in self._running:
-            os.kill(worker, signal.SIGTERM)
-        count = len(self._running)
-        within(SETTLE_TIMEOUT_S, lambda: self.book().ended == count, f"{count} workers ended")
-        self._running.clear()
-
-    def close(self) -> None:
-        """Ends whoever is left."""
-        for worker in self._running:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGKILL)
-        self._foreman.communicate()
-
-    def book(self) -> Book:
-        """Returns what all ledgers say."""
-        book = Book()
-        for file in self._folder.glob("ledger-*"):
-            for line in file.read_text().splitlines(keepends=True):
-                if line.endswith("\n"):  # the last line may be torn
-                    book.enter(*line.split())
-        return book
-
-
-class Book:
-    """All ledgers together.
-
-    Attributes:
-        taken: For each item the delivery-counts that it was taken with.
-        confirmed: How often each item was confirmed.
-        ended: Workers that ended in good order.
-    """
-
-    def __init__(self) -> None:
-        self.taken: dict[str, list[int]] = collections.defaultdict(list)
-        self.confirmed: collections.Counter[str] = collections.Counter()
-        self.ended = 0
-
-    def enter(self, entry: str, item: str = "", delivery_count: str = "0") -> None:
-        """Takes in a line of a ledger."""
-        if entry == "taken":
-            self.taken[item].append(int(delivery_count))
-        elif entry == "confirmed":
-            self.confirmed[item] += 1
-        else:
-            self.ended += 1
-
-    def again(self, *, marked: bool) -> int:
-        """Counts the times that an item was taken after the first, marked or not."""
-        return sum(
-            sum((count > 0) == marked for count in sorted(counts)[1:])
-            for counts in self.taken.values()
-        )
-
-
 @contextlib.contextmanager
 def working(container: Served, folder: Path) -> Iterator[Workers]:
     """Employs workers for the length of a `with` block."""
-    workers = Workers(container, folder)
-    try:
+    with Workers(container, folder, QUEUE) as workers:
         yield workers
-    finally:
-        workers.close()
 
 
 def work_under_fire(container: Served, workers: Workers, chance: random.Random) -> int:
@@ -161,13 +66,6 @@ def work_under_fire(container: Served, workers: Workers, chance: random.Random) 
     within(SETTLE_TIMEOUT_S, lambda: is_idle(row(container, QUEUE)), "no item is in doubt")
     workers.dismiss()
     return deaths
-
-
-def row(container: Served, queue: str) -> dict[str, int]:
-    """Returns what the status command says of a queue."""
-    rows = container.status()["queues"]
-    found: dict[str, int] = next(row for row in rows if row["address"] == queue)
-    return found
 
 
 def is_idle(queue: dict[str, int]) -> bool:
@@ -206,14 +104,7 @@ def parked(container: Served) -> list[str]:
 @pytest.fixture
 def chance() -> random.Random:
     """Random numbers from a seed that a failure shows."""
-    seed = int(os.environ.get("COGWORK_SEED", str(random.SystemRandom().randrange(2**32))))
-    sys.stdout.write(f"COGWORK_SEED={seed}\n")
-    return random.Random(seed)
-
-
-def twice(counts: collections.Counter[str]) -> list[str]:
-    """Returns what was counted more than once."""
-    return [item for item, count in counts.items() if count > 1]
+    return chance_of(sys.stdout)
 
 
 @pytest.mark.timeout(600)
@@ -224,7 +115,7 @@ def test_every_item_is_done_once_or_parked(tmp_path: Path, chance: random.Random
         began_s = time.monotonic()
         with working(container, tmp_path) as workers:
             deaths = work_under_fire(container, workers, chance)
-            book = workers.book()
+            book = Book.of(tmp_path)
         took_s = time.monotonic() - began_s
         queue = row(container, QUEUE)
         kept = collections.Counter(parked(container))
@@ -255,7 +146,7 @@ def test_every_item_is_done_and_says_when_it_comes_again(
         began_s = time.monotonic()
         with working(container, tmp_path) as workers:
             deaths = work_under_fire(container, workers, chance)
-            book = workers.book()
+            book = Book.of(tmp_path)
         took_s = time.monotonic() - began_s
         queue = row(container, QUEUE)
         kept = parked(container)

@@ -88,6 +88,12 @@ class Access:
     def _is_user(self, name: str) -> bool:
         return any(user.name == name for user in self._configuration.users)
 
+    def is_container(self, identity: str | None) -> bool:
+        """Tells whether a peer may be another container."""
+        if identity is None:
+            return self._configuration.anonymous.mesh
+        return any(user.name == identity and user.mesh for user in self._configuration.users)
+
     def _check_plain(self, connection: Connection, response: bytes) -> None:
         plain = parse_plain(response)
         task = asyncio.get_running_loop().create_task(

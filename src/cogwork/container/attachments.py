@@ -142,7 +142,9 @@ class Attachments:
         )
         link.carry(end)
         if entry is not None:
+            assert target.address is not None
             entry.add_source(end)
+            client.vhost.add_publisher(target.address, entry)
         end.open_credit()
 
     # -- links on which the peer receives
@@ -165,7 +167,7 @@ class Attachments:
             end.policy = _POLICIES[attachment.rule.slow_subscriber]
             end.backlog_bytes_max = attachment.rule.block_bytes
         if attachment.node is not None:
-            self._subscribe(link, attach, attachment, end)
+            self._subscribe(link, attach, attachment, end, client)
         link.attach(
             source=Source(
                 address=attachment.address,
@@ -185,7 +187,7 @@ class Attachments:
         )
         link.carry(end)
         if attachment.entry is not None:
-            attachment.entry.add_outlet(end)
+            client.vhost.add_consumer(attachment.address, attachment.entry, end)
 
     def _place_consumer(self, source: Source, client: ClientContext) -> Attachment:
         if source.dynamic:
@@ -208,7 +210,12 @@ class Attachments:
         return COPY if is_copied else MOVE
 
     def _subscribe(
-        self, link: Link, attach: Attach, attachment: Attachment, end: OutgoingLink
+        self,
+        link: Link,
+        attach: Attach,
+        attachment: Attachment,
+        end: OutgoingLink,
+        client: ClientContext,
     ) -> None:
         assert attach.source is not None
         assert attachment.node is not None
@@ -229,6 +236,8 @@ class Attachments:
             end.owner = link
             end.detach()
             raise
+        if client.vhost.reach is not None:
+            client.vhost.reach.lending.add_consumer(attachment.node, subscription, attach)
 
     # -- letting go
 
@@ -240,8 +249,11 @@ class Attachments:
         link.context = None
         self.links.pop(attachment.link_id, None)
         if attachment.entry is not None and link.end is not None:
-            attachment.entry.remove_outlet(link.end)
+            assert isinstance(link.end, OutgoingLink)
+            client.vhost.remove_consumer(attachment.address, attachment.entry, link.end)
         if attachment.subscription is not None and attachment.node is not None:
+            if client.vhost.reach is not None:
+                client.vhost.reach.lending.remove_consumer(attachment.subscription)
             attachment.node.unsubscribe(attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)

@@ -10,8 +10,10 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.redirect import host_of
+from cogwork.container.mesh.urls import BadLinkUrl
 from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.users import PasswordHashError, check_hash
+from cogwork.router.mesh.bounds import ID_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from cogwork.container.settings import (
         Address,
         Configuration,
+        Link,
         Listen,
         Mechanism,
         Permission,
@@ -51,6 +54,8 @@ def find_problem(configuration: Configuration) -> Problem | None:
 
 
 def _configuration(configuration: Configuration) -> Iterator[Problem]:
+    if configuration.id is not None and len(configuration.id.encode()) > ID_BYTES_MAX:
+        yield Problem(("id",), f"{len(configuration.id.encode())} bytes", f"at most {ID_BYTES_MAX}")
     can_log_in = _mechanisms_with_users(configuration.users)
     for at, listen in enumerate(configuration.listeners):
         for problem in _listen(listen, can_log_in):
@@ -58,6 +63,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     yield from _twice(
         "listen", "port", [each.endpoint if each.port else None for each in configuration.listeners]
     )
+    yield from _links(configuration)
     for at, user in enumerate(configuration.users):
         for problem in _user(user):
             yield problem.below("user", at)
@@ -119,6 +125,39 @@ def _advertised(listen: Listen) -> Iterator[Problem]:
         host_of(listen.advertise)
     except ValueError:
         yield Problem(("advertise",), f'"{listen.advertise}"', "HOST:PORT")
+
+
+def _links(configuration: Configuration) -> Iterator[Problem]:
+    own = {listen.endpoint for listen in configuration.listeners}
+    endpoints: list[str | None] = []
+    for at, link in enumerate(configuration.links):
+        for problem in _link(link, own):
+            yield problem.below("link", at)
+        endpoints.append(_endpoint_of(link))
+    yield from _twice("link", "url", endpoints)
+
+
+def _link(link: Link, own: set[str]) -> Iterator[Problem]:
+    try:
+        target = link.target
+    except BadLinkUrl as error:
+        yield Problem(("url",), error.found, error.expected)
+        return
+    if target.endpoint in own:
+        yield Problem(("url",), f'"{target}", where this container listens', "another container")
+    files = {key: getattr(link, key) for key in ("certificate", "key", "ca")}
+    given = next((key for key, name in files.items() if name is not None), None)
+    if given is not None and target.scheme != "amqps":
+        yield Problem((given,), f'a file for "{target}"', "an amqps:// url with it")
+    if link.key is not None and link.certificate is None:
+        yield Problem(("certificate",), "nothing", "the certificate of the key")
+
+
+def _endpoint_of(link: Link) -> str | None:
+    try:
+        return link.target.endpoint
+    except BadLinkUrl:
+        return None
 
 
 def _user(user: User) -> Iterator[Problem]:

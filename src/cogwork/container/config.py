@@ -12,13 +12,14 @@ import math
 import re
 import tomllib
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
 from cogwork.container.checks import Problem, find_problem
 from cogwork.container.errors import ConfigurationError
-from cogwork.container.settings import Configuration, Listen, Tls
+from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.container.settings import Configuration, Link, Listen, Tls
 from cogwork.container.shape import describe, keys_at, type_at
 from cogwork.container.toml_lines import Path, find_lines, line_of
 
@@ -35,8 +36,10 @@ __all__ = (
     "with_options",
 )
 
-SECRET_KEYS = frozenset({"password_hash"})
-"""Values that no message may show."""
+SECRET_KEYS = frozenset({"password_hash", "url"})
+"""Values that no message may show, or that may hold a password."""
+
+Table = TypeVar("Table", Tls, Link)
 
 SHOWN_CHARACTERS_MAX = 40
 """How much of a wrong value a message quotes."""
@@ -126,6 +129,7 @@ def with_options(
     container_id: str | None = None,
     listen: Sequence[str] = (),
     data_dir: str | None = None,
+    links: Sequence[str] = (),
 ) -> Configuration:
     """Lets the options of the command line win over the file.
 
@@ -134,6 +138,7 @@ def with_options(
         container_id: `--id`.
         listen: Each `--listen`, as HOST:PORT; given any, they replace the file's listeners.
         data_dir: `--data`.
+        links: Each `--link`, besides those of the file.
 
     Raises:
         ConfigurationError: An option is malformed, or contradicts the file.
@@ -145,6 +150,8 @@ def with_options(
         changes["data_dir"] = data_dir
     if listen:
         changes["listeners"] = [_listen_option(endpoint) for endpoint in listen]
+    if links:
+        changes["links"] = [*configuration.links, *map(_link_option, links)]
     changed = msgspec.structs.replace(configuration, **changes)
     check(changed)
     return changed
@@ -161,6 +168,15 @@ def _listen_option(endpoint: str) -> Listen:
         raise ConfigurationError("options", 0, "--listen", _show(endpoint), expected) from error
 
 
+def _link_option(url: str) -> Link:
+    try:
+        LinkUrl.parse(url)
+    except BadLinkUrl as error:
+        found, expected = error.found, error.expected
+        raise ConfigurationError("options", 0, "--link", found, expected) from error
+    return Link(url=url)
+
+
 def _split_endpoint(endpoint: str) -> dict[str, Any] | None:
     """Takes HOST:PORT or [ADDRESS]:PORT apart; no host is loopback, never every interface."""
     match = _ENDPOINT.fullmatch(endpoint)
@@ -171,7 +187,10 @@ def _split_endpoint(endpoint: str) -> dict[str, Any] | None:
 
 
 def _expand_endpoints(document: dict[str, Any]) -> None:
-    """Turns `listen = ["HOST:PORT"]` into the tables it is short for."""
+    """Turns `listen = ["HOST:PORT"]` and `link = ["HOST:PORT"]` into the tables of these."""
+    link = document.get("link")
+    if isinstance(link, list):
+        document["link"] = [{"url": item} if isinstance(item, str) else item for item in link]
     listen = document.get("listen")
     if isinstance(listen, list):
         document["listen"] = [
@@ -215,7 +234,7 @@ def _problem_of(message: str, document: dict[str, Any]) -> Problem:
         path = (*path, missing[1])
     found = "nothing" if missing else _show_at(document, path)
     expected = describe(type_at(Configuration, path))
-    if path[:1] == ("listen",) and len(path) == 2:
+    if path[:1] in {("listen",), ("link",)} and len(path) == 2:
         expected += ' or "HOST:PORT"'
     return Problem(path, found, expected)
 
@@ -273,14 +292,21 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
     def anchored(name: str | None) -> str | None:
         return None if name is None else str(directory / name)
 
-    def anchored_tls(tls: Tls) -> Tls:
-        names = {key: anchored(getattr(tls, key)) for key in ("certificate", "key", "client_ca")}
-        return msgspec.structs.replace(tls, **names)
+    def anchor(table: Table, *keys: str) -> Table:
+        names = {key: anchored(getattr(table, key)) for key in keys}
+        return msgspec.structs.replace(table, **names)
+
+    def anchor_tls(tls: Tls) -> Tls:
+        return anchor(tls, "certificate", "key", "client_ca")
 
     listeners = [
-        msgspec.structs.replace(each, tls=anchored_tls(each.tls)) if each.tls else each
+        msgspec.structs.replace(each, tls=anchor_tls(each.tls)) if each.tls else each
         for each in configuration.listeners
     ]
+    links = [anchor(link, "certificate", "key", "ca") for link in configuration.links]
     return msgspec.structs.replace(
-        configuration, listeners=listeners, data_dir=anchored(configuration.data_dir)
+        configuration,
+        listeners=listeners,
+        links=links,
+        data_dir=anchored(configuration.data_dir),
     )

@@ -19,9 +19,12 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.container.access import Access
 from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
+from cogwork.container.balance import Balance
 from cogwork.container.effects import EffectRunner
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
+from cogwork.container.mesh.lending import shard_of
+from cogwork.container.mesh.service import MeshService
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
 from cogwork.container.settings import BLOCK_TIMEOUT_S
@@ -62,6 +65,7 @@ class Container:
         outgoing: Sends messages of its own.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
+        mesh: The other containers.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -99,13 +103,27 @@ class Container:
         self._limit_core()
         for name, tables in _vhosts_of(configuration).items():
             self._add_vhost(name, table_of(tables), tables.queues)
+        self.mesh = MeshService(
+            self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
+        )
+        self.peers.mesh = self.mesh
+        self._balance = Balance(
+            self.mesh, self.peers, self.vhosts, configuration.mesh.redirect_margin
+        )
 
     def _limit_core(self) -> None:
         self.core.held_bytes_max = self.limits.held_bytes
         self.core.congested_at_bytes = self.limits.unsent_bytes
 
     def _add_vhost(self, name: str, table: AddressTable, queues: Iterable[Queue]) -> None:
-        vhost = VirtualHost(self.core, name, table, self.id, self._effects.run)
+        vhost = VirtualHost(
+            self.core,
+            name,
+            table,
+            container_id=self.id,
+            shard=shard_of(self.id, self.incarnation),
+            run=self._effects.run,
+        )
         vhost.view = View(self, vhost)
         self.vhosts[name] = vhost
         for queue in queues:
@@ -122,6 +140,8 @@ class Container:
         """
         self._listeners.open(self.configuration.listeners)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        self.mesh.start(self.configuration.links)
+        self.mesh.set_hosts(tuple(self.advertised))
 
     def reconfigure(self, configuration: Configuration) -> list[str]:
         """Takes over what a running container can; the rest stays as it was.
@@ -137,7 +157,12 @@ class Container:
         """
         old = self.configuration
         configuration = structs.replace(
-            configuration, id=old.id, data_dir=old.data_dir, nodes=old.nodes
+            configuration,
+            id=old.id,
+            data_dir=old.data_dir,
+            nodes=old.nodes,
+            links=old.links,
+            mesh=old.mesh,
         )
         wanted = _vhosts_of(configuration)
         tables = {name: table_of(each) for name, each in wanted.items()}
@@ -179,6 +204,7 @@ class Container:
             drain_timeout_s: How long they may take; None for the configured limit.
         """
         self.peers.is_draining = True
+        self._balance.drain()
         self._listeners.close()
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
         deadline_s = time.monotonic() + limit_s
@@ -195,6 +221,8 @@ class Container:
         while self.peers.connections and time.monotonic() < deadline_s:
             await asyncio.sleep(0.01)
         self.peers.lose()
+        self.mesh.stop()
+        self.core.flush()
         if self._timer is not None:
             self._timer.cancel()
         self._access.close()
@@ -235,6 +263,7 @@ class Container:
 
     def _sweep(self, now_s: float) -> None:
         self.peers.sweep(now_s)
+        self._balance.tick(now_s)
         self._memory.sweep(self.core.held_bytes)
         for vhost in self.vhosts.values():
             vhost.forget_idle(now_s)
@@ -266,6 +295,8 @@ class Container:
             publisher = end.waits_for
             if publisher is not None:
                 self._detach_unfinished(publisher)
+            elif end.is_branch:
+                continue
             elif end.feeder is None and end.backlog_bytes and _may_not_wait(end):
                 self._detach_slow(end, f"it took nothing for {limit_s:g} s")
 

@@ -23,6 +23,7 @@ __all__ = ("Change", "difference")
 
 _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "listen": attrgetter("endpoint"),
+    "link": attrgetter("target.endpoint"),
     "user": attrgetter("name"),
     "vhost": attrgetter("name"),
     "address": lambda rule: str(rule.prefix or rule.pattern),
@@ -30,8 +31,8 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "node": attrgetter("address"),
 }
 
-RESTART_KEYS = frozenset({"id", "data_dir", "listen", "node"})
-"""What the process holds on to: its identity, its directory, its sockets, its nodes."""
+RESTART_KEYS = frozenset({"id", "data_dir", "listen", "link", "mesh", "node"})
+"""What the process holds on to: its identity, its directory, sockets, links and nodes."""
 
 LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})
 """What every new connection on a listener looks up anew."""
@@ -114,6 +115,8 @@ def _change(path: _Path, what: str) -> Change:
 
 def _needs_restart(path: _Path, what: str) -> bool:
     if path[0] == "listen" and path[2:3] and path[2] in LIVE_LISTEN_KEYS:
+        return False
+    if path[0] in ("user", "anonymous"):
         return False
     if "queue" in path:
         return what != "added"  # a queue that holds items keeps the options it was declared with

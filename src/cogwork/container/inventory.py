@@ -13,6 +13,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from cogwork.container import rows
+from cogwork.container.mesh import rows as mesh_rows
+from cogwork.container.mesh import view as mesh_view
+from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.nodes.management.links import LINK, MESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,9 +29,10 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.spi.management import Collection, Row
+    from cogwork.spi.mesh import LinkRow, MeshView
     from cogwork.spi.node import Node
 
-__all__ = ("Entities", "collections_of")
+__all__ = ("Entities", "collections_of", "links_of", "mesh_of")
 
 T = TypeVar("T")
 
@@ -71,7 +76,15 @@ class Entities(Generic[T]):
 
 
 def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Collection]:
-    """Lists the collections that a virtual host's `$management` shows, by type."""
+    """Lists the collections that a virtual host's `$management` shows, by type.
+
+    Those of the mesh are the operator's: the default virtual host's.
+    """
+    mesh = mesh_view.View(lambda: container.mesh)
+    of_mesh: dict[str, Collection] = {
+        LINK: links_of(mesh),
+        MESH: mesh_of(mesh, container.id),
+    }
     return {
         "container": _containers(container),
         "connection": _connections(container, vhost),
@@ -80,7 +93,35 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
         "address": _addresses(vhost),
         "queue": _queues(vhost),
         "node": _nodes(vhost),
+        **({} if vhost.name else of_mesh),
     }
+
+
+def links_of(mesh: MeshView) -> Entities[LinkRow]:
+    """Makes the collection of a container's links to neighbours."""
+
+    def get(name: str) -> LinkRow | None:
+        try:
+            names = (name, LinkUrl.parse(name).endpoint)
+        except BadLinkUrl:
+            names = (name, name)
+        return next(
+            (each for each in mesh.links() if each.url == names[0] or each.endpoint == names[1]),
+            None,
+        )
+
+    return Entities(mesh_rows.LINK, mesh.links, lambda it: it.url, mesh_rows.link_row, get)
+
+
+def mesh_of(mesh: MeshView, container_id: str) -> Entities[MeshView]:
+    """Makes the collection of meshes: the one that the container is in."""
+    return Entities(
+        mesh_rows.MESH,
+        lambda: (mesh,),
+        lambda _: container_id,
+        mesh_rows.mesh_row,
+        lambda name: mesh if name == container_id else None,
+    )
 
 
 def _containers(container: Container) -> Entities[Container]:

@@ -11,15 +11,17 @@ from __future__ import annotations
 import logging
 import platform
 import time
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.performatives import Open
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
-from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
+from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
+from cogwork.container.mesh.connection import TRACE
 from cogwork.container.redirect import Newcomer
 from cogwork.dataplane.connection import Connection, ConnectionSettings
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from cogwork.container.access import Access
     from cogwork.container.attachments import Attachments
     from cogwork.container.limits import Limits
+    from cogwork.container.mesh.service import MeshService
     from cogwork.container.settings import Listen
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
@@ -66,6 +69,7 @@ class Peers:
         clients: How many are clients: neither linked containers nor consoles.
         redirected: How many were sent elsewhere.
         is_draining: Whether no more are taken.
+        mesh: Takes the connections of other containers.
         redirect: Asked whether a newcomer has to go elsewhere; None sends nobody away.
     """
 
@@ -95,6 +99,7 @@ class Peers:
         self.clients = 0
         self.redirected = 0
         self.is_draining = False
+        self.mesh: MeshService | None = None
         self.redirect: Callable[[Newcomer], Redirect | None] | None = None
         self._core = core
         self._container_id = container_id
@@ -222,6 +227,9 @@ class Peers:
         """Has the login checked."""
         if not isinstance(frame, SaslInit):
             raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
+        if self.mesh is not None and not self.mesh.is_ready and not self._is_container(frame):
+            self.mesh.when_ready(partial(self._authenticate_held, connection, frame))
+            return
         self._access.authenticate(
             connection,
             frame,
@@ -229,8 +237,28 @@ class Peers:
             self.client_of(connection).certificate_name,
         )
 
+    def _is_container(self, frame: SaslInit) -> bool:
+        """Tells whether a login is that of another container, as far as one can say."""
+        if frame.mechanism == ANONYMOUS:
+            return frame.initial_response == TRACE
+        if frame.mechanism == PLAIN:
+            user = (frame.initial_response or b"").split(b"\0")[1:2]
+            return bool(user) and self._access.is_container(user[0].decode(errors="replace"))
+        return True
+
+    def _authenticate_held(self, connection: Connection, frame: SaslInit) -> None:
+        """Goes on with a login that had to wait until it is known what other containers want."""
+        if not connection.is_over:
+            try:
+                self.authenticate(connection, frame)
+            except ProtocolError as error:
+                connection.on_violation(error.condition, error.description)
+            connection.flush()
+
     def may_skip_sasl(self, connection: Connection) -> bool:
         """Lets a peer be anonymous without SASL where it could be with it."""
+        if self.mesh is not None and not self.mesh.is_ready:
+            return False
         return ANONYMOUS in self.sasl_mechanisms(connection)
 
     def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
@@ -240,6 +268,9 @@ class Peers:
     def on_open(self, connection: Connection, opened: Open) -> None:
         """Finds the virtual host, answers the open, and has it decided who has to go elsewhere."""
         client = self.client_of(connection)
+        if MESH in (opened.properties or {}):
+            self._hand_over(connection, opened)
+            return
         hostname = opened.hostname or ""
         name = hostname.removeprefix(VHOST_PREFIX) if hostname.startswith(VHOST_PREFIX) else ""
         vhost = self._vhosts.get(name)
@@ -253,7 +284,7 @@ class Peers:
         if vhost is None:
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
         properties = opened.properties or {}
-        is_client = MESH not in properties and CONSOLE not in properties
+        is_client = CONSOLE not in properties
         if is_client and (redirect := self._elsewhere(client, properties)) is not None:
             self.redirected += 1
             size_bytes = connection.wire.max_frame_out
@@ -281,6 +312,23 @@ class Peers:
                 redirects=redirects if isinstance(redirects, int) else 0,
             )
         )
+
+    def _hand_over(self, connection: Connection, opened: Open) -> None:
+        """Gives a connection to the mesh: another container dialled.
+
+        Raises:
+            ProtocolError: Its user is no container.
+        """
+        if not self._access.is_container(connection.identity):
+            connection.open(self._opening)
+            raise ProtocolError(
+                Condition.UNAUTHORIZED_ACCESS,
+                f"user {connection.identity!r} is no container: links need a user with mesh = true",
+            )
+        del self.connections[connection]
+        self._impatient.discard(connection)
+        assert self.mesh is not None
+        self.mesh.adopt(connection, opened)
 
     def on_attach(self, link: Link, attach: Attach) -> None:
         """Has the attach decided."""

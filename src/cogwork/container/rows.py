@@ -46,6 +46,7 @@ __all__ = (
     "iso_time",
     "link_row",
     "node_row",
+    "peer_of",
     "queue_row",
     "session_name",
     "session_row",
@@ -136,7 +137,7 @@ def connection_row(connection: Connection) -> Row:
         "name": str(client.number),
         "container": remote.container_id if remote is not None else "",
         "user": connection.identity or "",
-        "peer": _peer_of(client.sock),
+        "peer": peer_of(client.sock),
         "listener": f"{client.listen.transport}://{client.listen.endpoint}",
         "vhost": client.vhost.name,
         "product": _product(cast("dict[str, object]", properties)),
@@ -153,7 +154,7 @@ def connection_row(connection: Connection) -> Row:
     }
 
 
-def _peer_of(sock: socket.socket) -> str:
+def peer_of(sock: socket.socket) -> str:
     """Tells where a socket is connected to, as host and port."""
     try:
         name = sock.getpeername()

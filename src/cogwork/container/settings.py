@@ -13,14 +13,17 @@ from msgspec import Meta, Struct, field
 
 from cogwork.amqp.redirect import Host
 from cogwork.container.limits import Count, Limits, Positive
+from cogwork.container.mesh.settings import Link, MeshOptions
 
 __all__ = (
     "Address",
     "Anonymous",
     "Configuration",
     "Limits",
+    "Link",
     "Listen",
     "Mechanism",
+    "MeshOptions",
     "Node",
     "Permission",
     "Queue",
@@ -133,16 +136,21 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         name: As given to SASL PLAIN, or the common name of a client certificate.
         password_hash: As printed by `cogwork passwd`; None lets only a certificate in.
         permissions: None given, nothing allowed.
+        mesh: Whether it may be another container.
     """
 
     name: Text
     password_hash: Text | None = None
     permissions: list[Permission] = []
+    mesh: bool = False
 
     def __repr__(self) -> str:
         """Shows who, never the secret: reprs end in logs."""
         secret = None if self.password_hash is None else "..."
-        return f"User(name={self.name!r}, password_hash={secret}, permissions={self.permissions})"
+        return (
+            f"User(name={self.name!r}, password_hash={secret}, permissions={self.permissions}, "
+            f"mesh={self.mesh})"
+        )
 
 
 def _everything() -> list[Permission]:
@@ -154,9 +162,11 @@ class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         permissions: By default everything: whoever runs programs here could stop the container too.
+        mesh: Whether it may be another container; as with the permissions.
     """
 
     permissions: list[Permission] = field(default_factory=_everything)
+    mesh: bool = True
 
 
 class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -270,6 +280,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         id: The container's id; None takes the machine's name.
         data_dir: Where the container keeps files; None keeps none.
         listeners: `[[listen]]`.
+        links: `[[link]]`.
+        mesh: `[mesh]`.
         users: `[[user]]`.
         anonymous: `[anonymous]`.
         vhosts: `[[vhost]]`.
@@ -282,6 +294,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     id: Text | None = None
     data_dir: Text | None = None
     listeners: list[Listen] = field(default_factory=_loopback, name="listen")
+    links: list[Link] = field(default_factory=list, name="link")
+    mesh: MeshOptions = field(default_factory=MeshOptions)
     users: list[User] = field(default_factory=list, name="user")
     anonymous: Anonymous = field(default_factory=Anonymous)
     vhosts: list[Vhost] = field(default_factory=list, name="vhost")

@@ -14,6 +14,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
 from cogwork.container.declarations import Declarations
 from cogwork.container.inventory import collections_of
+from cogwork.container.mesh import view as mesh_view
 from cogwork.container.requester import ClientRequester
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.management import Collection, ManagedQueue, OnOutcome, Requester
+    from cogwork.spi.mesh import MeshView
 
 __all__ = ("View",)
 
@@ -40,6 +42,7 @@ class View:
 
     Attributes:
         collections: The entities by type.
+        mesh: The other containers.
     """
 
     def __init__(self, container: Container, vhost: VirtualHost) -> None:
@@ -51,6 +54,7 @@ class View:
         """
         self._container = container
         self._vhost = vhost
+        self.mesh: MeshView = mesh_view.View(lambda: container.mesh)
         self._declarations = Declarations(vhost)
         self.collections: Mapping[str, Collection] = collections_of(container, vhost)
 

@@ -32,11 +32,16 @@ from cogwork.spi.node import Node, NodeContext, Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from cogwork.container.mesh.reach import Reach
     from cogwork.dataplane.core import Core
+    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
     from cogwork.spi.management import ContainerView
 
 __all__ = ("VirtualHost",)
+
+REPLY_PREFIX = "_reply/"
+"""What dynamic addresses start with; the container that made one follows."""
 
 IDLE_S = 60.0
 """An address nobody uses is forgotten after this long, with its counts."""
@@ -58,6 +63,8 @@ class VirtualHost:
         name: Empty for the default one.
         table: Which rule holds for which address.
         space: The entries, as the data plane finds them.
+        near: Those that other containers' messages go to: this container's consumers and nodes.
+        reach: What can be reached in other containers; None while nothing can.
         nodes: By address, or by prefix for those that serve one.
         rules_in_use: The rule that each node was made by.
         view: The container, for the management node; None has no such node.
@@ -68,7 +75,9 @@ class VirtualHost:
         core: Core,
         name: str,
         table: AddressTable,
+        *,
         container_id: str,
+        shard: int,
         run: Callable[[VirtualHost, Iterable[Effect]], None],
     ) -> None:
         """Starts without addresses.
@@ -78,18 +87,23 @@ class VirtualHost:
             name: The virtual host's name; empty for the default one.
             table: Its address rules.
             container_id: For the nodes.
+            shard: Of this container's parts of queues.
             run: Carries out what a node wants done in this virtual host.
         """
         self.core = core
         self.name = name
         self.table = table
         self.space = AddressSpace(core, self._resolve)
+        self.near = AddressSpace(core, self._resolve_near)
+        self.reach: Reach | None = None
         self.nodes: dict[str, Node] = {}
         self.rules_in_use: dict[str, AddressRule] = {}
         self.view: ContainerView | None = None
         self._container_id = container_id
+        self._shard = shard
         self._declared: dict[str, AddressRule] = {}
         self._idle_since_s: dict[bytes, float] = {}
+        self._subscriptions = _Subscriptions(self)
         self._run = run
         self._start_topics()
 
@@ -103,6 +117,8 @@ class VirtualHost:
         self.space.topic_prefix = f"{rule.prefix}/".encode()
         self._bound_lives(node.root, rule)
         self.space.topic_root = node.root
+        self.near.topic_prefix = self.space.topic_prefix
+        self.near.topic_root = node.near_root
 
     # -- addresses
 
@@ -137,7 +153,51 @@ class VirtualHost:
         entry = self._make_entry(name, rule)
         self._bound_lives(entry, rule)
         self.space.entries[name.encode()] = entry
+        near = self.near.entries.get(name.encode())
+        if near is not None and near is not entry:
+            entry.show_near(near)
+        if self.reach is not None:
+            self.reach.entry_added(name, entry)
         return entry
+
+    def near_entry_of(self, address: str) -> AddressEntry:
+        """Returns the entry of an address for what comes from other containers.
+
+        Raises:
+            Refused: Nothing can be sent there.
+        """
+        name = _normalized(address)
+        entry: AddressEntry | None = self.near.entries.get(name.encode())
+        return entry if entry is not None else self._add_near_entry(name)
+
+    def _add_near_entry(self, name: str) -> AddressEntry:
+        rule = self._rule_at(name)
+        if name.startswith(REPLY_PREFIX):
+            found: AddressEntry | None = self.space.entries.get(name.encode())
+            if found is None:
+                raise Refused(f"{name!r} has gone", Condition.NOT_FOUND)
+            return found
+        if rule.kind == "topic":
+            node = self.node_of(rule, name)
+            assert isinstance(node, TopicNode)
+            entry = node.near_entry(name)
+        elif rule.kind == "direct":
+            entry = AddressEntry(self.core, name, _CODES[rule.distribution])
+            entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
+        else:
+            return self.entry_of(name)
+        self._bound_lives(entry, rule)
+        self.near.entries[name.encode()] = entry
+        if rule.kind == "direct":
+            self.entry_of(name).show_near(entry)
+        return entry
+
+    def _resolve_near(self, address: bytes) -> AddressEntry | None:
+        """Finds the entry for the `to` of a message from another container."""
+        try:
+            return self.near_entry_of(address.decode())
+        except (Refused, UnicodeDecodeError):
+            return None
 
     def _bound_lives(self, entry: AddressEntry, rule: AddressRule) -> None:
         """Says how long messages may wait, and where those go that nobody took in that time.
@@ -165,6 +225,13 @@ class VirtualHost:
         """Finds the entry for a message's `to`; None where it leads nowhere."""
         try:
             name, rule = self.rule_of(address.decode())
+            if self.reach is not None:
+                if name.startswith(REPLY_PREFIX):
+                    return self.reach.reply_entry(name)
+                if rule.kind == "direct" and self.reach.is_wanted(name):
+                    entry = self.entry_of(name)
+                    self.reach.use(name, entry)
+                    return entry
             is_anycast = rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST
             if is_anycast and rule.dead_letter is None:
                 return self.space.entries.get(name.encode())
@@ -183,6 +250,27 @@ class VirtualHost:
         entry = self.space.entries.pop(address.encode(), None)
         if entry is not None:
             entry.close()
+
+    # -- who uses an address
+
+    def add_publisher(self, address: str, entry: AddressEntry) -> None:
+        """Takes note of a link that sends to an address."""
+        if self.reach is not None:
+            self.reach.use(address.removeprefix("/"), entry)
+
+    def add_consumer(self, address: str, entry: AddressEntry, link: OutgoingLink) -> None:
+        """Lets a link take from a plain address."""
+        entry.add_outlet(link)
+        name = address.removeprefix("/")
+        if self.reach is not None and not name.startswith(REPLY_PREFIX):
+            self.reach.add_consumer(name, entry)
+
+    def remove_consumer(self, address: str, entry: AddressEntry, link: OutgoingLink) -> None:
+        """Takes a link from a plain address."""
+        entry.remove_outlet(link)
+        name = address.removeprefix("/")
+        if self.reach is not None and not name.startswith(REPLY_PREFIX):
+            self.reach.remove_consumer(name, entry)
 
     # -- nodes
 
@@ -244,6 +332,8 @@ class VirtualHost:
                 container_id=self._container_id,
                 emit=lambda effects: self._run(self, effects),
                 container=self.view if rule.kind == "management" else None,
+                shard=self._shard,
+                reach=self._subscriptions,
             )
         )
 
@@ -275,6 +365,7 @@ class VirtualHost:
 
     def forget_idle(self, now_s: float) -> None:
         """Gives up the addresses that nobody has used for a while."""
+        self._forget_near()
         idle: dict[bytes, float] = {}
         for address, entry in list(self.space.entries.items()):
             if not entry.is_idle:
@@ -284,8 +375,20 @@ class VirtualHost:
                 idle[address] = since_s
                 continue
             self.space.entries.pop(address, None)
+            if self.reach is not None:
+                self.reach.entry_dropped(address.decode())
             entry.close()
         self._idle_since_s = idle
+
+    def _forget_near(self) -> None:
+        """Gives up the entries by which no other container sends any more."""
+        for address, entry in list(self.near.entries.items()):
+            if not entry.sources and not entry.held:
+                del self.near.entries[address]
+                outer = self.space.entries.get(address)
+                if outer is not None and outer.near is entry:
+                    outer.near = None
+                entry.close()
 
 
 def _normalized(address: str) -> str:
@@ -298,3 +401,20 @@ def _normalized(address: str) -> str:
         return normalize(address)
     except InvalidAddressError as error:
         raise Refused(str(error), Condition.INVALID_FIELD) from error
+
+
+class _Subscriptions:
+    """Passes on what nodes say their subscribers want, once there is somebody to tell."""
+
+    def __init__(self, vhost: VirtualHost) -> None:
+        self._vhost = vhost
+
+    def subscribe(self, address: str) -> None:
+        """Counts a subscription."""
+        if self._vhost.reach is not None:
+            self._vhost.reach.subscribe(address)
+
+    def unsubscribe(self, address: str) -> None:
+        """Counts one less."""
+        if self._vhost.reach is not None:
+            self._vhost.reach.unsubscribe(address)

@@ -14,6 +14,7 @@ cdef class Consumer:
     cdef Cursor cursor
     cdef bint is_selective
     cdef bint is_browser
+    cdef bint is_far
     cdef bint marks_received
     cdef bint is_active
     cdef uint32_t serial

@@ -22,11 +22,15 @@ cdef class Dispatcher:
     cdef list browsers
     cdef list departed
     cdef Round round
+    cdef Round far
+    cdef Round _round_of(self, Consumer consumer)
+    cdef int _offer_to(self, Round round, Item* item) except -1
+    cdef int _serve_round(self, Round round) except -1
     cdef uint32_t next_serial
     cdef bint is_unfinished
     cdef uint64_t sent
     cdef uint64_t redelivered
-    cdef int add(self, OutgoingLink link, bint marks_received, bint is_browser) except -1
+    cdef int add(self, OutgoingLink link, bint marks_received, bint is_browser, bint is_far) except -1
     cdef int remove(self, OutgoingLink link) except -1
     cdef int on_ready(self, OutgoingLink link) except -1
     cdef int offer(self, Item* item) except -1

@@ -48,15 +48,17 @@ class Dispatcher:
         self.browsers = []
         self.departed = []
         self.round = Round()
+        self.far = Round()
 
     # -- consumers come and go
 
-    def add(self, link, marks_received, is_browser):
-        """Feeds a link from now on."""
+    def add(self, link, marks_received, is_browser, is_far):
+        """Feeds a link from now on; one that is far only with what no other can take."""
         consumer: Consumer = Consumer()
         consumer.link = link
         consumer.marks_received = marks_received
         consumer.is_browser = is_browser
+        consumer.is_far = is_far
         consumer.is_selective = link.selector is not None or link.no_local
         self.next_serial += 1
         consumer.serial = self.next_serial
@@ -78,7 +80,7 @@ class Dispatcher:
             return 0
         if link.feeder is self.ledger:
             link.feeder = None
-        self.round.leave(consumer)
+        self._round_of(consumer).leave(consumer)
         self.shelf.groups.abandon(cython.address(consumer.hands))
         self.ready.remove_cursor(cython.address(consumer.cursor))
         if consumer.is_browser:
@@ -132,7 +134,7 @@ class Dispatcher:
         if consumer.resumed:
             self.resend(consumer)
         if link.is_ready():
-            self.round.enter(consumer)
+            self._round_of(consumer).enter(consumer)
             return self.serve_one(consumer)
         return 0
 
@@ -141,11 +143,10 @@ class Dispatcher:
     def offer(self, item):
         """Gives a new item to the next consumer in the round that takes it."""
         consumer: Consumer
-        tried: uint32_t = 0
         if self.browsers:
             for consumer in list(self.browsers):
                 self.browse(consumer)
-        if self.round.count == 0:
+        if self.round.count == 0 and self.far.count == 0:
             return 0
         if self.shelf.is_stirred():
             return self.ledger.ring()
@@ -153,14 +154,25 @@ class Dispatcher:
             if item.group.holder != cython.NULL:
                 self.serve_one(cython.cast(Consumer, item.group.holder.owner))
             return 0
-        if item.state != READY:
+        if item.state != READY or self._offer_to(self.round, item):
             return 0
-        while tried < self.round.count:
-            consumer = self.round.next_ready()
+        self._offer_to(self.far, item)
+        return 0
+
+    def _round_of(self, consumer):
+        return self.far if consumer.is_far else self.round
+
+    def _offer_to(self, round, item):
+        """Gives a new item to the next consumer of a round that takes it; returns whether one did."""
+        consumer: Consumer
+        tried: uint32_t = 0
+        while tried < round.count:
+            consumer = round.next_ready()
             if consumer is None:
                 return 0
             if self.suits(item, consumer):
-                return self.deliver(item, consumer)
+                self.deliver(item, consumer)
+                return 1
             if self.ready.next_unseen(cython.address(consumer.cursor)) == item:
                 self.ready.saw(cython.address(consumer.cursor), item)
             tried += 1
@@ -169,13 +181,18 @@ class Dispatcher:
     def serve(self):
         """Gives what is ready to the consumers in turn, until none of them can take any."""
         consumer: Consumer
-        item: cython.pointer(Item)
-        idle: uint32_t = 0
         self.shelf.restore()
         for consumer in list(self.browsers):
             self.browse(consumer)
-        while idle < self.round.count:
-            consumer = self.round.next_ready()
+        self._serve_round(self.round)
+        return self._serve_round(self.far)
+
+    def _serve_round(self, round):
+        consumer: Consumer
+        item: cython.pointer(Item)
+        idle: uint32_t = 0
+        while idle < round.count:
+            consumer = round.next_ready()
             if consumer is None:
                 return 0
             item = self.next_for(consumer)

@@ -13,7 +13,6 @@ from cogwork.dataplane.space cimport AddressSpace
 from cogwork.dataplane.terminus cimport Terminus
 
 
-@cython.final
 cdef class IncomingLink(FragmentingEnd):
     cdef public bint settles_second
     cdef public bint wants_tags

@@ -8,7 +8,7 @@ from cython.cimports.cogwork.dataplane.frames import (
     put_performative,
 )
 from cython.cimports.cogwork.dataplane.octets import octets_of, store_u32, store_uint
-from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, REJECTED, RELEASED
+from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RECEIVED, REJECTED, RELEASED
 from cython.cimports.libc.stdint import uint8_t
 from cython.cimports.libc.string import memcpy
 
@@ -17,8 +17,10 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 ACCEPTED_STATE = cython.declare(bytes, b"\x00\x53\x24\x45")
 RELEASED_STATE = cython.declare(bytes, b"\x00\x53\x26\x45")
 REJECTED_STATE = cython.declare(bytes, b"\x00\x53\x25\x45")
+RECEIVED_STATE = cython.declare(bytes, b"\x00\x53\x23\xc0\x03\x02\x43\x44")
 FAILED_STATE = cython.declare(bytes, b"\x00\x53\x27\xc0\x02\x01\x41")
-"""The delivery states that the data plane itself says: accepted, released, rejected, modified (failed)."""
+"""The delivery states that the data plane itself says: accepted, released, rejected, received (from
+the start), modified (failed)."""
 
 
 class Settlements(Channel):
@@ -29,6 +31,7 @@ class Settlements(Channel):
         simple: cython.bint = (
             v.code == ACCEPTED
             or v.code == RELEASED
+            or v.code == RECEIVED
             or v.state == cython.NULL
             or v.state_size + HEADER_ROOM_BYTES > self.wire.max_frame_out
         )
@@ -75,6 +78,8 @@ class Settlements(Channel):
                 fixed = RELEASED_STATE
             elif r.code == REJECTED:
                 fixed = REJECTED_STATE
+            elif r.code == RECEIVED:
+                fixed = RECEIVED_STATE
             state = octets_of(fixed)
             state_size = cython.cast(uint32_t, len(fixed))
         frame = self.wire.reserve(HEADER_ROOM_BYTES + state_size)

@@ -259,6 +259,12 @@ class Store(Ledger):
             return self.shelf.delay(item, due_s)
         return self.shelf.enter(item)
 
+    @property
+    def waiting(self) -> int:
+        """Counts the items that any consumer could have now."""
+        shelf: Shelf = self.shelf
+        return shelf.ready.count + shelf.returned_count
+
     def put(self, message: bytes) -> bool:
         """Puts a message back that was taken out; False where the store is full and blocks.
 
@@ -281,15 +287,22 @@ class Store(Ledger):
 
     # -- consumers
 
-    def add_consumer(self, link, marks_received: bool = False, is_browser: bool = False) -> None:
+    def add_consumer(
+        self,
+        link,
+        marks_received: bool = False,
+        is_browser: bool = False,
+        is_far: bool = False,
+    ) -> None:
         """Feeds a link from now on.
 
         Args:
             link: With its selector set, where it has one.
             marks_received: Whether its client says `received` for what its application has.
             is_browser: Whether it gets copies and leaves the items where they are.
+            is_far: Whether it is another container's, and gets what none of this one's can take.
         """
-        self.dispatcher.add(link, marks_received, is_browser)
+        self.dispatcher.add(link, marks_received, is_browser, is_far)
 
     def remove_consumer(self, link) -> None:
         """Feeds a link no more; what is out at it stays so until it is settled or detached."""

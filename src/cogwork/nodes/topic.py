@@ -4,7 +4,8 @@ Theory of operation. One node serves every address below its prefix; what follow
 subject, `flights.JFK.LAX`. A subscriber's source address may hold the wildcards of AMQP 0-10 in its
 place, and more patterns can be bound to its link while it is attached. The patterns stand in one
 trie. An address that is published to has an entry of its own, which matches anew only after the
-trie has changed.
+trie has changed. A second trie holds this container's subscribers alone: what comes from another
+container goes to them, and not out again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.effects import Effect
     from cogwork.spi.node import NodeContext, Subscription
 
@@ -40,11 +42,14 @@ class TopicNode:
         self._prefix = context.address
         self._releases = context.options.get("unmatched") == "release"
         self._trie = TopicTrie()
+        self._near = TopicTrie()
+        self._reach = context.reach
         self._bound: dict[OutgoingLink, set[bytes]] = {}
-        self.root = self._make_entry(f"{self._prefix}/", b"")
+        self.root = self._make_entry(f"{self._prefix}/", b"", self._trie)
+        self.near_root = self._make_entry(f"{self._prefix}/", b"", self._near)
 
-    def _make_entry(self, name: str, subject: bytes) -> AddressEntry:
-        entry = AddressEntry(self._core, name, MULTICAST_CODE, self._trie, subject)
+    def _make_entry(self, name: str, subject: bytes, trie: TopicTrie) -> AddressEntry:
+        entry = AddressEntry(self._core, name, MULTICAST_CODE, trie, subject)
         entry.release_unmatched = self._releases
         return entry
 
@@ -58,12 +63,23 @@ class TopicNode:
         Raises:
             Refused: The address names no topic, or holds wildcards.
         """
+        return self._make_entry(address, self._named(address), self._trie)
+
+    def near_entry(self, address: str) -> AddressEntry:
+        """Returns a new entry for what other containers send to a topic.
+
+        Raises:
+            Refused: The address names no topic, or holds wildcards.
+        """
+        return self._make_entry(address, self._named(address), self._near)
+
+    def _named(self, address: str) -> bytes:
         subject = self.subject_of(address)
         if not subject:
             raise Refused(f"{address!r} names no topic: {self._prefix}/SUBJECT is expected")
         if b"*" in subject.split(b".") or b"#" in subject.split(b"."):
             raise Refused(f"{address!r} holds wildcards, which only subscribers may use")
-        return self._make_entry(address, subject)
+        return subject
 
     def subscribe(self, subscription: Subscription) -> None:
         """Binds the pattern of a subscriber's source; the bare prefix binds none yet."""
@@ -81,12 +97,34 @@ class TopicNode:
     def bind(self, link: OutgoingLink, pattern: bytes) -> bool:
         """Gives a subscriber one more pattern; returns whether it is new."""
         self._bound[link].add(pattern)
-        return self._trie.bind(pattern, link)
+        is_new = self._trie.bind(pattern, link)
+        if is_new:
+            self._near.bind(pattern, link)
+            if self._reach is not None:
+                self._reach.subscribe(f"{self._prefix}/{pattern.decode()}")
+        return is_new
 
     def unbind(self, link: OutgoingLink, pattern: bytes) -> bool:
         """Takes a pattern from a subscriber; returns whether it had it."""
         self._bound.get(link, set()).discard(pattern)
-        return self._trie.unbind(pattern, link)
+        was_bound = self._trie.unbind(pattern, link)
+        if was_bound:
+            self._near.unbind(pattern, link)
+            if self._reach is not None:
+                self._reach.unsubscribe(f"{self._prefix}/{pattern.decode()}")
+        return was_bound
+
+    def bind_far(self, pattern: bytes, outlet: Terminus) -> None:
+        """Lets copies of what matches a pattern go to another container."""
+        self._trie.bind(pattern, outlet)
+
+    def unbind_far(self, pattern: bytes, outlet: Terminus) -> None:
+        """Takes a pattern from a way to another container."""
+        self._trie.unbind(pattern, outlet)
+
+    def touch(self) -> None:
+        """Has every entry look for its outlets again."""
+        self._trie.touch()
 
     def patterns_of(self, link: OutgoingLink) -> list[str]:
         """Lists a subscriber's patterns."""
@@ -100,12 +138,13 @@ class TopicNode:
         """Counts subscribers, patterns, and what senders to the null target sent."""
         return {
             "subscribers": len(self._bound),
-            "patterns": len(self._trie),
+            "patterns": len(self._near),
             "relayed": self.root.received,
             "relayed_out": self.root.delivered,
             "relayed_unmatched": self.root.unmatched,
         }
 
     def close(self) -> None:
-        """Gives the root entry back."""
+        """Gives the root entries back."""
         self.root.close()
+        self.near_root.close()

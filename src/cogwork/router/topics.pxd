@@ -53,6 +53,7 @@ cdef class TopicTrie(Interest):
 
     cpdef bint bind(self, bytes pattern, object outlet) except -1
     cpdef bint unbind(self, bytes pattern, object outlet) except -1
+    cpdef object touch(self)
     cpdef list match(self, bytes subject)
     cpdef dict patterns(self)
     cdef int _changed(self) except -1

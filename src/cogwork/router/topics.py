@@ -194,6 +194,10 @@ class TopicTrie:
         self._changed()
         return True
 
+    def touch(self):
+        """Has results that others keep found anew, as after a change."""
+        self._changed()
+
     def match(self, subject):
         """Finds the outlets that take `subject`.
 

@@ -6,6 +6,7 @@ own computations.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from math import inf
 from random import Random
@@ -17,7 +18,8 @@ from cogwork.router.patterns import matches
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.router.mesh.mesh import Mesh
+    from cogwork.router.mesh.database import Record
+    from cogwork.router.mesh.messages import Advertisement
     from cogwork.sim.world import World
 
 __all__ = ("SUBJECTS", "Broken", "check_all", "check_nothing_left", "components", "run_quietly")
@@ -105,7 +107,7 @@ def _edges(world: World, group: set[str]) -> dict[tuple[str, str], int]:
 def _check_databases(world: World, group: set[str], edges: dict[tuple[str, str], int]) -> None:
     """Everybody has the newest advertisement of each, and that says what is."""
     newest = {}
-    for origin in group:
+    for origin in sorted(group):
         mesh = world.alive[origin]
         newest[origin] = mesh.database.records[origin].advertisement
         true = tuple(sorted((to, cost) for (at, to), cost in edges.items() if at == origin))
@@ -113,20 +115,24 @@ def _check_databases(world: World, group: set[str], edges: dict[tuple[str, str],
             raise Broken(world, f"{origin} advertises {newest[origin].neighbours}, not {true}")
         if newest[origin].incarnation != world.hosts[origin].incarnation:
             raise Broken(world, f"{origin} is outbid in its own name")
-    for name in group:
+    for name in sorted(group):
         mesh = world.alive[name]
         if len(set(mesh.database.bits.values())) != len(mesh.database.records):
             raise Broken(world, f"{name} gives two containers one number")
-        for origin in group:
+        for origin in sorted(group):
             record = mesh.database.records.get(origin)
             known = None if record is None else record.advertisement
-            wanted = newest[origin]
-            if known is None or (known.incarnation, known.sequence, known.neighbours) != (
-                wanted.incarnation,
-                wanted.sequence,
-                wanted.neighbours,
-            ):
-                raise Broken(world, f"{name} knows {known} of {origin}, not {wanted}")
+            if known is None or not _is_same(known, newest[origin]):
+                raise Broken(world, f"{name} knows {known} of {origin}, not {newest[origin]}")
+
+
+def _is_same(known: Advertisement, newest: Advertisement) -> bool:
+    """Tells whether a container is up to date.
+
+    What was only repeated may be under way still; who stays behind is sent summaries, out of peace.
+    """
+    one, other = ((each.origin, each.incarnation, each.neighbours) for each in (known, newest))
+    return one == other and newest.sequence - known.sequence in (0, 1)
 
 
 def _check_paths(world: World, group: set[str], edges: dict[tuple[str, str], int]) -> None:
@@ -147,19 +153,16 @@ def _check_paths(world: World, group: set[str], edges: dict[tuple[str, str], int
 
 
 def _floyd_warshall(names: list[str], edges: dict[tuple[str, str], int]) -> Distances:
-    far: Distances = {
-        one: {other: 0 if one == other else edges.get((one, other), inf) for other in names}
-        for one in names
-    }
-    for middle in names:
-        beyond = far[middle]
-        for row in far.values():
+    far: list[list[float]] = [
+        [0 if one == other else edges.get((one, other), inf) for other in names] for one in names
+    ]
+    for middle, beyond in enumerate(far):
+        for at, row in enumerate(far):
             step = row[middle]
             if step < inf:
-                for other, rest in beyond.items():
-                    if step + rest < row[other]:
-                        row[other] = step + rest
-    return far
+                rows = zip(row, beyond, strict=True)
+                far[at] = [old if old <= step + new else step + new for old, new in rows]
+    return {one: dict(zip(names, row, strict=True)) for one, row in zip(names, far, strict=True)}
 
 
 def _check_interest(world: World, group: set[str]) -> None:
@@ -178,7 +181,7 @@ def _check_interest(world: World, group: set[str]) -> None:
                 raise Broken(world, f"{name} does not know what {origin} wants")
             if world.hosts[name].interests.get(origin, {}) != told:
                 raise Broken(world, f"{name} was told otherwise of {origin} by effects")
-    for name in group:
+    for name in sorted(group):
         mesh = world.alive[name]
         for origin, table in mesh.interests.table.origins.items():
             if mesh.database.incarnation(origin) != table.incarnation:
@@ -245,11 +248,12 @@ def run_quietly(world: World, seconds: float) -> None:
         Broken: Anything else was sent, or too much of it.
     """
     network = world.network
+    before = _advertised(world)
+    world.run(ECHO_S)
     kinds, sent_bytes = network.kinds.copy(), network.sent_bytes.copy()
-    since_s = world.clock.now_s - ECHO_S
     world.run(seconds)
     kinds, sent_bytes = network.kinds - kinds, network.sent_bytes - sent_bytes
-    repeated = [name for name, mesh in world.alive.items() if _born_s(world, name, mesh) > since_s]
+    repeated = _repeated(world, before)
     ways = 2 * len(world.wires)
     hellos = round(seconds / world.timers.hello_s + 1) * ways
     most = {
@@ -264,9 +268,23 @@ def run_quietly(world: World, seconds: float) -> None:
         raise Broken(world, f"{sent_bytes.total()} bytes in peace for {hellos} hellos")
 
 
-def _born_s(world: World, name: str, mesh: Mesh) -> float:
-    """Returns when a container has advertised last, by the world's clock."""
-    return mesh.database.records[name].born_s - world.hosts[name].ahead_s
+def _advertised(world: World) -> dict[str, Record]:
+    """Returns what each container has said last, as it is now."""
+    return {name: copy(mesh.database.records[name]) for name, mesh in world.alive.items()}
+
+
+def _repeated(world: World, before: dict[str, Record]) -> list[str]:
+    """Returns who has said the same again, as it was time to."""
+    found = []
+    for name, after in _advertised(world).items():
+        was = before[name]
+        if was.content != after.content:
+            raise Broken(world, f"{name} has other neighbours in peace: {after.advertisement}")
+        if was.advertisement.sequence != after.advertisement.sequence:
+            found.append(name)
+            if after.born_s - was.born_s < world.timers.refresh_s:
+                raise Broken(world, f"{name} repeats itself in peace: {after.advertisement}")
+    return found
 
 
 def check_nothing_left(world: World) -> None:

@@ -11,7 +11,7 @@ from cogwork.router.mesh.effects import (
     InterestChanged,
     NeighbourDown,
     NeighbourUp,
-    NextHops,
+    PathsChanged,
     Report,
 )
 from cogwork.router.mesh.mesh import Mesh
@@ -108,8 +108,8 @@ class Host:
             self.links[effect.neighbour] = effect.link
         elif isinstance(effect, NeighbourDown):
             del self.links[effect.neighbour]
-        elif isinstance(effect, NextHops):
-            for container, hop in effect.changes.items():
+        elif isinstance(effect, PathsChanged):
+            for container, hop in effect.next_hops.items():
                 if hop is None:
                     del self.next_hops[container]
                 else:

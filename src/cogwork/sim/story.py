@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from cogwork.router.mesh.messages import Interest, InterestKind
 from cogwork.sim.checkers import Broken, check_all, check_nothing_left, run_quietly
-from cogwork.sim.clock import Stuck
 from cogwork.sim.network import Faults
 from cogwork.sim.topologies import SHAPES
 from cogwork.sim.world import World
@@ -71,7 +70,7 @@ class Story:
             for _ in range(chapters):
                 self._disturb(events)
                 self._settle()
-        except (Broken, Stuck) as broken:
+        except AssertionError as broken:
             raise self._with_story(broken) from broken
 
     def end(self) -> None:
@@ -93,7 +92,7 @@ class Story:
             check_all(self.world)
             check_nothing_left(self.world)
             run_quietly(self.world, QUIET_S)
-        except (Broken, Stuck) as broken:
+        except AssertionError as broken:
             raise self._with_story(broken) from broken
 
     def _with_story(self, broken: AssertionError) -> Broken:

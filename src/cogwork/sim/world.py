@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from cogwork.router.mesh.bounds import Timers
 from cogwork.router.mesh.effects import Close, Effect, Reason, Send
-from cogwork.router.mesh.mesh import Mesh
 from cogwork.sim.clock import Clock
 from cogwork.sim.host import Host
 from cogwork.sim.network import Network, Wire
@@ -16,6 +15,7 @@ from cogwork.sim.network import Network, Wire
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cogwork.router.mesh.mesh import Mesh
     from cogwork.router.mesh.messages import Interest
 
 __all__ = ("World",)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cogwork.dataplane.terminus import Terminus
+    from cogwork.spi.mesh import MeshView
 
 __all__ = (
     "Collection",
@@ -131,7 +132,14 @@ class ContainerView(Protocol):
 
     @property
     def collections(self) -> Mapping[str, Collection]:
-        """The entities by type: container, connection, session, link, address, queue, node."""
+        """The entities by type: container, connection, session, link, address, queue, node.
+
+        The default virtual host's has `org.cogwork.link` and `org.cogwork.mesh`, too.
+        """
+
+    @property
+    def mesh(self) -> MeshView:
+        """The other containers."""
 
     def requester(self, source: Terminus | None) -> Requester | None:
         """Finds whose request came from `source`; None where its link has gone."""

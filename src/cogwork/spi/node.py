@@ -55,6 +55,8 @@ class NodeContext:
         container_id: Whose node it is.
         emit: Has effects carried out now, where they do not come out of a call.
         container: For the node that manages the container; None for all others.
+        shard: The container's number among those that have a part of the same queue.
+        reach: Tells other containers what is wanted here; None where there is nobody to tell.
     """
 
     core: Core
@@ -64,6 +66,18 @@ class NodeContext:
     container_id: str
     emit: Emit
     container: ContainerView | None = None
+    shard: int = 0
+    reach: Subscriptions | None = None
+
+
+class Subscriptions(Protocol):
+    """Tells other containers what subscribers of this one want."""
+
+    def subscribe(self, address: str) -> None:
+        """Counts a subscription to a multicast address, which may hold wildcards."""
+
+    def unsubscribe(self, address: str) -> None:
+        """Counts one less."""
 
 
 class Emit(Protocol):
@@ -82,6 +96,7 @@ class Subscription:
         address: What it attached to, as normalised.
         source: What the consumer asked for: distribution mode, filters.
         marks_received: Whether the client says `received` when it hands an item to its application.
+        is_far: Whether it is another container's, for what none of this one's consumers can take.
         unsettled: Delivery-tags the consumer still holds from an earlier link.
         known: What the node says of them: None for one that goes on and is sent again, an outcome
             for one that is over; a tag that is left out is nobody's, or somebody else's.
@@ -93,6 +108,7 @@ class Subscription:
     address: str
     source: Source
     marks_received: bool = False
+    is_far: bool = False
     unsettled: tuple[bytes, ...] = ()
     known: dict[bytes, DeliveryState | None] = field(default_factory=dict)
     link_id: str = ""

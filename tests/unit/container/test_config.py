@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,10 +16,8 @@ from cogwork.container.config import (
     parse,
     with_options,
 )
+from cogwork.container.mesh.urls import LinkUrl
 from cogwork.container.settings import Listen, Permission
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HASH = "scrypt$16384$8$1$c2FsdHNhbHRzYWx0c2FsdA==$NSQDZDgyBdmShxmx4LUzp3u3wtRZ2DJDv0pCrSY9a4M="
 
@@ -37,6 +35,17 @@ rights = ["send", "receive"]
 
 [anonymous]
 permissions = []
+mesh = false
+
+[[link]]
+url = "amqps://north:s%65cret@[::2]"
+cost = 7
+certificate = "north.pem"
+ca = "/etc/ca.pem"
+
+[mesh]
+heartbeat_s = 0.5
+redirect_margin = 10
 
 [[vhost]]
 name = "blue"
@@ -97,6 +106,15 @@ def test_a_whole_file_is_read() -> None:
     assert [listen.endpoint for listen in configuration.listeners] == ["127.0.0.1:5672", "[::1]:0"]
     assert configuration.users[0].permissions[0].rights == ["send", "receive"]
     assert configuration.anonymous.permissions == []
+    assert not configuration.anonymous.mesh
+    (link,) = configuration.links
+    assert link.target == LinkUrl(
+        *("amqps", "::2", 5671, "north", "secret"),
+        certificate=Path("north.pem"),
+        authority=Path("/etc/ca.pem"),
+    )
+    assert (link.cost, configuration.mesh.heartbeat_s) == (7, 0.5)
+    assert (configuration.mesh.ready_timeout_s, configuration.mesh.redirect_margin) == (3.0, 10)
     assert configuration.vhosts[0].queues[0].address == "queue/blue"
     assert configuration.vhosts[0].addresses[0].bias == "spread"
     (work,) = configuration.addresses
@@ -114,6 +132,10 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
         port = 5671
         transport = "amqps"
         tls = { certificate = "cert.pem", key = "/etc/key.pem" }
+        [[link]]
+        url = "amqps://south"
+        certificate = "cert.pem"
+        ca = "/etc/ca.pem"
         """
     )
     configuration = load(tmp_path / "cogwork.toml")
@@ -123,6 +145,12 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
     assert tls.certificate == str(tmp_path / "cert.pem")
     assert tls.key == "/etc/key.pem"
     assert tls.client_ca is None
+    (link,) = configuration.links
+    assert (link.certificate, link.key, link.ca) == (
+        str(tmp_path / "cert.pem"),
+        None,
+        "/etc/ca.pem",
+    )
 
 
 @pytest.mark.parametrize(
@@ -291,6 +319,65 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
             "[[vhost]]\nname = 'blue'\n[[vhost.queue]]\naddress = 'queue/#'",
             'cogwork.toml:4: vhost[0].queue[0].address: found "queue/#", expected no wildcards',
         ),
+        (
+            "[[link]]\ncost = 2",
+            "cogwork.toml:1: link[0].url: found nothing, expected a string",
+        ),
+        (
+            "[[link]]\nurl = 'http://a:1'",
+            'cogwork.toml:2: link[0].url: found "http://a:1",'
+            " expected HOST:PORT, amqp://HOST:PORT or amqps://HOST:PORT",
+        ),
+        (
+            "link = ['a:1', 'a']",
+            'cogwork.toml:1: link[1].url: found "a", expected HOST:PORT, amqp://HOST:PORT or',
+        ),
+        (
+            "link = ['a:1', 5]",
+            'cogwork.toml:1: link[1]: found 5, expected a table or "HOST:PORT"',
+        ),
+        (
+            "[[link]]\nurl = 'a:70000'",
+            'cogwork.toml:2: link[0].url: found "amqp://a:70000",'
+            " expected a host and a port from 1 to 65535",
+        ),
+        (
+            "[[link]]\nurl = 'amqp://u:hunter2@h/blue'",
+            'cogwork.toml:2: link[0].url: found "amqp://...@h/blue",'
+            " expected nothing after the port: a link carries all virtual hosts",
+        ),
+        (
+            "[[link]]\nurl = 'a:1'\n[[link]]\ncost = 2\nurl = 'amqps://u:p@A:1'",
+            'cogwork.toml:5: link[1].url: found "a:1" as in link[0], expected each url once',
+        ),
+        (
+            "[[link]]\nurl = 'a:1'\ncost = 0",
+            "cogwork.toml:3: link[0].cost: found 0, expected an integer from 1 to 65535",
+        ),
+        (
+            "[[link]]\nurl = 'amqp://localhost:1'\n[[listen]]\nhost = 'localhost'\nport = 1",
+            'cogwork.toml:2: link[0].url: found "amqp://localhost:1", where this container listens,'
+            " expected another container",
+        ),
+        (
+            "[[link]]\nurl = 'a:1'\nca = 'ca.pem'",
+            'cogwork.toml:3: link[0].ca: found a file for "amqp://a:1",'
+            " expected an amqps:// url with it",
+        ),
+        (
+            "[[link]]\nurl = 'amqps://a:1'\nkey = 'key.pem'",
+            "cogwork.toml:1: link[0].certificate: found nothing,"
+            " expected the certificate of the key",
+        ),
+        (
+            "[mesh]\nheartbeat_s = 0",
+            "cogwork.toml:2: mesh.heartbeat_s: found 0, expected a number above 0",
+        ),
+        (
+            "[mesh]\nredirect_margin = 0",
+            "cogwork.toml:2: mesh.redirect_margin: found 0, expected an integer from 1 to",
+        ),
+        (f"id = '{'ü' * 33}'", "cogwork.toml:1: id: found 66 bytes, expected at most 64"),
         ("[[node]]\naddress = 'a'", "cogwork.toml:1: node[0].kind: found nothing, expected a str"),
         (f"id = 5\ndata_dir = '{'x' * 80}'", "id: found 5"),
         (f"limits = '{'x' * 80}'", f'limits: found "{"x" * 40}...", expected a table'),
@@ -351,6 +438,43 @@ def test_a_bad_option_is_named(listen: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as failure:
         with_options(defaults(), listen=[listen])
     assert message in str(failure.value)
+
+
+def test_links_of_the_command_line_come_besides_those_of_the_file() -> None:
+    configuration = with_options(parse("link = ['a:1']"), links=["b:2", "amqp://c", ":4"])
+    targets = [link.target.endpoint for link in configuration.links]
+    assert targets == ["a:1", "b:2", "c:5672", "127.0.0.1:4"]
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        (["b"], 'options: --link: found "b", expected HOST:PORT, amqp://HOST:PORT or amqps'),
+        (["a:1"], 'options: link[1].url: found "a:1" as in link[0], expected each url once'),
+        (["127.0.0.1:5672"], "where this container listens"),
+    ],
+)
+def test_a_bad_link_is_named(links: list[str], message: str) -> None:
+    with pytest.raises(ConfigurationError) as failure:
+        with_options(parse("link = ['a:1']"), links=links)
+    assert message in str(failure.value)
+
+
+def test_the_password_of_a_link_is_in_no_repr() -> None:
+    text = "[[link]]\nurl = 'amqps://ann:hunter2@h:1'\n[[link]]\nurl = 'amqp://ann:hunter2@h:2'"
+    configuration = parse(text)
+    assert "ann" not in repr(configuration.links)
+    for shown in (repr(configuration), *(f"{x.target} {x.target!r}" for x in configuration.links)):
+        assert "hunter2" not in shown
+    assert configuration.links[0].target.password == "hunter2"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["'ann:hunter2@h:1'", "'amqps://a:hunter2@'", "'amqp://a:hunter2@h/b'", "['a:hunter2@h']"],
+)
+def test_the_password_of_a_link_is_in_no_message(url: str) -> None:
+    assert "hunter2" not in str(error_of(f"[[link]]\nurl = {url}"))
 
 
 def line_blamed(text: str) -> int | None:

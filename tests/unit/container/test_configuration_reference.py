@@ -20,6 +20,8 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "The top level": settings.Configuration,
     "`[[listen]]`": settings.Listen,
     "`[listen.tls]`": settings.Tls,
+    "`[[link]]`": settings.Link,
+    "`[mesh]`": settings.MeshOptions,
     "`[[user]]`": settings.User,
     "`[[user.permissions]]`, `[[anonymous.permissions]]`": settings.Permission,
     "`[anonymous]`": settings.Anonymous,
@@ -76,6 +78,8 @@ def default_in_words(struct: type[msgspec.Struct], each: msgspec.inspect.Field) 
     """Says what holds where the key is left out."""
     if struct is settings.User and each.encode_name == "permissions":
         return "`[]`"
+    if struct is settings.Configuration and each.encode_name == "mesh":
+        return "as below"
     if each.encode_name in IN_WORDS:
         return IN_WORDS[each.encode_name]
     if each.required:

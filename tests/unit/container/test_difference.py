@@ -53,6 +53,21 @@ permissions = [{ address = "queue/#", rights = ["send"] }]
         ),
         (USER, USER.replace("YWx0", "YWx1"), ["user[alice].password_hash: changed"]),
         ("", USER, ["user[alice]: added"]),
+        (USER, f"{USER}mesh = true", ["user[alice].mesh: false → true"]),
+        (
+            "link = ['h:1', 'h:2']\n[mesh]\nheartbeat_s = 2",
+            "link = ['h:1', 'h:3']",
+            [
+                "link[h:2]: removed (needs a restart)",
+                "link[h:3]: added (needs a restart)",
+                "mesh.heartbeat_s: 2.0 → 1.0 (needs a restart)",
+            ],
+        ),
+        (
+            "[[link]]\nurl = 'amqps://a:hunter2@h:1'\ncost = 2",
+            "[[link]]\nurl = 'amqps://a:hunter3@h:1'",
+            ["link[h:1].url: changed (needs", "link[h:1].cost: 2 → 1 (needs a restart)"],
+        ),
         (
             "[[address]]\nprefix = 'a'",
             "[[address]]\nprefix = 'b'\n[[address]]\nprefix = 'a'\nttl_s = 5",
@@ -81,6 +96,7 @@ def test_each_change_is_a_line(old: str, new: str, lines: list[str]) -> None:
     assert len(found) == len(lines)
     for text, wanted in zip(found, lines, strict=True):
         assert text.startswith(wanted)
+        assert text.endswith("(needs a restart)") == ("(needs" in wanted)
 
 
 def test_secrets_stay_secret() -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
+from cogwork.amqp.errors import Condition
 from cogwork.amqp.message import Properties, Sections, Value, decode_sections, encode_sections
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.port import Port
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cogwork.dataplane.terminus import Terminus
+    from cogwork.spi.mesh import LinkRow
 
 Plain: TypeAlias = Any
 
@@ -86,10 +88,35 @@ class Shelf:
         return (origin, body.encode()) if mark else (None, message)
 
 
+class Neighbours:
+    """A mesh that is a table of URLs with costs."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.costs: dict[str, int] = {}
+
+    def links(self) -> Sequence[LinkRow]:
+        return ()
+
+    def add_link(self, url: str, cost: int) -> None:
+        if ":" not in url:
+            raise Refused(f"found {url}, expected HOST:PORT", Condition.INVALID_FIELD)
+        if url in self._table.names:
+            raise Refused(f"{url} is linked already")
+        self.costs[url] = cost
+        self._table.names.append(url)
+
+    def remove_link(self, url: str) -> None:
+        del self.costs[url]
+
+    def snapshot(self) -> dict[str, object]:
+        return {"id": "box"}
+
+
 class FakeContainer:
     """What the node sees of a container."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_default: bool = True) -> None:
         self.asker: Asker | None = Asker(("manage", "$management"))
         self.later: list[Callable[[], None]] = []
         self.queues: dict[str, Shelf] = {}
@@ -106,6 +133,10 @@ class FakeContainer:
             "queue": Table(["queue/a", "queue/b"]),
             "node": Table([]),
         }
+        links = Table(["here:1"])
+        if is_default:
+            self.collections |= {"org.cogwork.link": links, "org.cogwork.mesh": Table(["box"])}
+        self.mesh = Neighbours(links)
 
     def requester(self, source: Terminus | None) -> Asker | None:
         return self.asker
@@ -153,9 +184,9 @@ class FakeContainer:
 class World:
     """A management node, and what stands around it."""
 
-    def __init__(self) -> None:
+    def __init__(self, container: FakeContainer | None = None) -> None:
         self.core = Core()
-        self.container = FakeContainer()
+        self.container = container or FakeContainer()
         self.replies: dict[object, Sections] = {}
         self.order: list[object] = []
         self.outcomes: dict[int, tuple[int, bytes | None]] = {}
@@ -336,6 +367,10 @@ def test_what_takes_long_is_overtaken(world: World) -> None:
         {"type": "queue", "operation": "PEEK", "name": "queue/a"},
         {"type": "queue", "operation": "MOVE", "name": "queue/a", "target": "queue/b"},
         {"type": "queue", "operation": "REDRIVE", "name": "queue/a"},
+        {"type": "org.cogwork.link", "operation": "QUERY"},
+        {"type": "org.cogwork.link", "operation": "CREATE", "name": "there:2"},
+        {"type": "org.cogwork.link", "operation": "DELETE", "name": "here:1"},
+        {"type": "org.cogwork.mesh", "operation": "READ"},
     ],
 )
 def test_who_may_not_manage_is_refused(
@@ -347,6 +382,7 @@ def test_who_may_not_manage_is_refused(
     assert status(reply) == expected
     assert "no permission to manage" in text(reply)
     assert world.container.done == []
+    assert world.container.mesh.costs == {}
     assert world.container.queues["queue/a"].messages == [b"x"]
 
 
@@ -553,3 +589,50 @@ def test_closing_forgets_what_waits(world: World) -> None:
     world.core.flush()
     world.node.close()
     assert world.node.status()["waiting"] == 0
+
+
+# -- the mesh
+
+
+def test_a_link_is_made_with_its_cost_and_given_up(world: World) -> None:
+    asked = {"type": "org.cogwork.link", "name": "there:2"}
+    reply = world.ask(**asked, operation="CREATE", cost=7)
+    assert (status(reply), value(reply)["name"]) == (201, "there:2")
+    assert world.container.mesh.costs == {"there:2": 7}
+    page = value(world.ask(operation="QUERY", type="org.cogwork.link"))
+    assert page["results"] == [["here:1", 6], ["there:2", 7]]
+    assert status(world.ask(**asked, operation="DELETE")) == 204
+    assert world.container.mesh.costs == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected", "says"),
+    [
+        ({"operation": "CREATE", "name": "here:1"}, 409, "here:1 is linked already"),
+        ({"operation": "CREATE", "name": "nowhere"}, 400, "found nowhere, expected HOST:PORT"),
+        ({"operation": "CREATE", "name": "a:1", "cost": 0}, 400, "cost is a whole number from 1"),
+        ({"operation": "CREATE"}, 400, "application-property name"),
+        ({"operation": "DELETE", "name": "a:1"}, 404, "no such link that is dialled from here"),
+    ],
+)
+def test_a_link_that_cannot_be_made_or_found_is_told(
+    world: World, asked: dict[str, object], expected: int, says: str
+) -> None:
+    reply = world.ask(**asked, type="org.cogwork.link")
+    assert status(reply) == expected
+    assert says in text(reply)
+    assert world.container.mesh.costs == {}
+
+
+def test_the_mesh_needs_no_name_and_is_only_read(world: World) -> None:
+    reply = world.ask(operation="READ", type="org.cogwork.mesh")
+    assert value(reply) == {"name": "box", "size": 3, "type": "org.cogwork.mesh"}
+    reply = world.ask(operation="QUERY", type="org.cogwork.mesh")
+    assert (status(reply), text(reply)) == (501, "'QUERY' for a org.cogwork.mesh: there are READ")
+
+
+def test_the_mesh_is_no_other_virtual_hosts_business() -> None:
+    world = World(FakeContainer(is_default=False))
+    reply = world.ask(operation="CREATE", type="org.cogwork.link", name="there:2")
+    assert status(reply) == 400
+    assert world.container.mesh.costs == {}

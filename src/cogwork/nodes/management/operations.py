@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.nodes.management.links import LINK, MESH, Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
 from cogwork.nodes.management.request import Reply
@@ -35,6 +36,9 @@ Handler = Callable[["Request", "Requester"], Reply | Work]
 
 WITH_ADDRESSES = frozenset({"address", "queue"})
 """Types whose names are addresses, so that permissions hold for each."""
+
+SINGLE = frozenset({"container", MESH})
+"""Types with one entity, which needs no name: the container's."""
 
 PAGE_MAX = 250
 """Rows in one reply: some two milliseconds."""
@@ -76,6 +80,10 @@ class Operations:
             "MOVE": queues.move,
             "REDRIVE": queues.redrive,
         }
+        if LINK in container.collections:
+            links = Links(container)
+            self._by_type[LINK] = look | {"CREATE": links.create, "DELETE": links.delete}
+            self._by_type[MESH] = {"READ": self._read}
 
     def start(self, request: Request, requester: Requester) -> Reply | Work:
         """Carries a request out, or starts to.
@@ -132,7 +140,7 @@ class Operations:
     # -- what there is
 
     def _read(self, request: Request, requester: Requester) -> Reply:
-        name = request.name or self._container_id if request.type == "container" else ""
+        name = request.name or self._container_id if request.type in SINGLE else ""
         name = name or request.required_name()
         _demand_sight(request, requester, name)
         row = self._collection(request).find(name)

@@ -72,6 +72,7 @@ class QueueNode:
             subscription.link,
             marks_received=subscription.marks_received,
             is_browser=subscription.source.distribution_mode == COPY,
+            is_far=subscription.is_far,
         )
         tags = list(subscription.unsettled)
         for tag, code in zip(tags, self.store.resume(subscription.link, tags), strict=True):
@@ -153,6 +154,7 @@ class QueueNode:
 def _store(context: NodeContext, options: QueueOptions) -> Store:
     store = Store(
         context.core,
+        context.shard,
         priorities=options.priorities,
         delays=options.delay,
         is_ordered=options.ordering == "group-id",

@@ -78,6 +78,7 @@ class Adjacency:
         is_summed: Whether the neighbour's summary has come; before, its interests are not known.
         summary: The number of our last summary.
         summary_retry: When it is sent again; None where it is acknowledged.
+        summed_s: When the neighbour's last summary came.
         compared_s: When the digests were last found equal, or the last summary was sent.
         patience_s: How long they may differ before the next summary.
         adverts: Advertisements not acknowledged, by origin.
@@ -96,6 +97,7 @@ class Adjacency:
     is_summed: bool = False
     summary: int = 0
     summary_retry: Retry | None = None
+    summed_s: float = -inf
     compared_s: float = 0.0
     patience_s: float = 0.0
     adverts: dict[str, Retry] = field(default_factory=dict)

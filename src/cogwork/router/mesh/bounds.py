@@ -19,6 +19,8 @@ __all__ = (
     "INCARNATION_MAX",
     "INTERESTS_MAX",
     "INTEREST_BYTES_MAX",
+    "MESH_INTERESTS_MAX",
+    "MESH_INTEREST_BYTES_MAX",
     "MESSAGE_BYTES_MAX",
     "NEIGHBOURS_MAX",
     "OFFENCES_BURST",
@@ -64,6 +66,10 @@ INTERESTS_MAX: Final = 16_384
 
 INTEREST_BYTES_MAX: Final = 1024 * 1024
 """All of one container's patterns and addresses, with the names of their virtual hosts."""
+
+MESH_INTERESTS_MAX: Final = 32 * INTERESTS_MAX
+MESH_INTEREST_BYTES_MAX: Final = 64 * INTEREST_BYTES_MAX
+"""Of all containers together. What does not fit is not taken, and offered again by its sender."""
 
 MESSAGE_BYTES_MAX: Final = 256 * 1024
 """One message; a summary of `CONTAINERS_MAX` containers fits."""

@@ -6,7 +6,7 @@ order of arrival ends in the same state, also where somebody lies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -60,11 +60,18 @@ class Record:
         """Takes a newer advertisement."""
         self.advertisement = advertisement
         self.born_s = born_s
-        self.content = crc32(repr(advertisement.neighbours).encode())
+        self.content = _content(advertisement.neighbours)
 
-    def age_s(self, now_s: float) -> int:
-        """Returns how old it is, in whole seconds."""
-        return max(0, int(now_s - self.born_s))
+    def aged(self, now_s: float) -> Advertisement:
+        """Returns the advertisement as old as it is now; within a second the same object."""
+        age_s = max(0, int(now_s - self.born_s))
+        if self.advertisement.age_s != age_s:
+            self.advertisement = replace(self.advertisement, age_s=age_s)
+        return self.advertisement
+
+
+def _content(neighbours: tuple[tuple[str, int], ...]) -> int:
+    return crc32(" ".join(f"{container} {cost}" for container, cost in neighbours).encode())
 
 
 def supersedes(one: Advertisement, other: Advertisement) -> bool:

@@ -158,18 +158,25 @@ Effect = (
 class Effects:
     """Where the parts of the mesh put what is to be done."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_encoded", "_waiting")
 
     def __init__(self) -> None:
         self._waiting: list[Effect] = []
+        self._encoded: dict[int, tuple[Message, bytes]] = {}
 
     def add(self, effect: Effect) -> None:
         """Adds one."""
         self._waiting.append(effect)
 
     def send(self, link: int, message: Message) -> int:
-        """Adds a message to one neighbour; returns its size in bytes."""
-        data = encode(message)
+        """Adds a message to one neighbour; returns its size in bytes.
+
+        The same object to several neighbours is encoded once.
+        """
+        known = self._encoded.get(id(message))
+        if known is None:
+            known = self._encoded[id(message)] = (message, encode(message))
+        data = known[1]
         self._waiting.append(Send(link, data))
         return len(data)
 
@@ -180,4 +187,5 @@ class Effects:
     def take(self) -> list[Effect]:
         """Returns all and forgets them."""
         taken, self._waiting = self._waiting, []
+        self._encoded.clear()
         return taken

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cogwork.router.mesh.bounds import INCARNATION_LEAP_MAX, INCARNATION_MAX, SEQUENCE_LEAP_MAX
 from cogwork.router.mesh.database import Database, Verdict, supersedes
 from cogwork.router.mesh.effects import Effects, NewIncarnation, Severity
-from cogwork.router.mesh.messages import Acknowledgement, Advertisement, Version
+from cogwork.router.mesh.messages import Advertisement, Version
 from cogwork.router.mesh.serial import next_number
 from cogwork.router.mesh.throttle import Throttle
 
@@ -37,7 +37,7 @@ class Flooding:
 
     Attributes:
         own: Our own advertisement.
-        is_changed: What is known of the links has changed.
+        changed: Containers with other links, or another life; whoever follows it empties it.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Flooding:
         effects: Effects,
         is_reachable: Callable[[str], bool],
     ) -> None:
-        self.is_changed = False
+        self.changed: dict[str, None] = {}
         self._own = own
         self._database = database
         self._adjacencies = adjacencies
@@ -79,8 +79,9 @@ class Flooding:
         if verdict is Verdict.REFUSED:
             self._report_full(advert)
             return False
+        if verdict is Verdict.NEW:
+            self.changed[advert.origin] = None
         if verdict in (Verdict.NEW, Verdict.REPEATED):
-            self.is_changed |= verdict is Verdict.NEW
             self._flood(advert.origin, sender, now_s)
         elif verdict is Verdict.OLD:
             self.send(sender, advert.origin, now_s)
@@ -103,32 +104,25 @@ class Flooding:
         record = self._database.records.get(origin)
         if record is None:
             return
-        known, age_s = record.advertisement, record.age_s(now_s)
         retry = adjacency.adverts.get(origin)
         adjacency.adverts[origin] = adjacency.schedule(retry, self._own.timers, now_s)
         if not adjacency.may_send(now_s):
             return
-        current = Advertisement(
-            origin=known.origin,
-            incarnation=known.incarnation,
-            sequence=known.sequence,
-            age_s=age_s,
-            neighbours=known.neighbours,
-        )
-        adjacency.spend(self._effects.send(adjacency.link.number, current))
+        adjacency.spend(self._effects.send(adjacency.link.number, record.aged(now_s)))
 
-    def originate(self, now_s: float) -> None:
-        """Advertises our neighbours, where it is time."""
-        if self._throttle.fire(now_s) or now_s >= self._refresh_s:
+    def originate(self, now_s: float) -> bool:
+        """Advertises our neighbours, where it is time; tells whether it was."""
+        is_due = self._throttle.fire(now_s) or now_s >= self._refresh_s
+        if is_due:
             self._originate(now_s)
-            self.expire(now_s)
+        return is_due
 
     def expire(self, now_s: float) -> None:
         """Forgets what is too old, but never this container."""
         for origin in self._database.expired(now_s):
             if origin != self._own.id:
                 self._database.remove(origin)
-                self.is_changed = True
+                self.changed[origin] = None
 
     def repeat(self, adjacency: Adjacency, now_s: float) -> None:
         """Sends again what a neighbour has not acknowledged."""
@@ -148,7 +142,8 @@ class Flooding:
             neighbours=self._neighbours,
         )
         verdict = self._database.offer(self.own, now_s, self._is_reachable)
-        self.is_changed |= verdict is Verdict.NEW
+        if verdict is Verdict.NEW:
+            self.changed[self._own.id] = None
         self._refresh_s = now_s + self._own.timers.refresh_s
         self._flood(self._own.id, None, now_s)
 
@@ -202,18 +197,3 @@ class Flooding:
                 f"container {advert.origin} is not taken in: the mesh is full, or its incarnation "
                 f"{advert.incarnation} is out of reach",
             )
-
-    def acknowledge(self, adjacency: Adjacency) -> None:
-        """Sends the acknowledgements that wait."""
-        self._effects.send(
-            adjacency.link.number,
-            Acknowledgement(
-                summary=adjacency.summary_ack,
-                advertisements=tuple(adjacency.acks.values()),
-                interests=tuple(adjacency.interest_acks.values()),
-            ),
-        )
-        adjacency.summary_ack = 0
-        adjacency.acks.clear()
-        adjacency.interest_acks.clear()
-        adjacency.acks_due_s = inf

@@ -62,6 +62,7 @@ class InterestFlooding:
         self._adjacencies = adjacencies
         self._effects = effects
         self._is_held_back_reported = False
+        self._is_full_reported = False
         self._defence = Throttle(own.timers.advertise_hold_s, own.timers.advertise_hold_max_s)
         self._claimed = 0
 
@@ -83,6 +84,8 @@ class InterestFlooding:
             return True
         found = table.change_of(delta)
         if isinstance(found, Change):
+            if not self._has_room(delta.origin, table, found):
+                return True
             self._apply(delta.origin, table, found)
             table.remember(delta)
             self._settle(sender, delta.origin, table, now_s)
@@ -144,14 +147,15 @@ class InterestFlooding:
                     told.acknowledged = told.sent = version.interest
             self._push(sender, origin, now_s)
 
-    def tell(self, now_s: float) -> None:
-        """Tells what has changed here, where it is time."""
+    def tell(self, now_s: float) -> bool:
+        """Tells what has changed here, where it is time; tells whether it was."""
         self.local.tick(now_s)
         table = self.own_table
-        if table is not None and self._defence.fire(now_s):
+        is_outbid = table is not None and self._defence.fire(now_s)
+        if table is not None and is_outbid:
             self._outbid(table, now_s)
         if table is None or not self.local.throttle.fire(now_s):
-            return
+            return is_outbid
         for delta, change in self.local.deltas(self._own.id, table):
             self.table.commit(table, change)
             table.remember(delta)
@@ -163,10 +167,11 @@ class InterestFlooding:
                 "takes: the others do not hear of the rest",
             )
         self._is_held_back_reported = self.local.is_held_back
+        return True
 
     def tick(self, adjacency: Adjacency, now_s: float) -> None:
         """Sends again what a neighbour has not acknowledged."""
-        for origin in list(adjacency.unacknowledged):
+        for origin in sorted(adjacency.unacknowledged):
             told = adjacency.told[origin]
             if told.retry is not None and now_s >= told.retry.due_s:
                 told.sent = told.acknowledged
@@ -204,6 +209,18 @@ class InterestFlooding:
         if known is not None and known.incarnation != incarnation:
             self.forget(origin)
         return self.table.open(origin, incarnation, self._database.bits[origin])
+
+    def _has_room(self, origin: str, table: Interests, change: Change) -> bool:
+        """Tells whether there is room for more; where not, nobody needs to be at fault."""
+        has_room = self.table.has_room(table, change)
+        if not has_room and not self._is_full_reported:
+            self._effects.report(
+                Severity.WARNING,
+                f"the mesh has more patterns and addresses than fit: container {origin} wants "
+                "more, and not all of it is known here",
+            )
+        self._is_full_reported |= not has_room
+        return has_room
 
     def _apply(self, origin: str, table: Interests, change: Change) -> None:
         gone = {
@@ -261,13 +278,19 @@ class InterestFlooding:
         change = Change(table, removed, added)
         if not change.is_within_bounds or change.digest != part.digest:
             return False
+        if not self._has_room(part.origin, table, change):
+            return True
+        is_same_sequence = part.sequence == table.sequence
         self._apply(part.origin, table, change)
         table.replaced(part.sequence)
         self._settle(sender, part.origin, table, now_s)
         for adjacency in self._adjacencies.values():
             if adjacency is not sender:
                 told = adjacency.told_of(part.origin, table.incarnation)
-                told.sent = None if told.acknowledged is None else told.sent
+                if is_same_sequence:  # what they have by this number is something else
+                    told.acknowledged = None
+                if told.acknowledged is None:
+                    told.sent = None
         self._push_all(part.origin, sender, now_s)
         return True
 

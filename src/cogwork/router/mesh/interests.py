@@ -16,6 +16,8 @@ from cogwork.router.mesh.bounds import (
     HISTORY_DELTAS_MAX,
     INTEREST_BYTES_MAX,
     INTERESTS_MAX,
+    MESH_INTEREST_BYTES_MAX,
+    MESH_INTERESTS_MAX,
     PART_INTERESTS_MAX,
 )
 from cogwork.router.mesh.messages import Interest, InterestDelta, InterestSnapshot
@@ -185,10 +187,14 @@ class InterestTable:
 
     Attributes:
         origins: By container.
+        count: Entries of all containers.
+        size_bytes: Of all entries.
     """
 
     def __init__(self) -> None:
         self.origins: dict[str, Interests] = {}
+        self.count = 0
+        self.size_bytes = 0
         self._interested: dict[InterestKey, int] = {}
 
     def open(self, origin: str, incarnation: int, bit: int) -> Interests:
@@ -206,10 +212,21 @@ class InterestTable:
             return {}
         for entry in table.entries.values():
             self._leave(entry.key, table.bit)
+        self.count -= len(table.entries)
+        self.size_bytes -= table.size_bytes
         return table.entries
+
+    def has_room(self, table: Interests, change: Change) -> bool:
+        """Tells whether there is room for a change: for one that makes a table smaller always."""
+        count, size_bytes = change.count - len(table.entries), change.size_bytes - table.size_bytes
+        return (count <= 0 or self.count + count <= MESH_INTERESTS_MAX) and (
+            size_bytes <= 0 or self.size_bytes + size_bytes <= MESH_INTEREST_BYTES_MAX
+        )
 
     def commit(self, table: Interests, change: Change) -> None:
         """Makes a change."""
+        self.count += change.count - len(table.entries)
+        self.size_bytes += change.size_bytes - table.size_bytes
         for label, entry in change.removed.items():
             self._take_out(table, label, entry)
         for label, entry in change.added.items():

@@ -146,6 +146,7 @@ class Link:
     def hear(self, hello: Hello, own: Own, now_s: float) -> None:
         """Takes in an admitted hello."""
         before = self.state
+        self.heard_s = now_s
         self.step(Event.HELLO_BACK if own.was(hello.heard) else Event.HELLO)
         self.peer = hello.id
         self.incarnation = hello.incarnation
@@ -157,6 +158,15 @@ class Link:
             self.connection = hello.connection
         if self.state is State.TWO_WAY and before is not State.TWO_WAY:
             self.two_way_s = now_s
+
+    def is_proven_after(self, other: Link) -> bool:
+        """Tells whether this link works, and can be relied on in place of another to the same end.
+
+        Something must have come on it after the other had become two-way: a broken connection never
+        proves itself. And it must have been two-way for a while, so that it is so at the other end,
+        too, which would have no link otherwise.
+        """
+        return self.heard_s > max(other.two_way_s, self.two_way_s + self.interval_s / 2)
 
     def rank(self, own_id: str) -> tuple[str, int]:
         """Orders the links to one neighbour, the same at both ends: the lowest is kept.

@@ -6,14 +6,27 @@ each wants (`interest_flooding`), both compared by summaries. From the first fol
 (`routes`). An event changes these parts; `_settle` then draws the consequences, in one order, at
 the end of every event, and hands over all effects.
 
-The container calls `tick` at `wake_s`, or sooner; a clock that goes back only makes it wait.
+What the container does, with its own clock as `now_s`:
+
+- it makes the `Mesh`, and calls `start` once;
+- `on_connected` when a control connection stands, dialled or accepted; `on_message` with each
+  message on it; `on_closed` when it is gone, also where a `Close` asked for that;
+- `tick` at `wake_s`, which it reads after every event;
+- `subscribe` and `unsubscribe` for each subscription to a multicast address, `set_interest` when an
+  anycast address gets or loses its ends and when a queue's consumers or backlog change;
+- `set_figures`, `set_hosts` and `set_cost` when these change; `leave` before it stops, and then it
+  waits for a moment, so that the others hear of it;
+- it does the effects that each event returns, in order, and asks `next_hop`, `interested` and
+  `targets` anew after `PathsChanged`, `InterestChanged`, `NeighbourUp` and `NeighbourDown`.
+
+A neighbour is dialled again some time after its connection has gone, unless the reason was
+`DUPLICATE_LINK`: then when its neighbour is down.
 """
 
 from __future__ import annotations
 
 from math import inf
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from cogwork.amqp.exceptions import ProtocolError
 from cogwork.router.mesh.adjacency import Adjacency, Retry
@@ -43,7 +56,7 @@ from cogwork.router.mesh.neighbours import Neighbours
 from cogwork.router.mesh.routes import Routes
 from cogwork.router.mesh.throttle import Throttle
 from cogwork.router.mesh.view import view_of
-from cogwork.router.mesh.wire import decode
+from cogwork.router.mesh.wire import check, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,6 +71,9 @@ PATIENCE_HELLOS = 3
 
 PATIENCE_MAX_S = 60.0
 
+SUMMARY_PAUSE_S = 0.2
+"""Between two summaries of a neighbour: to answer one means to look at all there is."""
+
 
 class Mesh:
     """The mesh, as one container sees it.
@@ -71,8 +87,9 @@ class Mesh:
     """
 
     def __init__(self, own: Own, now_s: float) -> None:
+        """Prepares a container's part in the mesh; `own` belongs to it from now on."""
         self.own = own
-        self._clock = SteadyClock(now_s, own.timers.hello_s)
+        self._clock = SteadyClock(now_s, own.timers.hello_s / 2)
         self._wake_s = now_s
         self._effects = Effects()
         self._adjacencies: dict[str, Adjacency] = {}
@@ -86,6 +103,8 @@ class Mesh:
         self._incarnation = own.incarnation
         self._hosts: tuple[str, ...] = ()
         self._has_left = False
+        self._look_s = now_s
+        self._is_digest_stale = True
         self._flooding.advertise((), now_s)
 
     # Events. Each returns what is to be done.
@@ -105,6 +124,9 @@ class Mesh:
             now_s: The time.
             is_dialled: Whether this end dialled.
             cost: As configured; 0 for no opinion.
+
+        Raises:
+            ValueError: The cost is out of range.
         """
         now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.connect(link, is_dialled=is_dialled, cost=cost, now_s=now_s)
@@ -130,19 +152,27 @@ class Mesh:
     def tick(self, now_s: float) -> list[Effect]:
         """Lets time pass."""
         now_s = self._clock.read(now_s, self._wake_s)
-        if now_s >= self.neighbours.wake_s():
-            self.neighbours.digest = self._digest()
-            self.neighbours.tick(now_s)
+        if now_s >= self._look_s:
+            self._look_s = now_s + self.own.timers.hello_s
             self._flooding.expire(now_s)
+            self._follow_database(now_s)
+            self._refresh_digest()
             for adjacency in self._adjacencies.values():
                 self._compare(adjacency, now_s)
+        if now_s >= self.neighbours.wake_s():
+            self._refresh_digest()
+            self.neighbours.tick(now_s)
         for adjacency in self._adjacencies.values():
             if now_s >= adjacency.due_s:
                 self._repeat(adjacency, now_s)
         return self._settle(now_s)
 
     def subscribe(self, virtual_host: str, pattern: str, now_s: float) -> list[Effect]:
-        """Counts one more subscription to a pattern of a topic."""
+        """Counts one more subscription to a pattern of a topic.
+
+        Raises:
+            ValueError: The pattern, or the name of the virtual host, is too long to be told.
+        """
         now_s = self._clock.read(now_s, self._wake_s)
         self.interests.local.subscribe(virtual_host, pattern, now_s)
         return self._settle(now_s)
@@ -154,7 +184,11 @@ class Mesh:
         return self._settle(now_s)
 
     def set_interest(self, interest: Interest, now_s: float) -> list[Effect]:
-        """Sets the figures of an anycast address or a queue; nothing but zeros removes it."""
+        """Sets the figures of an anycast address or a queue; nothing but zeros removes it.
+
+        Raises:
+            ValueError: The address, or the name of the virtual host, is too long to be told.
+        """
         now_s = self._clock.read(now_s, self._wake_s)
         table = self.interests.own_table
         assert table is not None, "start comes first"
@@ -163,7 +197,11 @@ class Mesh:
         return self._settle(now_s)
 
     def set_cost(self, link: int, cost: int, now_s: float) -> list[Effect]:
-        """Sets what is configured for a link; 0 for no opinion."""
+        """Sets what is configured for a link; 0 for no opinion.
+
+        Raises:
+            ValueError: The cost is out of range.
+        """
         now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.set_cost(link, cost)
         return self._settle(now_s)
@@ -173,7 +211,12 @@ class Mesh:
         self.own.figures = figures
 
     def set_hosts(self, hosts: tuple[str, ...], now_s: float) -> list[Effect]:
-        """Tells the neighbours where clients may be sent to; none: nowhere."""
+        """Tells the neighbours where clients may be sent to; none: nowhere.
+
+        Raises:
+            ValueError: These are too many, or too long.
+        """
+        check(RedirectHint(hosts=hosts))
         now_s = self._clock.read(now_s, self._wake_s)
         self._hosts = hosts
         for adjacency in self._adjacencies.values():
@@ -235,20 +278,23 @@ class Mesh:
             message = decode(data)
         except ProtocolError as error:
             return Refusal(Reason.MALFORMED, f"{name} sends what is no message: {error}")
-        link.heard_s = now_s
         if isinstance(message, Hello):
             self.neighbours.hear(link, message, now_s)
             return None
+        if link.peer:  # who never says hello is never heard
+            link.heard_s = now_s
         adjacency = self._adjacencies.get(link.peer)
         if message is None or adjacency is None or adjacency.link is not link:
             return None
-        is_within_bounds = self._ACTIONS[type(message)](self, adjacency, message, now_s)
-        if not is_within_bounds and not link.offences.admits(1, now_s):
+        self._is_digest_stale |= not isinstance(message, Acknowledgement)
+        if not self._ACTIONS[type(message)](self, adjacency, message, now_s):
             return Refusal(Reason.TOO_MUCH, f"{name} sends more than a mesh can have")
         return None
 
     def _on_advertisement(self, sender: Adjacency, advert: Advertisement, now_s: float) -> bool:
-        return self._flooding.take(sender, advert, now_s)
+        """Takes one; in a mesh that has grown too large, a few are refused with nobody to blame."""
+        is_within_bounds = self._flooding.take(sender, advert, now_s)
+        return is_within_bounds or sender.link.offences.admits(1, now_s)
 
     def _on_delta(self, sender: Adjacency, delta: InterestDelta, now_s: float) -> bool:
         return self.interests.take_delta(sender, delta, now_s)
@@ -268,6 +314,10 @@ class Mesh:
         return True
 
     def _on_summary(self, sender: Adjacency, summary: Summary, now_s: float) -> bool:
+        """Sends what a neighbour lacks; a summary too soon after the last one is passed over."""
+        if now_s - sender.summed_s < SUMMARY_PAUSE_S:
+            return True
+        sender.summed_s = now_s
         sender.summary_ack = summary.number
         sender.owe_ack(now_s, self.own.timers.ack_delay_s)
         theirs = {version.origin: version for version in summary.versions}
@@ -305,7 +355,7 @@ class Mesh:
     def _settle(self, now_s: float) -> list[Effect]:
         """Draws the consequences of an event, and returns what is to be done."""
         self._follow_neighbours(now_s)
-        self._flooding.originate(now_s)
+        self._is_digest_stale |= self._flooding.originate(now_s)
         self._follow_database(now_s)
         if self._incarnation != self.own.incarnation:
             self._incarnation = self.own.incarnation
@@ -315,10 +365,10 @@ class Mesh:
             changes = self.routes.compute(now_s)
             if changes is not None:
                 self._effects.add(PathsChanged(changes))
-        self.interests.tell(now_s)
+        self._is_digest_stale |= self.interests.tell(now_s)
         for adjacency in self._adjacencies.values():
             if now_s >= adjacency.acks_due_s:
-                self._flooding.acknowledge(adjacency)
+                self._acknowledge(adjacency)
         self._wake_s = self._next_wake_s()
         return self._effects.take()
 
@@ -327,10 +377,13 @@ class Mesh:
             (min(each.due_s, each.acks_due_s) for each in self._adjacencies.values()), default=inf
         )
         parts = (self.neighbours.wake_s(), self._flooding.wake_s(), self.interests.wake_s())
-        return min(adjacent, self._paths.due_s, *parts)
+        return min(adjacent, self._paths.due_s, self._look_s, *parts)
 
     def _follow_neighbours(self, now_s: float) -> None:
         """Opens and closes adjacencies as links come into use and go."""
+        if not self.neighbours.is_changed:
+            return
+        self.neighbours.is_changed = False
         active = self.neighbours.active
         for peer in [each for each in self._adjacencies if each not in active]:
             del self._adjacencies[peer]
@@ -339,26 +392,25 @@ class Mesh:
             if known is None or known.link is not link:
                 self._adjacencies[peer] = Adjacency(link)
                 self._summarize(self._adjacencies[peer], now_s)
-        if self.neighbours.is_changed:
-            self.neighbours.is_changed = False
-            if not self._has_left:
-                self._flooding.advertise(self.neighbours.advertised, now_s)
+        if not self._has_left:
+            self._flooding.advertise(self.neighbours.advertised, now_s)
 
     def _follow_database(self, now_s: float) -> None:
         """Forgets what belongs to containers, or to lives of them, that are no longer known."""
         removed, self.database.removed = self.database.removed, []
+        self._is_digest_stale |= bool(removed)
         for origin in removed:
             self.interests.forget(origin)
             for adjacency in self._adjacencies.values():
                 adjacency.forget(origin)
-        if self._flooding.is_changed:
-            self._flooding.is_changed = False
+        if self._flooding.changed:
             self._paths.request(now_s)
-            for origin in list(self.interests.table.origins):
-                table = self.interests.table.origins[origin]
-                known = self.database.incarnation(origin)
-                if origin != self.own.id and table.incarnation != known:
-                    self.interests.forget(origin)
+        for origin in self._flooding.changed:
+            table = self.interests.table.origins.get(origin)
+            is_past = table and table.incarnation != self.database.incarnation(origin)
+            if is_past and origin != self.own.id:
+                self.interests.forget(origin)
+        self._flooding.changed.clear()
 
     def _repeat(self, adjacency: Adjacency, now_s: float) -> None:
         """Sends again what a neighbour did not acknowledge."""
@@ -380,6 +432,21 @@ class Mesh:
             adjacency.patience_s = min(2 * adjacency.patience_s, PATIENCE_MAX_S)
             self._summarize(adjacency, now_s)
 
+    def _acknowledge(self, adjacency: Adjacency) -> None:
+        """Sends the acknowledgements that wait."""
+        self._effects.send(
+            adjacency.link.number,
+            Acknowledgement(
+                summary=adjacency.summary_ack,
+                advertisements=tuple(adjacency.acks.values()),
+                interests=tuple(adjacency.interest_acks.values()),
+            ),
+        )
+        adjacency.summary_ack = 0
+        adjacency.acks.clear()
+        adjacency.interest_acks.clear()
+        adjacency.acks_due_s = inf
+
     def _summarize(self, adjacency: Adjacency, now_s: float) -> None:
         adjacency.summary += 1
         adjacency.compared_s = now_s
@@ -398,9 +465,11 @@ class Mesh:
         interest = self.interests.version(origin)
         return Version(origin, known.incarnation, known.sequence, record.content, *interest)
 
-    def _digest(self) -> int:
-        """Returns a checksum of all that is known."""
-        digest = 0
-        for origin in self.database.records:
-            digest ^= crc32(repr(tuple(self._version(origin))).encode())
-        return digest
+    def _refresh_digest(self) -> None:
+        """Has the next hellos say a checksum of all that is known."""
+        if self._is_digest_stale:
+            self._is_digest_stale = False
+            digest = 0
+            for origin in self.database.records:
+                digest ^= self._version(origin).checksum()
+            self.neighbours.digest = digest

@@ -123,7 +123,8 @@ class Interest(NamedTuple):
 
     def digest(self, label: int) -> int:
         """Returns a checksum of the entry; those of a whole table are joined by exclusive or."""
-        return crc32(repr((label, int(self.kind), *self[1:])).encode())
+        numbers = f"{label} {int(self.kind)} {self.consumers} {self.producers} {self.backlog}"
+        return crc32(f"{numbers}\0{self.virtual_host}\0{self.address}".encode())
 
 
 class Version(NamedTuple):
@@ -144,6 +145,10 @@ class Version(NamedTuple):
     content: int = 0
     interest: int = 0
     digest: int = 0
+
+    def checksum(self) -> int:
+        """Returns a checksum of it; those of all containers are joined by exclusive or."""
+        return crc32(" ".join(map(str, self)).encode())
 
 
 @_message("hello")
@@ -286,7 +291,7 @@ class RedirectHint(Composite):
     """Clients may be sent to me, or may not.
 
     Attributes:
-        hosts: Where clients reach the sender, `HOST:PORT`, in order; none: send nobody.
+        hosts: Where clients reach the sender, as URLs, in order; none: send nobody.
     """
 
     hosts: tuple[str, ...] = field(kinds.HOSTS, default=())

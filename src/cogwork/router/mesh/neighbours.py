@@ -1,8 +1,8 @@
 """All neighbours: their links, and the one that is used where there are several.
 
 A neighbour is up while it has a two-way link. Where it has more, both ends keep the one of the
-lowest rank (`Link.rank`), and close another only once something came on the better one after the
-other had become two-way: a broken connection never proves itself.
+lowest rank (`Link.rank`), and close another only once the better one has proven itself
+(`Link.is_proven_after`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from cogwork.router.mesh.admission import Refusal, refusal_of
-from cogwork.router.mesh.bounds import NEIGHBOURS_MAX
+from cogwork.router.mesh.bounds import COST_MAX, NEIGHBOURS_MAX
 from cogwork.router.mesh.effects import (
     Close,
     Effects,
@@ -21,17 +21,23 @@ from cogwork.router.mesh.effects import (
     Severity,
 )
 from cogwork.router.mesh.link import Event, Link, State
-from cogwork.router.mesh.messages import Hello
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cogwork.router.mesh.messages import Hello
     from cogwork.router.mesh.own import Own
 
 __all__ = ("Neighbours",)
 
 REPEAT_S = 60.0
 """For so long one thing is said once: who is refused dials again and again."""
+
+SAID_MAX = 100
+"""So many different things are said in that time: strangers may dial under ever new names."""
+
+TOGETHER_HELLOS = 0.1
+"""By so much of the time between two hellos one may come early."""
 
 _LOUD = frozenset({Reason.DUPLICATE_ID, Reason.SELF, Reason.VERSION, Reason.VIRTUAL_HOSTS})
 
@@ -54,6 +60,7 @@ class Neighbours:
         self._own = own
         self._effects = effects
         self._said_s: dict[str, float] = {}
+        self._wake_s = inf
 
     @property
     def advertised(self) -> tuple[tuple[str, int], ...]:
@@ -63,11 +70,13 @@ class Neighbours:
     def connect(self, number: int, *, is_dialled: bool, cost: int, now_s: float) -> None:
         """Takes a new connection, and says hello on it."""
         assert number not in self.links
+        _check_cost(cost)
         interval_s = self._own.timers.hello_s
         link = Link(number, is_dialled=is_dialled, cost=cost, interval_s=interval_s, now_s=now_s)
         link.step(Event.CONNECTED)
         self.links[number] = link
         self._say_hello(link, now_s)
+        self._wake_for(link)
 
     def disconnect(self, number: int, now_s: float) -> None:
         """Takes note that a connection has gone."""
@@ -78,10 +87,12 @@ class Neighbours:
 
     def set_cost(self, number: int, cost: int) -> None:
         """Sets what is configured for a link; 0 for no opinion."""
+        _check_cost(cost)
         link = self.links.get(number)
         if link is not None and link.cost != cost:
             link.cost = cost
             link.hello_due_s = -inf
+            self._wake_for(link)
             self.is_changed = True
 
     def hear(self, link: Link, hello: Hello, now_s: float) -> None:
@@ -100,6 +111,12 @@ class Neighbours:
         link.hear(hello, self._own, now_s)
         if (link.state, link.incarnation) != before[:2]:
             self._say_hello(link, now_s)
+        is_lost = before[0] is State.TWO_WAY and link.state is not State.TWO_WAY
+        if is_lost and not link.offences.admits(1, now_s):
+            text = f"container {hello.id} goes on forgetting that it heard {self._own.id}"
+            self.refuse(link, Refusal(Reason.FLOOD, text), now_s)
+            return
+        self._wake_for(link)
         self.is_changed |= link.effective_cost != before[2]
         self._choose(link.peer, now_s)
 
@@ -115,7 +132,11 @@ class Neighbours:
         self._choose(link.peer, now_s)
 
     def tick(self, now_s: float) -> None:
-        """Says hello where it is time, and gives up who was silent for too long."""
+        """Says hello where it is time, and gives up who was silent for too long.
+
+        A hello that is due soon goes out with the others, so that few ticks serve many links.
+        """
+        soon_s = now_s + TOGETHER_HELLOS * self._own.timers.hello_s
         for link in list(self.links.values()):
             if link.state is State.REFUSED:
                 continue
@@ -123,19 +144,16 @@ class Neighbours:
                 name = f"container {link.peer}" if link.peer else "the other end"
                 text = f"{name} was silent for {now_s - link.heard_s:.1f} s"
                 self.refuse(link, Refusal(Reason.DEAD, text), now_s)
-            elif now_s >= link.hello_due_s:
+            elif soon_s >= link.hello_due_s:
                 self._say_hello(link, now_s)
+        self._wake_s = inf
+        for link in self.links.values():
+            if link.state is not State.REFUSED:
+                self._wake_for(link)
 
     def wake_s(self) -> float:
-        """Returns when `tick` is needed next."""
-        return min(
-            (
-                min(link.hello_due_s, self._dead_at_s(link))
-                for link in self.links.values()
-                if link.state is not State.REFUSED
-            ),
-            default=inf,
-        )
+        """Returns when `tick` is needed next; it may be too early, not too late."""
+        return self._wake_s
 
     def restart(self, now_s: float) -> None:
         """Tells all neighbours that this container has a new incarnation."""
@@ -144,31 +162,27 @@ class Neighbours:
                 self._say_hello(link, now_s)
 
     def _say(self, reason: Reason, text: str, now_s: float) -> None:
-        """Reports, where that was not reported just before."""
+        """Reports, where neither that was reported just before, nor very much else."""
         self._said_s = {each: at for each, at in self._said_s.items() if now_s - at < REPEAT_S}
-        if text not in self._said_s:
+        if text not in self._said_s and len(self._said_s) < SAID_MAX:
             self._said_s[text] = now_s
             severity = Severity.ERROR if reason in _LOUD else Severity.WARNING
             self._effects.report(severity, text)
+
+    def _wake_for(self, link: Link) -> None:
+        self._wake_s = min(self._wake_s, link.hello_due_s, self._dead_at_s(link))
 
     def _dead_at_s(self, link: Link) -> float:
         return link.heard_s + link.interval_s * self._own.timers.dead_hellos
 
     def _say_hello(self, link: Link, now_s: float) -> None:
-        own = self._own
-        hello = Hello(
-            id=own.id,
-            incarnation=own.incarnation,
-            version=own.version,
-            virtual_hosts=tuple(sorted(own.virtual_hosts)),
-            heard=link.incarnation,
-            interval_ms=round(own.timers.hello_s * 1000),
-            connection=link.connection if link.is_dialled else 0,
-            cost=link.cost,
-            digest=self.digest,
-            figures=own.figures._replace(peers=len(self.active)),
-        )
-        link.hello_due_s = now_s + own.timers.hello_s
+        link.hello_due_s = now_s + self._own.timers.hello_s
+        hello = self._own.hello()
+        hello.heard = link.incarnation
+        hello.connection = link.connection if link.is_dialled else 0
+        hello.cost = link.cost
+        hello.digest = self.digest
+        hello.figures = self._own.figures._replace(peers=len(self.active))
         self._effects.send(link.number, hello)
 
     def _others(self, link: Link, peer: str) -> Iterator[Link]:
@@ -196,7 +210,7 @@ class Neighbours:
         if best is not before:
             self._use(peer, best)
         for link in links:
-            if best is not None and link is not best and best.heard_s > link.two_way_s:
+            if best is not None and link is not best and best.is_proven_after(link):
                 text = f"link {best.number} leads to container {peer}, too, and is kept"
                 self.refuse(link, Refusal(Reason.DUPLICATE_LINK, text), now_s)
 
@@ -208,3 +222,8 @@ class Neighbours:
         else:
             self.active[peer] = link
             self._effects.add(NeighbourUp(peer, link.number))
+
+
+def _check_cost(cost: int) -> None:
+    if not 0 <= cost <= COST_MAX:
+        raise ValueError(f"a link costs 1 to {COST_MAX}, or 0 for no opinion, not {cost}")

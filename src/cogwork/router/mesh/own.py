@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cogwork.router.mesh.bounds import PROTOCOL_VERSION, Timers
-from cogwork.router.mesh.messages import Figures
+from cogwork.router.mesh.messages import Figures, Hello
+from cogwork.router.mesh.wire import check
 
 __all__ = ("Own",)
 
@@ -22,6 +23,9 @@ class Own:
         version: Of the protocol.
         figures: What its hellos say of it.
         timers: How long it waits.
+
+    Raises:
+        ValueError: No neighbour would take a hello with these: it says which field.
     """
 
     id: str
@@ -34,6 +38,18 @@ class Own:
 
     def __post_init__(self) -> None:
         self._first_incarnation = self.incarnation
+        check(self.hello())
+
+    def hello(self) -> Hello:
+        """Returns a hello to anybody."""
+        return Hello(
+            id=self.id,
+            incarnation=self.incarnation,
+            version=self.version,
+            virtual_hosts=tuple(sorted(self.virtual_hosts)),
+            interval_ms=round(self.timers.hello_s * 1000),
+            figures=self.figures,
+        )
 
     def was(self, incarnation: int) -> bool:
         """Tells whether this life has had an incarnation, now or before it was raised."""

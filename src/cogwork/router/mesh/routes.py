@@ -31,8 +31,7 @@ class Routes:
         self.tree = Tree(own_id, {own_id: 0}, {})
         self._own_id = own_id
         self._database = database
-        self._branches: dict[str, dict[str, int]] = {}
-        self._trees: dict[str, Tree] = {}
+        self._views: dict[str, tuple[dict[str, int], str | None]] = {}
 
     def is_reachable(self, container: str) -> bool:
         """Tells whether there is a way, by the last computation."""
@@ -47,8 +46,7 @@ class Routes:
         adverts = [record.advertisement for record in self._database]
         graph_before = self.graph
         self.graph = graph_of((each.origin, each.neighbours) for each in adverts)
-        self._branches.clear()
-        self._trees.clear()
+        self._views.clear()
         self.tree = shortest_paths(self.graph, self._own_id)
         hops = self.tree.next_hops()
         before, self.next_hops = self.next_hops, hops
@@ -65,20 +63,17 @@ class Routes:
 
     def branches(self, origin: str) -> Mapping[str, int]:
         """Returns our children in the tree of an origin, each with the bits of all behind it."""
-        found = self._branches.get(origin)
-        if found is None:
-            found = self._tree_of(origin).behind(self._own_id, self._database.bits)
-            self._branches[origin] = found
-        return found
+        return self._view(origin)[0]
 
     def parent(self, origin: str) -> str | None:
         """Returns the neighbour that messages of an origin come from, by its tree."""
-        return self._tree_of(origin).parents.get(self._own_id)
+        return self._view(origin)[1]
 
-    def _tree_of(self, origin: str) -> Tree:
-        if origin == self._own_id:
-            return self.tree
-        tree = self._trees.get(origin)
-        if tree is None:
-            tree = self._trees[origin] = shortest_paths(self.graph, origin)
-        return tree
+    def _view(self, origin: str) -> tuple[dict[str, int], str | None]:
+        """Returns what matters here of an origin's tree; the whole of each would be large."""
+        view = self._views.get(origin)
+        if view is None:
+            tree = self.tree if origin == self._own_id else shortest_paths(self.graph, origin)
+            branches = tree.behind(self._own_id, self._database.bits)
+            view = self._views[origin] = (branches, tree.parents.get(self._own_id))
+        return view

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from heapq import nlargest
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from cogwork.router.mesh.messages import InterestKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cogwork.router.mesh.link import Link
     from cogwork.router.mesh.mesh import Mesh
 
 __all__ = ("view_of",)
+
+SHARDS_MAX = 100
+"""Of all queues in all containers, how many are shown: those with the longest backlog."""
 
 
 def view_of(mesh: Mesh, now_s: float) -> dict[str, object]:
@@ -20,6 +27,7 @@ def view_of(mesh: Mesh, now_s: float) -> dict[str, object]:
         "incarnation": mesh.own.incarnation,
         "links": [_link(mesh, link, now_s) for link in mesh.neighbours.links.values()],
         "containers": [_container(mesh, origin, now_s) for origin in sorted(mesh.database.records)],
+        "shards": nlargest(SHARDS_MAX, _shards(mesh), key=itemgetter("backlog")),
     }
 
 
@@ -34,6 +42,21 @@ def _link(mesh: Mesh, link: Link, now_s: float) -> dict[str, object]:
         "silent_s": max(0.0, now_s - link.heard_s),
         "figures": None if link.figures is None else link.figures._asdict(),
     }
+
+
+def _shards(mesh: Mesh) -> Iterator[dict[str, object]]:
+    return (
+        {
+            "container": origin,
+            "virtual_host": entry.virtual_host,
+            "address": entry.address,
+            "consumers": entry.consumers,
+            "backlog": entry.backlog,
+        }
+        for origin, table in mesh.interests.table.origins.items()
+        for entry in table.entries.values()
+        if entry.kind == InterestKind.QUEUE
+    )
 
 
 def _container(mesh: Mesh, origin: str, now_s: float) -> dict[str, object]:

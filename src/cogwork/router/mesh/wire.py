@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.codec import decode as decode_value
 from cogwork.amqp.codec import encode as encode_value
-from cogwork.amqp.exceptions import Condition, ProtocolError
+from cogwork.amqp.exceptions import Condition, EncodeError, ProtocolError
 from cogwork.amqp.types import Described, Symbol
 from cogwork.router.mesh.bounds import MESSAGE_BYTES_MAX
 from cogwork.router.mesh.messages import MESSAGES
@@ -14,7 +14,7 @@ from cogwork.router.mesh.messages import MESSAGES
 if TYPE_CHECKING:
     from cogwork.router.mesh.messages import Message
 
-__all__ = ("decode", "encode")
+__all__ = ("check", "decode", "encode")
 
 
 def encode(message: Message) -> bytes:
@@ -46,3 +46,15 @@ def decode(data: bytes) -> Message | None:
     if found is None:
         return None
     return cast("Message", found.from_fields(value.value))
+
+
+def check(message: Message) -> None:
+    """Sees to it that neighbours will take a message.
+
+    Raises:
+        ValueError: They would not; it says which field.
+    """
+    try:
+        decode(encode(message))
+    except (EncodeError, ProtocolError) as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,85 @@
+"""How the clients of linked containers are shared out among them."""
+
+from __future__ import annotations
+
+import resource
+import time
+from typing import TYPE_CHECKING
+
+from cogwork.container.redirect import Redirector
+from cogwork.nodes.queue.node import QueueNode
+from cogwork.router.mesh.messages import Figures
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.amqp.redirect import Redirect
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.peers import Peers
+    from cogwork.container.redirect import Newcomer
+    from cogwork.container.virtual_host import VirtualHost
+
+__all__ = ("Balance",)
+
+
+class Balance:
+    """Tells neighbours how much this container has to do, and newcomers where there is less."""
+
+    def __init__(
+        self,
+        mesh: MeshService,
+        peers: Peers,
+        vhosts: Mapping[str, VirtualHost],
+        margin: int | None,
+    ) -> None:
+        """Redirects nobody before figures have come.
+
+        Args:
+            mesh: Carries the figures.
+            peers: Has the clients, and asks where newcomers should go.
+            vhosts: Have the queues.
+            margin: Clients more than a neighbour's before newcomers are sent there; None for never.
+        """
+        self._mesh = mesh
+        self._peers = peers
+        self._vhosts = vhosts
+        self._redirector = Redirector(margin)
+        self._known: set[str] = set()
+        peers.redirect = self._choose
+
+    def _choose(self, newcomer: Newcomer) -> Redirect | None:
+        return self._redirector.choose(newcomer, self._peers.clients, time.monotonic())
+
+    def drain(self) -> None:
+        """Sends every newcomer away that can be, and has nobody sent here."""
+        self._redirector.is_draining = True
+        self._mesh.set_hosts(())
+
+    def tick(self, now_s: float) -> None:
+        """Takes over the neighbours' figures, and tells this container's own."""
+        active = self._mesh.mesh.neighbours.active
+        for gone in self._known - active.keys():
+            self._redirector.remove(gone)
+        self._known = set(active)
+        for neighbour, link in active.items():
+            hosts = self._mesh.hosts.get(neighbour, ())
+            if link.figures is not None and hosts:
+                self._redirector.update(neighbour, link.figures.connections, hosts, now_s)
+            else:
+                self._redirector.remove(neighbour)
+        self._mesh.mesh.set_figures(self._figures(len(active)))
+
+    def _figures(self, peers: int) -> Figures:
+        queues = [
+            node
+            for vhost in self._vhosts.values()
+            for node in vhost.nodes.values()
+            if isinstance(node, QueueNode)
+        ]
+        return Figures(
+            connections=self._peers.clients,
+            messages=sum(node.store.waiting for node in queues),
+            memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            queues=len(queues),
+            peers=peers,
+        )

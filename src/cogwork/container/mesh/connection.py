@@ -1,0 +1,388 @@
+"""A connection to another container: one of the two that make a link of the mesh.
+
+Theory of operation. The control connection has one AMQP link in each direction, on which the
+protocol's messages travel, each in a data section. The data connection carries tunnels: sessions
+that end here, are passed on, or begin here. Both are opened by the container that dials; the other
+one knows them by the properties of their open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from cogwork import __version__
+from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
+from cogwork.amqp.performatives import Open, Role, SenderSettleMode
+from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, build_plain
+from cogwork.amqp.terminus import Source, Target
+from cogwork.amqp.types import Symbol
+from cogwork.container.mesh.names import (
+    CONTROL,
+    FRAME_BYTES,
+    INCARNATION,
+    MESH,
+    NUMBER,
+)
+from cogwork.dataplane.connection import ConnectionSettings
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.loan import Loan
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.port import Port
+
+if TYPE_CHECKING:
+    from cogwork.amqp.performatives import Attach, Begin
+    from cogwork.amqp.sasl import SaslResponse
+    from cogwork.container.mesh.urls import LinkUrl
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.session_end import Session
+
+__all__ = ("SETTINGS", "TRACE", "ControlConnection", "DataConnection", "LinkContext", "Owner")
+
+CONTROL_ADDRESS = "$mesh"
+
+CONTROL_WINDOW = 256
+"""Messages of the protocol on their way; it paces itself long before."""
+
+SETTINGS = ConnectionSettings(
+    max_frame_size_bytes=FRAME_BYTES,
+    channel_max=65_535,
+    handle_max=65_535,
+    session_window_frames=2048,
+    idle_timeout_s=0.0,
+)
+"""The same in every container, for a frame that is passed on must fit everywhere."""
+
+ACCEPTED = 0x24
+"""The outcome's descriptor code (AMQP 1.0 §3.4.2)."""
+
+TRACE = b"cogwork container"
+"""What a container says of itself as an anonymous peer: it need not wait until others are known."""
+
+_DATA_SECTION = b"\x00\x53\x75\xb0"
+
+
+class Owner(Protocol):
+    """Whose connections these are."""
+
+    core: Core
+    id: str
+    incarnation: int
+
+    def on_message(self, connection: ControlConnection, data: bytes) -> None:
+        """A message of the protocol has come."""
+
+    def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
+        """A connection is over."""
+
+    def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
+        """Takes a session that is to be passed on; False where it ends here."""
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """Another container attaches a link in a tunnel."""
+
+    def on_fault(self, connection: MeshConnection, error: BaseException) -> None:
+        """Our own fault, to be logged."""
+
+
+class LinkContext(Protocol):
+    """Who attached a link of ours, or took one of another container's."""
+
+    def attached(self, link: Link) -> None:
+        """The other end answered."""
+
+    def stopping(self, link: Link) -> None:
+        """The compiled half is about to end."""
+
+    def detached(self, link: Link, error: AmqpError | None) -> None:
+        """It is over."""
+
+
+class MeshConnection:
+    """What both kinds of connection have in common: login, open, and the end.
+
+    Attributes:
+        owner: The mesh.
+        connection: The connection itself, from `dialled` or `adopt` on.
+        number: Of the pair, as the side that dialled counts.
+        peer: The other container's id, once it opened.
+        opened: Set once the other side has opened; for the side that dialled.
+    """
+
+    connection: Connection
+
+    def __init__(self, owner: Owner, number: int) -> None:
+        """Has no connection yet.
+
+        Args:
+            owner: The mesh.
+            number: Of the pair, as the side that dialled counts.
+        """
+        self.owner = owner
+        self.number = number
+        self.peer = ""
+        self.url: LinkUrl | None = None
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._fault: BaseException | None = None
+
+    role = ""
+
+    def opening(self) -> Open:
+        """Returns this side's open."""
+        return Open(
+            container_id=self.owner.id,
+            max_frame_size=FRAME_BYTES,
+            channel_max=SETTINGS.channel_max,
+            properties={
+                Symbol("product"): "cogwork",
+                Symbol("version"): __version__,
+                Symbol("platform"): f"Python {platform.python_version()}, {platform.system()}",
+                MESH: self.role,
+                NUMBER: self.number,
+                INCARNATION: self.owner.incarnation,
+            },
+        )
+
+    def dialled(self, connection: Connection, url: LinkUrl) -> None:
+        """Says the first header, on a connection that this side dialled."""
+        self.connection = connection
+        self.url = url
+        self.connection.start(self.opening())
+
+    def adopt(self, connection: Connection, opened: Open) -> None:
+        """Answers the open of a container that dialled."""
+        self.connection = connection
+        self.peer = opened.container_id
+        self.connection.host = self
+        self.connection.settings = SETTINGS
+        self._demand_frames(opened)
+        self.connection.open(self.opening())
+        self.begin()
+
+    def begin(self) -> None:
+        """Goes to work: both sides have opened."""
+
+    def _demand_frames(self, opened: Open) -> None:
+        if opened.max_frame_size < FRAME_BYTES:
+            raise ProtocolError(
+                Condition.NOT_ALLOWED,
+                f"containers take frames of {FRAME_BYTES} bytes from each other, "
+                f"not of {opened.max_frame_size}",
+            )
+
+    def close(self, error: AmqpError | None) -> None:
+        """Closes, and tells the other side why."""
+        self.connection.close(error)
+
+    # -- what the connection asks: SASL and open
+
+    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:  # noqa: ARG002  # the contract's
+        """Never asked: logins are over, or this side dialled."""
+        return ()
+
+    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
+        """Never asked."""
+
+    def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
+        """Never asked."""
+        return False
+
+    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
+        """Logs in as the link's URL and certificate allow."""
+        url = self.url
+        assert url is not None
+        if url.user is not None and PLAIN in offered:
+            response = build_plain(url.user, url.password or "")
+            return SaslInit(mechanism=PLAIN, initial_response=response, hostname=url.host)
+        if url.has_certificate and EXTERNAL in offered:
+            return SaslInit(mechanism=EXTERNAL, initial_response=b"", hostname=url.host)
+        if url.user is None and ANONYMOUS in offered:
+            return SaslInit(mechanism=ANONYMOUS, initial_response=TRACE, hostname=url.host)
+        names = ", ".join(offered) or "none"
+        raise ProtocolError(
+            Condition.UNAUTHORIZED_ACCESS,
+            f"{url} offers the SASL mechanisms {names}; the link's URL needs user:password@, or "
+            "the link a certificate",
+        )
+
+    def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
+        """The container that was dialled has opened."""
+        if (opened.properties or {}).get(MESH) != self.role:
+            raise ProtocolError(
+                Condition.NOT_ALLOWED,
+                f"{opened.container_id!r} does not answer as a container of a mesh",
+            )
+        self._demand_frames(opened)
+        self.peer = opened.container_id
+        self.begin()
+        if not self.opened.done():
+            self.opened.set_result(None)
+
+    # -- what the connection asks: sessions and links
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """The other container attaches a link."""
+
+    def on_attached(self, link: Link) -> None:
+        """The other container answered an attach."""
+        if link.context is not None:
+            _context(link).attached(link)
+
+    def on_stopping(self, link: Link) -> None:
+        """A link's compiled half is about to end."""
+        if link.context is not None:
+            _context(link).stopping(link)
+
+    def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:  # noqa: ARG002  # the contract's
+        """A link has gone."""
+        if link.context is not None:
+            _context(link).detached(link, error)
+
+    def on_session_begun(self, session: SessionEndpoint) -> None:
+        """The other side answered a begin."""
+
+    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
+        """A session has ended; its links have been told."""
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """A container settled what it sent: nothing is kept of that."""
+
+    def on_drained(self, link: Link) -> None:
+        """Never asked for."""
+
+    # -- the end
+
+    def on_fault(self, connection: Connection, error: BaseException) -> None:  # noqa: ARG002  # the contract's
+        """Keeps what went wrong: it is the cause of what follows."""
+        self._fault = error
+        if not self.opened.done():
+            return
+        self.owner.on_fault(self, error)
+
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+        """The connection is over."""
+        if not self.opened.done():
+            why = str(self._fault) if self._fault is not None else _told(error)
+            self.opened.set_exception(ConnectionError(why))
+            self.opened.exception()
+        self.owner.on_lost(self, error)
+
+
+class ControlConnection(MeshConnection):
+    """The connection on which two neighbours tell each other what they know."""
+
+    role = CONTROL
+
+    def __init__(self, owner: Owner, number: int) -> None:
+        super().__init__(owner, number)
+        self.messages_in = 0
+        self.messages_out = 0
+        self._port = Port(owner.core, self)
+        self._entry = AddressEntry(owner.core, CONTROL_ADDRESS, CLOSEST_CODE, assembles=True)
+        self._entry.add_outlet(self._port)
+        self._end: OutgoingLink | None = None
+        self._waiting: deque[bytes] = deque()
+
+    def begin(self) -> None:
+        """Attaches the link on which this side sends."""
+        session = self.connection.begin_session()
+        link = session.open_link(f"{CONTROL_ADDRESS}/{self.owner.id}", Role.SENDER)
+        self._end = OutgoingLink(session.end, link.handle, True)
+        self._end.feeder = self._port
+        link.carry(self._end)
+        link.attach(
+            source=Source(),
+            target=Target(address=CONTROL_ADDRESS),
+            snd_settle_mode=SenderSettleMode.SETTLED,
+        )
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """Takes the link on which the other side sends."""
+        target = attach.target
+        if (
+            attach.role is not Role.SENDER
+            or not isinstance(target, Target)
+            or target.address != CONTROL_ADDRESS
+        ):
+            link.refuse(Condition.NOT_ALLOWED, "a control connection has no other links")
+            return
+        end = IncomingLink(link.session.end, link.handle, self._entry, None, CONTROL_WINDOW)
+        link.attach(source=attach.source, target=Target(address=CONTROL_ADDRESS))
+        link.carry(end)
+        self._entry.add_source(end)
+        end.open_credit()
+
+    def send(self, data: bytes) -> None:
+        """Sends a message of the protocol, as soon as the other side takes it."""
+        self.messages_out += 1
+        self._waiting.append(_DATA_SECTION + len(data).to_bytes(4, "big") + data)
+        self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        while self._waiting and self._end is not None:
+            if not self._end.send(self._port, 0, self._waiting[0], True):
+                return
+            self._waiting.popleft()
+
+    def on_batch(self, port: Port) -> None:
+        """Takes what has come, and sends what had to wait."""
+        arrivals, port.arrivals = port.arrivals, []
+        port.outcomes.clear()
+        port.woken.clear()
+        self._send_waiting()
+        for message, token, source, settled in arrivals:
+            if not settled and source is not None:
+                source.settle(token, ACCEPTED)
+            self.messages_in += 1
+            self.owner.on_message(self, message[len(_DATA_SECTION) + 4 :])
+
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
+        """The connection is over."""
+        self._end = None
+        self._port.close()
+        self._entry.close()
+        super().on_closed(connection, error)
+
+
+class DataConnection(MeshConnection):
+    """The connection on which tunnels run."""
+
+    role = "data"
+
+    def begin(self) -> None:
+        """Lets sessions of others pass."""
+        self.connection.relay = self.owner.on_begin
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """Has the attach decided."""
+        self.owner.on_attach(link, attach)
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """A shard confirms what was claimed of items that it lent."""
+        if not settled:
+            return
+        code = state[2] if len(state) > 2 else ACCEPTED
+        for link in session.owner.links.values():
+            if isinstance(link.end, Loan):
+                link.end.confirm(first, last, code, None if code == ACCEPTED else state)
+
+
+def _context(link: Link) -> LinkContext:
+    context: LinkContext = link.context  # type: ignore[assignment]  # mesh links have no other
+    return context
+
+
+def _told(error: AmqpError | None) -> str:
+    if error is None:
+        return "the connection was closed"
+    return error.description or str(error.condition)

@@ -1,0 +1,192 @@
+"""Keeps a link to another container: dials, and dials again when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import socket
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.container.mesh.connection import SETTINGS, ControlConnection, DataConnection
+from cogwork.container.mesh.urls import link_url
+from cogwork.dataplane.connection import Connection
+from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
+from cogwork.io.tls import client_context
+from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
+
+if TYPE_CHECKING:
+    import ssl
+
+    from cogwork.container.mesh.connection import MeshConnection
+    from cogwork.container.mesh.pair import Pair
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.mesh.urls import LinkUrl
+    from cogwork.container.settings import Link
+
+__all__ = ("LinkDialler",)
+
+PAUSE_S = 0.05
+PAUSE_MAX_S = 2.0
+"""Pauses between attempts; each is twice the one before, and up to half longer at random."""
+
+CONNECT_TIMEOUT_S = 5.0
+
+C = TypeVar("C", bound="MeshConnection")
+
+log = logging.getLogger("cogwork")
+
+
+class LinkDialler:
+    """One link that this container keeps.
+
+    Attributes:
+        link: As configured.
+        url: Where it leads.
+        pair: The connections, while they stand.
+        problem: Why they do not stand; None while they do.
+        has_failed: Whether an attempt has failed.
+        is_refused: Whether one of the two containers does not want the link.
+        since_s: Since when that is so, by the wall clock.
+    """
+
+    def __init__(self, mesh: MeshService, link: Link) -> None:
+        """Does not dial yet.
+
+        Args:
+            mesh: Gets the pairs.
+            link: Where to, with its cost.
+
+        Raises:
+            BadLinkUrl: The URL is malformed.
+        """
+        self.link = link
+        self.url = link_url(link)
+        self.pair: Pair | None = None
+        self.problem: str | None = "not dialled yet"
+        self.has_failed = False
+        self.is_refused = False
+        self.since_s = time.time()
+        self._mesh = mesh
+        self._tls: ssl.SSLContext | None = None
+        self._scratch: bytearray | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Dials until it is stopped."""
+        self._task = asyncio.get_running_loop().create_task(self._keep())
+
+    def stop(self) -> None:
+        """Dials no more; the pair stays as it is."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _keep(self) -> None:
+        pause_s = PAUSE_S
+        while True:
+            try:
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    self.pair = await self._dial()
+            except TimeoutError:
+                self._failed(f"no answer within {CONNECT_TIMEOUT_S:g} s")
+            except (OSError, CogworkError) as error:
+                self._failed(_reason(error))
+            else:
+                self.problem = None
+                if await self._stood_well(self.pair):
+                    pause_s = PAUSE_S
+                self._lost(self.pair)
+            await asyncio.sleep(pause_s * (1 + random.random() / 2))  # no secret
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    async def _stood_well(self, pair: Pair) -> bool:
+        """Waits until the pair is lost; tells whether it was ever of use."""
+        await pair.lost.wait()
+        return pair.was_up
+
+    def _lost(self, pair: Pair) -> None:
+        self.problem = pair.why_lost or "the connection was lost"
+        self.is_refused = pair.why_lost is not None and not pair.was_up
+        self.since_s = time.time()
+        self.pair = None
+
+    def _failed(self, problem: str) -> None:
+        if problem != self.problem:
+            log.warning("link to %s: %s", self.url, problem)
+            self.since_s = time.time()
+        self.problem = problem
+        self.has_failed = True
+        self.is_refused = False
+
+    async def _dial(self) -> Pair:
+        """Opens the data connection, then the one for control: with that the link is there."""
+        number = self._mesh.next_number()
+        data = await self._open(DataConnection, number)
+        try:
+            control = await self._open(ControlConnection, number)
+        except BaseException:
+            data.connection.lose()
+            raise
+        return self._mesh.add_pair(control, data, self)
+
+    async def _open(self, kind: type[C], number: int) -> C:
+        sock = await _connected_socket(self.url)
+        try:
+            is_plain = self.url.scheme == "amqp"
+            stream = None if is_plain else self._encrypted()
+            made = kind(self._mesh, number)
+            fd = sock.fileno() if is_plain else -1
+            connection = Connection(self._mesh.core, made, SETTINGS, fd)
+        except BaseException:
+            sock.close()
+            raise
+        if stream is None:
+            SocketPump(connection, sock)
+        else:
+            if self._scratch is None:
+                self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
+            StreamPump(connection, sock, stream, self._scratch)
+        made.dialled(connection, self.url)
+        try:
+            await made.opened
+        except BaseException:
+            connection.lose()
+            raise
+        return made
+
+    def _encrypted(self) -> TlsStream:
+        if self._tls is None:
+            self._tls = client_context(self.url.authority, self.url.certificate, self.url.key)
+        return TlsStream(self._tls, False, server_hostname=self.url.host)
+
+
+async def _connected_socket(url: LinkUrl) -> socket.socket:
+    """Connects to the first address of the host that answers."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    problem: OSError = OSError(f"{url.host} has no address")
+    for family, kind, protocol, _, address in found:
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await loop.sock_connect(sock, address)
+        except OSError as error:
+            sock.close()
+            problem = error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise problem
+
+
+def _reason(error: Exception) -> str:
+    """Says what the system says; asyncio puts its own words in the place of that."""
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__

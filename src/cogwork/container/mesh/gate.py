@@ -1,0 +1,128 @@
+"""Takes the links that other containers attach here, in their tunnels.
+
+What comes by them has been routed already: it goes to this container's own consumers and nodes, and
+never out again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
+from cogwork.amqp.terminus import Source, Target
+from cogwork.container.filters import read_filters
+from cogwork.container.mesh.lending import MARKS_RECEIVED
+from cogwork.container.mesh.names import VHOST
+from cogwork.container.mesh.tunnels import origin_of
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.spi.node import Refused, Subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.link import Link
+    from cogwork.spi.node import Node
+
+__all__ = ("Gate",)
+
+WINDOW = 10_000
+"""Deliveries of one address on their way between two containers."""
+
+
+class Gate:
+    """Decides over attaches of other containers."""
+
+    def __init__(self, mesh: MeshService, vhosts: Mapping[str, VirtualHost]) -> None:
+        self._mesh = mesh
+        self._vhosts = vhosts
+
+    def take(self, link: Link, attach: Attach) -> None:
+        """Accepts or refuses a link."""
+        try:
+            if origin_of(link.session) is None:
+                raise Refused("a link outside of a tunnel")
+            vhost = self._vhosts.get(str((attach.properties or {}).get(VHOST, "")))
+            if vhost is None:
+                raise Refused("a virtual host that is not served here", Condition.NOT_FOUND)
+            if attach.role is Role.SENDER:
+                self._take_sender(link, attach, vhost)
+            else:
+                self._take_receiver(link, attach, vhost)
+        except Refused as refusal:
+            link.refuse(refusal.condition, refusal.description)
+
+    def _take_sender(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
+        target = attach.target
+        if not isinstance(target, Target):
+            raise Refused("a sender without a target", Condition.INVALID_FIELD)
+        entry = None if target.address is None else vhost.near_entry_of(target.address)
+        end = IncomingLink(link.session.end, link.handle, entry, vhost.near, WINDOW)
+        link.attach(
+            source=attach.source or Source(),
+            target=Target(address=target.address),
+            snd_settle_mode=attach.snd_settle_mode,
+        )
+        link.carry(end)
+        if entry is not None:
+            entry.add_source(end)
+        end.open_credit()
+
+    def _take_receiver(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
+        source = attach.source
+        if source is None or source.address is None:
+            raise Refused("a receiver whose source names no queue", Condition.INVALID_FIELD)
+        name, rule = vhost.rule_of(source.address)
+        if rule.kind != "queue":
+            raise Refused(f"{name!r} is no queue: only items are lent")
+        node = vhost.node_of(rule, name)
+        filters = read_filters(source.filter)
+        is_settled = attach.snd_settle_mode is SenderSettleMode.SETTLED
+        end = OutgoingLink(link.session.end, link.handle, is_settled)
+        end.selector = filters.selector
+        subscription = Subscription(
+            link=end,
+            address=name,
+            source=source,
+            marks_received=MARKS_RECEIVED in attach.desired_capabilities,
+            is_far=True,
+            unsettled=tuple(attach.unsettled or ()),
+        )
+        node.subscribe(subscription)
+        link.context = Lender(node, subscription)
+        link.attach(
+            source=Source(address=name, filter=filters.applied or None),
+            target=Target(),
+            snd_settle_mode=attach.snd_settle_mode,
+            rcv_settle_mode=attach.rcv_settle_mode,
+            unsettled=subscription.known if attach.unsettled else None,
+        )
+        link.carry(end)
+
+
+@dataclass(slots=True, eq=False)
+class Lender:
+    """A link by which a shard of this container lends to another one's consumer.
+
+    Attributes:
+        node: The queue.
+        subscription: Its standing there.
+    """
+
+    node: Node
+    subscription: Subscription
+
+    def attached(self, link: Link) -> None:
+        """Never happens: the other container attaches."""
+
+    def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
+        """It is about to end."""
+        self.node.unsubscribe(self.subscription)
+
+    def detached(self, link: Link, error: AmqpError | None) -> None:
+        """Nothing is left to do."""

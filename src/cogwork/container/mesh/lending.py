@@ -1,0 +1,255 @@
+"""Queues that have a part in every container: what is told of backlogs, and who pulls from whom.
+
+Theory of operation. An item stays in the shard of the container that accepted it. A container
+tells the others how many items wait with it, in steps of two. Where a container has consumers of
+the queue, each of them gets a loan from every shard with a backlog: a link by which that shard
+sends it what its own consumers cannot take, for as much credit as the consumer's own shard leaves
+it. So balance, overflow and back-pressure are credit, and nothing more.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from cogwork.amqp.outcomes import Accepted
+from cogwork.amqp.performatives import Attach, Role
+from cogwork.amqp.terminus import COPY, Source, Target
+from cogwork.amqp.types import Symbol
+from cogwork.container.mesh.names import VHOST
+from cogwork.dataplane.loan import Borrower, Loan
+from cogwork.nodes.queue.node import QueueNode
+from cogwork.router.mesh.messages import Interest, InterestKind
+
+if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.link import Link
+    from cogwork.spi.node import Node, Subscription
+
+__all__ = ("MARKS_RECEIVED", "Lending", "shard_of")
+
+IDLE_S = 30.0
+"""A loan that has brought nothing for so long is ended."""
+
+MARKS_RECEIVED = Symbol("cogwork:marks-received")
+
+ACCEPTED, REJECTED = 0x24, 0x25
+STALE_STATE = b"\x00\x53\x25\xc0\x1e\x01\x00\x53\x1d\xc0\x18\x01\xa3\x15cogwork:stale-attempt"
+"""Rejected, for an attempt that its shard knows nothing of any more."""
+
+log = logging.getLogger("cogwork")
+
+
+def shard_of(container: str, incarnation: int) -> int:
+    """Returns the number of a container's shards, which its items' tags begin with."""
+    return crc32(f"{container}.{incarnation:x}".encode())
+
+
+@dataclass(slots=True, eq=False)
+class Borrowing:
+    """A loan as Python sees it: the link of one consumer to one shard.
+
+    Attributes:
+        lending: Whose it is.
+        borrower: The consumer's side.
+        container: The shard's container.
+        end: The compiled half.
+        tags: What the consumer has from an earlier link.
+        deliveries: How many there were when it was looked at last.
+        busy_s: When it brought something last.
+    """
+
+    lending: Lending
+    consumer: Consumer
+    container: str
+    end: Loan
+    tags: list[bytes]
+    deliveries: int = 0
+    busy_s: float = field(default_factory=time.monotonic)
+    link: Link = field(init=False)
+
+    def attached(self, link: Link) -> None:
+        """The shard answered: what it does not know any more is over."""
+        remote = link.remote
+        if remote is None or remote.source is None:
+            return
+        known = remote.unsettled or {}
+        for tag in self.tags:
+            if tag not in known:
+                self.consumer.borrower.close_tag(tag, REJECTED, STALE_STATE)
+            elif isinstance(known[tag], Accepted):
+                self.consumer.borrower.close_tag(tag, ACCEPTED)
+        self.consumer.borrower.add(self.end)
+
+    def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
+        """It is about to end."""
+        self.consumer.borrower.remove(self.end)
+        self.consumer.loans.pop(self.container, None)
+        self.lending.lost()
+
+    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+        """It is over."""
+        if error is not None:
+            log.debug("loan from container %s: %s", self.container, error.description)
+
+
+@dataclass(slots=True, eq=False)
+class Consumer:
+    """A consumer of this container.
+
+    Attributes:
+        address: The queue.
+        subscription: Its link, and what it asked for.
+        attach: How it attached.
+        borrower: Its side of all loans.
+        loans: By the shard's container.
+    """
+
+    address: str
+    subscription: Subscription
+    attach: Attach
+    borrower: Borrower
+    loans: dict[str, Borrowing] = field(default_factory=dict)
+
+
+class Lending:
+    """What one virtual host's queues lend and borrow."""
+
+    def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
+        self._mesh = mesh
+        self._vhost = vhost
+        self._consumers: dict[str, dict[Subscription, Consumer]] = {}
+        self._shards: dict[str, set[str]] = {}
+        self._told: dict[str, int] = {}
+        self._count = 0
+
+    # -- this container's consumers
+
+    def add_consumer(self, node: Node, subscription: Subscription, attach: Attach) -> None:
+        """Lets a consumer of a queue borrow from other containers."""
+        if not isinstance(node, QueueNode) or subscription.source.distribution_mode == COPY:
+            return
+        borrower = Borrower(node.store, subscription.link)
+        address = subscription.address
+        consumer = Consumer(address, subscription, attach, borrower)
+        self._consumers.setdefault(address, {})[subscription] = consumer
+        for container in self._shards.get(address, ()):
+            self._borrow(consumer, container)
+
+    def remove_consumer(self, subscription: Subscription) -> None:
+        """Ends a consumer's loans."""
+        consumers = self._consumers.get(subscription.address, {})
+        consumer = consumers.pop(subscription, None)
+        if consumer is None:
+            return
+        if not consumers:
+            del self._consumers[subscription.address]
+        for loan in list(consumer.loans.values()):
+            loan.link.detach(closed=False)
+        consumer.borrower.close()
+
+    # -- other containers' shards
+
+    def take_interest(self, container: str, interest: Interest) -> None:
+        """Takes note of a shard with a backlog."""
+        self._shards.setdefault(interest.address, set()).add(container)
+        for consumer in self._consumers.get(interest.address, {}).values():
+            self._borrow(consumer, container)
+
+    def lose_interest(self, container: str, interest: Interest) -> None:
+        """Takes note that a shard has no backlog any more: its loans end once they are idle."""
+        shards = self._shards.get(interest.address, set())
+        shards.discard(container)
+        if not shards:
+            self._shards.pop(interest.address, None)
+
+    def restore(self) -> None:
+        """Opens the loans that should be open and are not."""
+        for address, consumers in self._consumers.items():
+            for consumer in consumers.values():
+                for container in self._wanted(address, consumer):
+                    self._borrow(consumer, container)
+
+    def _wanted(self, address: str, consumer: Consumer) -> set[str]:
+        """Lists the containers with a backlog, and those from which the consumer has something."""
+        return self._shards.get(address, set()) | set(consumer.borrower.containers())
+
+    def _borrow(self, consumer: Consumer, container: str) -> None:
+        if container in consumer.loans:
+            return
+        session = self._mesh.tunnels.to(container)
+        if session is None:
+            self._mesh.restore_later()
+            return
+        self._count += 1
+        link = session.open_link(
+            f"{self._mesh.id}/{self._vhost.name}/loan/{self._count}", Role.RECEIVER
+        )
+        end = Loan(session.end, link.handle, consumer.borrower, container)
+        tags = consumer.borrower.tags_of(container)
+        loan = Borrowing(self, consumer, container, end, tags)
+        loan.link = link
+        link.context = loan
+        consumer.loans[container] = loan
+        link.carry(end)
+        attach = consumer.attach
+        assert attach.source is not None
+        link.attach(
+            source=Source(address=consumer.address, filter=attach.source.filter),
+            target=Target(),
+            snd_settle_mode=attach.snd_settle_mode,
+            rcv_settle_mode=attach.rcv_settle_mode,
+            unsettled=dict.fromkeys(tags) if tags else None,
+            desired_capabilities=attach.desired_capabilities,
+            properties={VHOST: self._vhost.name},
+        )
+
+    def lost(self) -> None:
+        """Has what was lost opened again."""
+        self._mesh.restore_later()
+
+    # -- this container's backlog
+
+    def tick(self, now_s: float) -> None:
+        """Tells the others of backlogs that have changed much, and ends idle loans."""
+        told = self._told
+        seen: set[str] = set()
+        for address, node in self._vhost.nodes.items():
+            if isinstance(node, QueueNode) and (node.store.waiting or address in told):
+                seen.add(address)
+                self._tell(address, node.store.waiting)
+        for address in [each for each in told if each not in seen]:
+            self._tell(address, 0)
+        for consumers in self._consumers.values():
+            for consumer in consumers.values():
+                self._end_idle(consumer, now_s)
+
+    def _tell(self, address: str, waiting: int) -> None:
+        """Tells a backlog in steps of two; down only by more than one step, or to nothing."""
+        step = waiting.bit_length()
+        before = self._told.get(address, 0)
+        if step == before or (step and before - step == 1):
+            return
+        if step:
+            self._told[address] = step
+        else:
+            self._told.pop(address, None)
+        backlog = 1 << (step - 1) if step else 0
+        self._mesh.set_interest(
+            Interest(InterestKind.QUEUE, self._vhost.name, address, backlog=backlog)
+        )
+
+    def _end_idle(self, consumer: Consumer, now_s: float) -> None:
+        for container, loan in list(consumer.loans.items()):
+            if loan.end.deliveries != loan.deliveries or loan.end.unsettled:
+                loan.deliveries = loan.end.deliveries
+                loan.busy_s = now_s
+            elif now_s - loan.busy_s > IDLE_S and container not in self._shards.get(
+                consumer.address, ()
+            ):
+                loan.link.detach()

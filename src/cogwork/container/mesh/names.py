@@ -1,0 +1,47 @@
+"""What containers say to each other in the properties of open, begin and attach."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cogwork.amqp.redirect import MESH
+from cogwork.amqp.types import Symbol
+
+__all__ = (
+    "CONTROL",
+    "DATA",
+    "FRAME_BYTES",
+    "FROM",
+    "HOPS",
+    "HOPS_MAX",
+    "INCARNATION",
+    "MESH",
+    "NUMBER",
+    "TO",
+    "VHOST",
+)
+
+CONTROL: Final = "control"
+DATA: Final = "data"
+"""What `MESH` says in open: what the connection is for."""
+
+NUMBER: Final = Symbol("cogwork:number")
+"""In open: which pair of the dialler's the connection belongs to. In begin: which tunnel of the
+container's to that other one it is; a higher one takes the place of all before."""
+
+INCARNATION: Final = Symbol("cogwork:incarnation")
+"""In open and begin: the incarnation of the container that says it."""
+
+FROM: Final = Symbol("cogwork:from")
+TO: Final = Symbol("cogwork:to")
+HOPS: Final = Symbol("cogwork:hops")
+"""In begin: where a tunnel comes from, where it leads, and the containers it has passed."""
+
+HOPS_MAX: Final = 64
+"""No shortest path is longer; what goes in a circle while paths change ends here."""
+
+VHOST: Final = Symbol("cogwork:vhost")
+"""In attach: the virtual host whose address is meant."""
+
+FRAME_BYTES: Final = 32_768
+"""The largest frame between containers: one that fits the first hop must fit all others."""

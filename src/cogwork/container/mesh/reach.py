@@ -1,0 +1,423 @@
+"""What one virtual host can reach in other containers, and the links by which it does.
+
+Theory of operation. Other containers say what they want: patterns of topics, and addresses with
+consumers. For each container that wants something of a topic there is one link, to the null target,
+bound to its patterns in the topic's trie like a subscriber; publishers that name their topic in the
+target have a link of their own address in its place. An anycast address that somebody sends to has
+a link to each container with consumers, an outlet like a consumer's, at the cost of the way. Reply
+addresses name their container and need no interest.
+
+A container that wants something and cannot be reached stands there as `LostBranch`, so that who
+publishes learns that not all got it; after `LOST_HOLD_S` its subscribers count as gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.performatives import Role
+from cogwork.amqp.terminus import Source, Target
+from cogwork.container.mesh.lending import Lending
+from cogwork.container.mesh.names import VHOST
+from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.lost_branch import LostBranch
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.nodes.topic import TopicNode
+from cogwork.router.mesh.messages import Interest, InterestKind
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.terminus import Terminus
+
+__all__ = ("Reach",)
+
+LOST_HOLD_S = 10.0
+"""So long the subscribers of a container that cannot be reached are waited for."""
+
+REPLY_PREFIX = "_reply/"
+
+BACKLOG_BYTES_MAX = 16 * 1024 * 1024
+"""What may wait for one container before an address's policy steps in."""
+
+log = logging.getLogger("cogwork")
+
+
+@dataclass(slots=True, eq=False)
+class Away:
+    """A link to another container.
+
+    Attributes:
+        reach: Whose it is.
+        container: Where it leads.
+        address: What its target names; None for the null target.
+        end: The compiled half.
+        entry: Whose outlet it is; None for a topic's.
+    """
+
+    reach: Reach
+    container: str
+    address: str | None
+    end: OutgoingLink
+    entry: AddressEntry | None = None
+    link: Link = field(init=False)
+
+    def attached(self, link: Link) -> None:
+        """The other container answered."""
+
+    def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
+        """It is about to end."""
+        self.reach.stopping(self)
+
+    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+        """It is over."""
+        if error is not None:
+            log.debug("container %s: %s", self.container, error.description)
+
+    def detach(self) -> None:
+        """Ends it from this side."""
+        self.link.detach()
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """What one container wants of topics.
+
+    Attributes:
+        patterns: As addresses, `topic/a.#`.
+        lost: Stands in the place of the link while there is none.
+        way: The link there; None while there is none.
+        outlet: What stands in the tries; None while nothing does.
+    """
+
+    lost: LostBranch
+    patterns: set[str] = field(default_factory=set)
+    way: Away | None = None
+    outlet: Terminus | None = None
+
+
+class Reach:
+    """Owned by the mesh, one for each virtual host.
+
+    Attributes:
+        vhost: The virtual host.
+        lending: What its queues lend and borrow.
+    """
+
+    def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
+        self.vhost = vhost
+        self._mesh = mesh
+        self._lost = LostBranch(mesh.core)
+        self._branches: dict[str, Branch] = {}
+        self._wanted: dict[str, set[str]] = {}
+        self._used: dict[str, AddressEntry] = {}
+        self._ways: dict[str, dict[str, Away]] = {}
+        self._topic_entries: dict[str, AddressEntry] = {}
+        self._gateways: dict[str, AddressEntry] = {}
+        self._consumers: dict[str, int] = {}
+        self._count = 0
+        self.lending = Lending(mesh, vhost)
+
+    def start(self) -> None:
+        """Has the virtual host ask here for what it does not have itself."""
+        self.vhost.reach = self
+
+    # -- what this container wants
+
+    def subscribe(self, address: str) -> None:
+        """Counts a subscription to a multicast address, which may hold wildcards."""
+        self._mesh.subscribe(self.vhost.name, address)
+
+    def unsubscribe(self, address: str) -> None:
+        """Counts one less."""
+        self._mesh.unsubscribe(self.vhost.name, address)
+
+    def add_consumer(self, address: str, entry: AddressEntry) -> None:
+        """Counts a consumer of a plain address."""
+        if entry.distribution == MULTICAST_CODE:
+            self.subscribe(address)
+            return
+        count = self._consumers[address] = self._consumers.get(address, 0) + 1
+        if count == 1:
+            self._mesh.set_interest(self._interest(address, 1))
+
+    def remove_consumer(self, address: str, entry: AddressEntry) -> None:
+        """Counts one less."""
+        if entry.distribution == MULTICAST_CODE:
+            self.unsubscribe(address)
+            return
+        count = self._consumers.get(address, 0) - 1
+        if count > 0:
+            self._consumers[address] = count
+        elif self._consumers.pop(address, None) is not None:
+            self._mesh.set_interest(self._interest(address, 0))
+
+    def _interest(self, address: str, consumers: int) -> Interest:
+        return Interest(InterestKind.ANYCAST, self.vhost.name, address, consumers=consumers)
+
+    # -- what others want
+
+    def take_interest(self, container: str, interest: Interest) -> None:
+        """Takes note of what another container wants."""
+        if interest.kind == InterestKind.QUEUE:
+            self.lending.take_interest(container, interest)
+            return
+        if self._topic_of(interest.address) is not None:
+            branch = self._branch_of(container)
+            branch.patterns.add(interest.address)
+            if branch.outlet is None:
+                self._connect(container, branch)
+            else:
+                self._bind(interest.address, branch.outlet)
+            return
+        self._wanted.setdefault(interest.address, set()).add(container)
+        self._reconcile(interest.address)
+
+    def lose_interest(self, container: str, interest: Interest) -> None:
+        """Takes note that another container wants something no longer."""
+        if interest.kind == InterestKind.QUEUE:
+            self.lending.lose_interest(container, interest)
+            return
+        branch = self._branches.get(container)
+        if branch is not None and interest.address in branch.patterns:
+            branch.patterns.discard(interest.address)
+            if branch.outlet is not None:
+                self._unbind(interest.address, branch.outlet)
+            if not branch.patterns:
+                del self._branches[container]
+                branch.lost.close()
+                if branch.way is not None:
+                    branch.way.detach()
+            return
+        wanting = self._wanted.get(interest.address, set())
+        wanting.discard(container)
+        if not wanting:
+            self._wanted.pop(interest.address, None)
+        self._reconcile(interest.address)
+
+    # -- topics
+
+    def _topic_of(self, address: str) -> TopicNode | None:
+        """Finds the node that serves a topic; None where the address is no topic's."""
+        try:
+            name, rule = self.vhost.rule_of(address)
+            if rule.kind != "topic":
+                return None
+            node = self.vhost.node_of(rule, name)
+        except Refused:
+            return None
+        return node if isinstance(node, TopicNode) else None
+
+    def _branch_of(self, container: str) -> Branch:
+        branch = self._branches.get(container)
+        if branch is None:
+            # One for each: a pattern and an outlet stand in a trie once, whoever they are for.
+            branch = self._branches[container] = Branch(LostBranch(self._mesh.core))
+        return branch
+
+    def _bind(self, pattern: str, outlet: Terminus) -> None:
+        node = self._topic_of(pattern)
+        if node is not None:
+            node.bind_far(node.subject_of(pattern), outlet)
+
+    def _unbind(self, pattern: str, outlet: Terminus) -> None:
+        node = self._topic_of(pattern)
+        if node is not None:
+            node.unbind_far(node.subject_of(pattern), outlet)
+
+    def _connect(self, container: str, branch: Branch) -> None:
+        """Opens the way of a branch, or has the loss of it told."""
+        branch.way = self._open(container, None, None)
+        self._stand(branch, branch.lost if branch.way is None else branch.way.end)
+
+    def _stand(self, branch: Branch, outlet: Terminus | None) -> None:
+        """Puts an outlet in the place of the one that a branch has in the tries."""
+        if branch.outlet is outlet:
+            return
+        for pattern in branch.patterns:
+            if branch.outlet is not None:
+                self._unbind(pattern, branch.outlet)
+            if outlet is not None:
+                self._bind(pattern, outlet)
+        branch.outlet = outlet
+
+    def _expand(self, address: str, outlets: list[Terminus]) -> list[Terminus]:
+        """Puts links of a topic's own address where a publisher's messages may not name it."""
+        found = list(outlets)
+        for at, outlet in enumerate(found):
+            if isinstance(outlet, OutgoingLink) and outlet.is_branch:
+                found[at] = self._own_way(_container_of(outlet), address)
+        return found
+
+    def _own_way(self, container: str, address: str) -> Terminus:
+        """Returns the link that a topic's own publishers have to a container."""
+        ways = self._ways.setdefault(address, {})
+        way = ways.get(container)
+        if way is None:
+            way = self._open(container, address, None)
+            if way is None:
+                return self._lost
+            ways[container] = way
+        return way.end
+
+    # -- addresses
+
+    def entry_added(self, address: str, entry: AddressEntry) -> None:
+        """Takes note of a new entry."""
+        if entry.distribution == MULTICAST_CODE:
+            # A branch that is lost takes only whole messages.
+            entry.assembles = True
+        if self._topic_of(address) is not None:
+            entry.expand = partial(self._expand, address)
+            self._topic_entries[address] = entry
+
+    def entry_dropped(self, address: str) -> None:
+        """Ends the links of an address that nobody uses here any more."""
+        self._topic_entries.pop(address, None)
+        self._used.pop(address, None)
+        for way in list(self._ways.pop(address, {}).values()):
+            way.detach()
+
+    def use(self, address: str, entry: AddressEntry) -> None:
+        """Takes note that somebody here sends to an address."""
+        if address in self._used or address in self._topic_entries:
+            return
+        self._used[address] = entry
+        self._reconcile(address)
+
+    def is_wanted(self, address: str) -> bool:
+        """Tells whether other containers have consumers of an address."""
+        return address in self._wanted
+
+    def _containers_for(self, address: str) -> set[str]:
+        if address.startswith(REPLY_PREFIX):
+            container = self._home_of(address)
+            return set() if container is None else {container}
+        return self._wanted.get(address, set())
+
+    def _reconcile(self, address: str) -> None:
+        """Gives an address that is used here the links that it should have, and no others."""
+        entry = self._used.get(address)
+        if entry is None:
+            return
+        wanted = self._containers_for(address)
+        ways = self._ways.setdefault(address, {})
+        for container in ways.keys() - wanted:
+            ways[container].detach()
+        is_lost = False
+        for container in wanted - ways.keys():
+            is_lost |= not self._extend(container, address, entry)
+        if entry.distribution == MULTICAST_CODE:
+            entry.remove_outlet(self._lost)
+            if is_lost:
+                entry.add_outlet(self._lost)
+
+    def _extend(self, container: str, address: str, entry: AddressEntry) -> bool:
+        way = self._open(container, address, entry)
+        if way is None:
+            return False
+        way.end.cost = self._mesh.cost_to(container)
+        self._ways[address][container] = way
+        entry.add_outlet(way.end)
+        return True
+
+    # -- replies
+
+    def reply_entry(self, address: str) -> AddressEntry | None:
+        """Finds the way to a reply address of another container, for senders to the null target."""
+        home = address[: address.rfind("/")]
+        entry = self._gateways.get(home)
+        if entry is None:
+            if self._home_of(address) is None:
+                return None
+            entry = self._gateways[home] = AddressEntry(self._mesh.core, home, CLOSEST_CODE)
+        if not entry.outlets:
+            container = self._home_of(address)
+            way = None if container is None else self._open(container, None, entry)
+            if way is not None:
+                entry.add_outlet(way.end)
+        return entry
+
+    def _home_of(self, address: str) -> str | None:
+        """Returns the other container whose reply address this is."""
+        home = address[len(REPLY_PREFIX) :].rpartition("/")[0]
+        container, _, incarnation = home.rpartition(".")
+        if not container or not incarnation or container == self._mesh.id:
+            return None
+        return container
+
+    # -- links
+
+    def _open(self, container: str, address: str | None, entry: AddressEntry | None) -> Away | None:
+        """Attaches a link to another container; None where there is no way."""
+        session = self._mesh.tunnels.to(container)
+        if session is None:
+            self._mesh.restore_later()
+            return None
+        self._count += 1
+        name = f"{self._mesh.id}/{self.vhost.name}/{self._count}"
+        link = session.open_link(name, Role.SENDER)
+        end = OutgoingLink(session.end, link.handle)
+        end.is_branch = True
+        end.backlog_bytes_max = BACKLOG_BYTES_MAX
+        way = Away(self, container, address, end, entry)
+        way.link = link
+        link.context = way
+        link.carry(end)
+        link.attach(
+            source=Source(),
+            target=Target(address=address),
+            properties={VHOST: self.vhost.name},
+        )
+        return way
+
+    def stopping(self, way: Away) -> None:
+        """Takes a link that is about to end out of use; what should be there is opened again."""
+        branch = self._branches.get(way.container)
+        if branch is not None and branch.way is way:
+            branch.way = None
+            self._stand(branch, branch.lost)
+        ways = self._ways.get(way.address or "", {})
+        if ways.get(way.container) is way:
+            del ways[way.container]
+            if way.address in self._topic_entries:
+                self._expand_again(way.address)
+        if way.entry is not None:
+            way.entry.remove_outlet(way.end)
+        self._mesh.restore_later()
+
+    def restore(self) -> None:
+        """Opens what should be open and is not."""
+        for container, branch in self._branches.items():
+            if branch.way is None and self._mesh.way_to(container) is not None:
+                self._connect(container, branch)
+        for address in list(self._used):
+            self._reconcile(address)
+        for address in list(self._topic_entries):
+            self._expand_again(address)
+        self.lending.restore()
+
+    def _expand_again(self, address: str) -> None:
+        node = self._topic_of(address)
+        if node is not None:
+            node.touch()
+
+    def sweep(self, now_s: float) -> None:
+        """Gives up containers that have not been reached for long, and gateways nobody uses."""
+        unreachable = self._mesh.mesh.routes.unreachable_since_s
+        for container, branch in self._branches.items():
+            since_s = unreachable.get(container)
+            if branch.way is None and since_s is not None and now_s - since_s > LOST_HOLD_S:
+                self._stand(branch, None)
+
+
+def _container_of(outlet: OutgoingLink) -> str:
+    context = outlet.owner.context
+    assert isinstance(context, Away)
+    return context.container

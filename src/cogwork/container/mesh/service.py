@@ -1,0 +1,459 @@
+"""The mesh as a container runs it: links, the protocol on them, and what follows from it.
+
+Theory of operation. `router.mesh.Mesh` decides: events go in, effects come out, and `_run` carries
+them out. What other containers want goes to the `Reach` of each virtual host, which opens links to
+them through `Tunnels`; what they attach here is taken by the `Gate`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
+from cogwork.container.mesh.connection import ControlConnection, DataConnection
+from cogwork.container.mesh.dialler import LinkDialler
+from cogwork.container.mesh.gate import Gate
+from cogwork.container.mesh.names import CONTROL, DATA, INCARNATION, MESH, NUMBER
+from cogwork.container.mesh.pair import Pair
+from cogwork.container.mesh.reach import Reach
+from cogwork.container.mesh.tunnels import Tunnels
+from cogwork.container.mesh.urls import LinkUrl
+from cogwork.container.settings import Link
+from cogwork.router.mesh.bounds import COST_MAX, Timers
+from cogwork.router.mesh.effects import (
+    Close,
+    Hosts,
+    InterestChanged,
+    NeighbourDown,
+    NeighbourUp,
+    NewIncarnation,
+    PathsChanged,
+    Report,
+    Send,
+)
+from cogwork.router.mesh.mesh import Mesh
+from cogwork.router.mesh.own import Own
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from cogwork.amqp.performatives import Attach, Begin, Open
+    from cogwork.container.mesh.connection import MeshConnection
+    from cogwork.container.settings import MeshOptions
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.link import Link as AmqpLink
+    from cogwork.router.mesh.effects import Effect
+    from cogwork.router.mesh.messages import Interest
+
+__all__ = ("MeshService",)
+
+SWEEP_S = 1.0
+"""How often what nobody uses any more is looked for."""
+
+TICK_S = 0.1
+"""How often backlogs are looked at."""
+
+RESTORE_S = 0.2
+"""How soon a link that was lost while there is a way is opened again."""
+
+log = logging.getLogger("cogwork")
+
+
+class MeshService:
+    """Owned by the container.
+
+    Attributes:
+        core: The data plane.
+        id: This container's.
+        incarnation: This container's.
+        mesh: What is known of the others.
+        tunnels: The sessions to them.
+        reaches: What each virtual host can reach there, by its name.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        container_id: str,
+        incarnation: int,
+        vhosts: Mapping[str, VirtualHost],
+        options: MeshOptions,
+    ) -> None:
+        """Knows nobody yet.
+
+        Args:
+            core: The data plane.
+            container_id: Unique in the mesh.
+            incarnation: Higher after each start.
+            vhosts: This container's; all containers of a mesh have the same.
+            options: Heartbeat and time-outs.
+        """
+        self.core = core
+        self.id = container_id
+        self.incarnation = incarnation
+        timers = Timers(hello_s=options.heartbeat_s)
+        own = Own(
+            id=container_id,
+            incarnation=incarnation,
+            virtual_hosts=frozenset(vhosts),
+            timers=timers,
+        )
+        self.mesh = Mesh(own, time.monotonic())
+        self.tunnels = Tunnels(self)
+        self.reaches = {name: Reach(self, vhost) for name, vhost in vhosts.items()}
+        self.hosts: dict[str, tuple[str, ...]] = {}
+        self._gate = Gate(self, vhosts)
+        self._diallers: dict[str, LinkDialler] = {}
+        self._pairs: dict[int, Pair] = {}
+        self._by_connection: dict[MeshConnection, Pair] = {}
+        self._waiting: dict[tuple[str, int, int], DataConnection] = {}
+        self._number = 0
+        self._dial_number = int(time.time() * 1000)
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_s = 0.0
+        self._swept_s = 0.0
+        self._restores = False
+        self._is_ready = False
+        self._is_stopped = False
+        self._on_ready: list[Callable[[], None]] = []
+        self._ready_timeout_s = options.ready_timeout_s
+        self._started_s = 0.0
+
+    # -- life
+
+    def start(self, links: Iterable[Link]) -> None:
+        """Dials the configured links."""
+        self._started_s = time.monotonic()
+        for name, vhost_reach in self.reaches.items():
+            assert name == vhost_reach.vhost.name
+            vhost_reach.start()
+        self.run(self.mesh.start(self._started_s))
+        for link in links:
+            self._dial(link)
+        self._is_ready = not self._diallers
+
+    def stop(self) -> None:
+        """Says good-bye, and dials no more."""
+        self._is_stopped = True
+        for dialler in self._diallers.values():
+            dialler.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+        error = AmqpError(
+            condition=Condition.CONNECTION_FORCED, description=f"container {self.id} is stopping"
+        )
+        for pair in list(self._pairs.values()):
+            pair.control.close(error)
+            pair.data.close(error)
+
+    def leave(self) -> None:
+        """Lets nobody come this way any more; links stay for what is under way."""
+        self.run(self.mesh.leave(time.monotonic()))
+
+    # -- links
+
+    def add_link(self, url: str, cost: int = 1) -> None:
+        """Dials one more container.
+
+        Raises:
+            Refused: The URL is malformed, the cost too high, or there is such a link.
+        """
+        if not 1 <= cost <= COST_MAX:
+            text = f"link: found a cost of {cost}, expected one from 1 to {COST_MAX}"
+            raise Refused(text, Condition.INVALID_FIELD)
+        self._dial(Link(url=url, cost=cost))
+
+    def remove_link(self, url: str) -> None:
+        """Ends a link that was dialled from here.
+
+        Raises:
+            Refused: The URL is malformed.
+            KeyError: There is none.
+        """
+        dialler = self._diallers.pop(LinkUrl.parse(url).endpoint)
+        dialler.stop()
+        if dialler.pair is not None:
+            dialler.pair.control.close(None)
+
+    def _dial(self, link: Link) -> None:
+        dialler = LinkDialler(self, link)
+        name = dialler.url.endpoint
+        if name in self._diallers:
+            raise Refused(f"link: there is one to {name} already")
+        self._diallers[name] = dialler
+        dialler.start()
+
+    @property
+    def diallers(self) -> list[LinkDialler]:
+        """The links that this container keeps."""
+        return list(self._diallers.values())
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The links that stand, whoever dialled."""
+        return list(self._pairs.values())
+
+    def next_number(self) -> int:
+        """Returns a number that no pair dialled here has had."""
+        self._dial_number += 1
+        return self._dial_number
+
+    def adopt(self, connection: Connection, opened: Open) -> None:
+        """Takes a connection that another container dialled.
+
+        Raises:
+            ProtocolError: It does not say what it is for.
+        """
+        properties = opened.properties or {}
+        number, incarnation = properties.get(NUMBER), properties.get(INCARNATION)
+        if not isinstance(number, int) or not isinstance(incarnation, int):
+            raise ProtocolError(Condition.INVALID_FIELD, f"an open without {NUMBER} of a pair")
+        key = (opened.container_id, incarnation, number)
+        if properties.get(MESH) == DATA:
+            data = DataConnection(self, number)
+            self._waiting[key] = data
+            data.adopt(connection, opened)
+        elif properties.get(MESH) == CONTROL and key in self._waiting:
+            control = ControlConnection(self, number)
+            control.adopt(connection, opened)
+            self.add_pair(control, self._waiting.pop(key), None)
+        else:
+            raise ProtocolError(
+                Condition.INVALID_FIELD, f"{MESH} is neither {DATA} nor {CONTROL} after it"
+            )
+
+    def add_pair(
+        self, control: ControlConnection, data: DataConnection, dialler: LinkDialler | None
+    ) -> Pair:
+        """Makes a link of two connections that stand."""
+        self._number += 1
+        pair = Pair(self._number, control, data, dialler)
+        self._pairs[pair.number] = pair
+        self._by_connection[control] = self._by_connection[data] = pair
+        if data.connection.is_over or control.connection.is_over:
+            self._end_pair(pair, None)
+            return pair
+        cost = 0 if dialler is None else dialler.link.cost
+        self.run(
+            self.mesh.on_connected(
+                pair.number, time.monotonic(), is_dialled=dialler is not None, cost=cost
+            )
+        )
+        self.core.flush()
+        return pair
+
+    def _end_pair(self, pair: Pair, why: str | None) -> None:
+        if self._pairs.pop(pair.number, None) is None:
+            return
+        pair.why_lost = pair.why_lost or why
+        del self._by_connection[pair.control], self._by_connection[pair.data]
+        for each in (pair.control, pair.data):
+            each.connection.lose()
+        pair.lost.set()
+        self.run(self.mesh.on_closed(pair.number, time.monotonic()))
+
+    # -- readiness
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is known what others want, or there is nobody to ask."""
+        return self._is_ready
+
+    def when_ready(self, call: Callable[[], None]) -> None:
+        """Calls once it is ready."""
+        self._on_ready.append(call)
+
+    def _look_whether_ready(self, now_s: float) -> None:
+        if self._is_ready:
+            return
+        knows_all = any(
+            link.digest == self.mesh.neighbours.digest
+            for link in self.mesh.neighbours.active.values()
+        )
+        is_alone = all(each.has_failed and each.pair is None for each in self._diallers.values())
+        is_late = now_s - self._started_s >= self._ready_timeout_s
+        if knows_all or is_late or (is_alone and not self._pairs):
+            self._is_ready = True
+            calls, self._on_ready = self._on_ready, []
+            for call in calls:
+                call()
+
+    # -- what connections tell
+
+    def on_message(self, connection: ControlConnection, data: bytes) -> None:
+        """Takes a message of the protocol."""
+        pair = self._by_connection.get(connection)
+        if pair is not None:
+            self.run(self.mesh.on_message(pair.number, data, time.monotonic()))
+
+    def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
+        """Ends the link that a connection belongs to."""
+        pair = self._by_connection.get(connection)
+        if pair is not None:
+            self._end_pair(pair, None if error is None else error.description)
+            return
+        for key in [key for key, each in self._waiting.items() if each is connection]:
+            del self._waiting[key]
+
+    def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
+        """Passes a tunnel on."""
+        return self.tunnels.on_begin(connection, channel, begin)
+
+    def on_attach(self, link: AmqpLink, attach: Attach) -> None:
+        """Takes a link that another container attaches."""
+        self._gate.take(link, attach)
+
+    def on_fault(self, connection: MeshConnection, error: BaseException) -> None:
+        """Logs a fault of ours."""
+        log.error("link to container %s: %s", connection.peer, error, exc_info=error)
+
+    # -- the protocol
+
+    def run(self, effects: Iterable[Effect]) -> None:
+        """Carries out what the protocol wants done, and waits for when it wants to be called."""
+        for effect in effects:
+            self._run_one(effect)
+        self._arm()
+
+    def _run_one(self, effect: Effect) -> None:
+        match effect:
+            case Send():
+                pair = self._pairs.get(effect.link)
+                if pair is not None:
+                    pair.control.send(effect.data)
+            case Close():
+                self._close(effect)
+            case PathsChanged():
+                self._restore_soon()
+            case InterestChanged():
+                self._take_interests(effect)
+            case NewIncarnation():
+                self.incarnation = effect.incarnation
+            case Report():
+                log.log(_LEVELS[effect.severity], "mesh: %s", effect.text)
+            case _:
+                self._take_neighbour(effect)
+
+    def _take_neighbour(self, effect: NeighbourUp | NeighbourDown | Hosts) -> None:
+        match effect:
+            case NeighbourUp():
+                self._pairs[effect.link].was_up = True
+                log.info("linked with container %s", effect.neighbour)
+            case NeighbourDown():
+                self.hosts.pop(effect.neighbour, None)
+                log.warning("no link to container %s is left", effect.neighbour)
+            case Hosts():
+                self.hosts[effect.neighbour] = effect.hosts
+
+    def _close(self, effect: Close) -> None:
+        pair = self._pairs.get(effect.link)
+        if pair is None:
+            return
+        pair.why_lost = effect.description
+        error = AmqpError(condition=Condition.CONNECTION_FORCED, description=effect.description)
+        pair.control.close(error)
+        pair.data.close(error)
+        # The other side may be dead: it is not waited for.
+        self._end_later(pair)
+
+    def _end_later(self, pair: Pair) -> None:
+        asyncio.get_running_loop().call_soon(self._end_pair, pair, None)
+
+    def _take_interests(self, change: InterestChanged) -> None:
+        for interest in change.removed.values():
+            reach = self.reaches.get(interest.virtual_host)
+            if reach is not None:
+                reach.lose_interest(change.origin, interest)
+        for interest in change.added.values():
+            reach = self.reaches.get(interest.virtual_host)
+            if reach is not None:
+                reach.take_interest(change.origin, interest)
+
+    def _arm(self) -> None:
+        """Has `_tick` called when the protocol wants it, but no later than it would be anyway."""
+        if self._is_stopped:
+            return
+        now_s = time.monotonic()
+        due_s = min(self.mesh.wake_s, now_s + TICK_S)
+        if self._timer is not None:
+            if self._due_s <= due_s:
+                return
+            self._timer.cancel()
+        self._due_s = due_s
+        delay_s = max(0.0, due_s - now_s)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now_s = time.monotonic()
+        self.run(self.mesh.tick(now_s))
+        self._look_whether_ready(now_s)
+        for reach in self.reaches.values():
+            reach.lending.tick(now_s)
+        if now_s - self._swept_s >= SWEEP_S:
+            self._swept_s = now_s
+            for reach in self.reaches.values():
+                reach.sweep(now_s)
+        self.core.flush()
+
+    # -- for the others of this package
+
+    def way_to(self, container: str) -> Connection | None:
+        """Returns the data connection to the next hop; None where there is no way."""
+        next_hop = self.mesh.next_hop(container)
+        link = None if next_hop is None else self.mesh.neighbours.active.get(next_hop)
+        pair = None if link is None else self._pairs.get(link.number)
+        if pair is None or not pair.data.connection.is_open:
+            return None
+        return pair.data.connection
+
+    def cost_to(self, container: str) -> int:
+        """Returns the cost of the way to a container; at least 1."""
+        cost = self.mesh.routes.tree.costs.get(container)
+        return 1 if cost is None else max(1, cost)
+
+    def data_connections(self) -> Iterator[Connection]:
+        """Yields the connections on which tunnels run."""
+        for pair in list(self._pairs.values()):
+            yield pair.data.connection
+
+    def subscribe(self, virtual_host: str, pattern: str) -> None:
+        """Tells the others of one more subscription."""
+        self.run(self.mesh.subscribe(virtual_host, pattern, time.monotonic()))
+
+    def unsubscribe(self, virtual_host: str, pattern: str) -> None:
+        """Tells the others of one subscription less."""
+        self.run(self.mesh.unsubscribe(virtual_host, pattern, time.monotonic()))
+
+    def set_interest(self, interest: Interest) -> None:
+        """Tells the others what this container wants or has."""
+        self.run(self.mesh.set_interest(interest, time.monotonic()))
+
+    def set_hosts(self, hosts: tuple[str, ...]) -> None:
+        """Tells the neighbours where clients may be sent to; none: nowhere."""
+        self.run(self.mesh.set_hosts(hosts, time.monotonic()))
+
+    def restore_later(self) -> None:
+        """Opens again, after a moment, the links that were lost."""
+        self._restore_soon(RESTORE_S)
+
+    def _restore_soon(self, delay_s: float = 0.0) -> None:
+        if self._restores or self._is_stopped:
+            return
+        self._restores = True
+        asyncio.get_running_loop().call_later(delay_s, self._restore)
+
+    def _restore(self) -> None:
+        self._restores = False
+        for reach in self.reaches.values():
+            reach.restore()
+        self.core.flush()
+
+
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

@@ -1,0 +1,70 @@
+"""What the configuration says of the mesh: `[[link]]` and `[mesh]`."""
+
+# Annotations are read at run time here, to check the configuration by them.
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cogwork.container.limits import Count, Positive
+from cogwork.container.mesh.urls import LinkUrl, link_url, without_password
+from cogwork.router.mesh.bounds import COST_MAX
+
+__all__ = ("Cost", "Link", "MeshOptions")
+
+HEARTBEAT_S = 1.0
+"""Three that are missed are a neighbour that is gone: a stopped one is routed around in 4 s."""
+
+READY_TIMEOUT_S = 3.0
+"""A neighbour that answers does so much sooner; one that is down must not keep clients out."""
+
+Text = Annotated[str, Meta(min_length=1)]
+Cost = Annotated[int, Meta(ge=1, le=COST_MAX)]
+
+
+class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[link]]`: a neighbour that this container dials.
+
+    Attributes:
+        url: `HOST:PORT`, or `amqp[s]://[USER:PASSWORD@]HOST[:PORT]`.
+        cost: What the way over it costs.
+        certificate: For `amqps`: PEM file that this container shows.
+        key: PEM file with its private key; None where the certificate's file holds it.
+        ca: PEM file with the authorities of the other container's certificate; None takes the
+            system's.
+    """
+
+    url: Text
+    cost: Cost = 1
+    certificate: Text | None = None
+    key: Text | None = None
+    ca: Text | None = None
+
+    @property
+    def target(self) -> LinkUrl:
+        """Where it leads, and how to log in there.
+
+        Raises:
+            BadLinkUrl: Nowhere.
+        """
+        return link_url(self)
+
+    def __repr__(self) -> str:
+        """Shows where to, never the secret: reprs end in logs."""
+        return f"Link(url={without_password(self.url)!r}, cost={self.cost})"
+
+
+class MeshOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[mesh]`: how this container behaves among others.
+
+    Attributes:
+        heartbeat_s: How often neighbours hear of each other; three missed are a lost neighbour.
+        ready_timeout_s: How long clients are kept waiting at the start, at most, until the
+            neighbours' interests are known.
+        redirect_margin: How many clients more than a neighbour this container may have before
+            newcomers are sent there; None sends nobody away.
+    """
+
+    heartbeat_s: Positive = HEARTBEAT_S
+    ready_timeout_s: Annotated[float, Meta(ge=0)] = READY_TIMEOUT_S
+    redirect_margin: Count | None = None

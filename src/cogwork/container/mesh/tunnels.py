@@ -1,0 +1,129 @@
+"""Tunnels: sessions from this container to others, whoever stands between.
+
+Theory of operation. A tunnel is a session that begins on the data connection to the next hop. Its
+begin names both ends; each container on the way begins a session of its own towards the next one
+and joins the two (`dataplane.relayed`). The far end sees a session like any other. So credit,
+settlement and attempts are a matter of the two ends, whatever lies between them.
+
+A container's tunnels to another one are numbered. A higher number ends all lower ones: what is
+still under way in those comes too late, so nothing overtakes and nothing comes twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.container.mesh.names import FROM, HOPS, HOPS_MAX, INCARNATION, NUMBER, TO
+from cogwork.dataplane.relayed import relay
+
+if TYPE_CHECKING:
+    from cogwork.amqp.performatives import Begin
+    from cogwork.amqp.types import Symbol
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.session import SessionEndpoint
+
+__all__ = ("Tunnels", "origin_of")
+
+
+class Tunnels:
+    """The tunnels that begin at this container, and those that lead to it or through it."""
+
+    def __init__(self, mesh: MeshService) -> None:
+        self._mesh = mesh
+        self._numbers: dict[str, int] = {}
+        self._outward: dict[str, SessionEndpoint] = {}
+        self._latest: dict[str, tuple[int, int]] = {}
+
+    def to(self, container: str) -> SessionEndpoint | None:
+        """Returns the session that leads to a container; None where there is no way."""
+        session = self._outward.get(container)
+        if session is not None and not session.is_over:
+            return session
+        connection = self._mesh.way_to(container)
+        if connection is None:
+            return None
+        number = self._numbers.get(container, 0) + 1
+        self._numbers[container] = number
+        session = connection.begin_session(
+            {
+                FROM: self._mesh.id,
+                TO: container,
+                INCARNATION: self._mesh.incarnation,
+                NUMBER: number,
+                HOPS: 0,
+            }
+        )
+        self._outward[container] = session
+        return session
+
+    def close(self, container: str) -> None:
+        """Ends the tunnel to a container."""
+        session = self._outward.pop(container, None)
+        if session is not None:
+            session.close()
+
+    # -- what others begin
+
+    def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
+        """Passes a tunnel on, or refuses it; False lets it end here."""
+        properties = begin.properties or {}
+        problem = self._problem_with(properties)
+        if problem is None and properties[TO] == self._mesh.id:
+            self._end_older(properties)
+            return False
+        way = None if problem is not None else self._mesh.way_to(str(properties[TO]))
+        if problem is None and (way is None or way is connection):
+            problem = f"no way to container {properties[TO]!r}"
+        inward = connection.relay_session()
+        inward.on_begin(channel, begin)
+        if problem is not None or way is None:
+            inward.finish(AmqpError(condition=Condition.NOT_FOUND, description=problem))
+            return True
+        hops = properties[HOPS]
+        assert isinstance(hops, int)
+        relay(inward, begin, way.relay_session(), {**properties, HOPS: hops + 1})
+        return True
+
+    def _problem_with(self, properties: dict[Symbol, object]) -> str | None:
+        """Says what is wrong with a tunnel's begin; None where nothing is."""
+        for key, kind in ((FROM, str), (TO, str), (INCARNATION, int), (NUMBER, int), (HOPS, int)):
+            if not isinstance(properties.get(key), kind):
+                return f"a session between containers whose begin does not say {key}"
+        if _number(properties[HOPS]) >= HOPS_MAX:
+            return f"a tunnel through more than {HOPS_MAX} containers"
+        if properties[TO] == self._mesh.id:
+            latest = self._latest.get(str(properties[FROM]), (0, 0))
+            if _age(properties) <= latest:
+                return "a newer tunnel is there already"
+        return None
+
+    def _end_older(self, properties: dict[Symbol, object]) -> None:
+        """Ends the tunnels from a container that a newer one of its own replaces."""
+        origin = str(properties[FROM])
+        self._latest[origin] = _age(properties)
+        error = AmqpError(condition=Condition.LINK_STOLEN, description="a newer tunnel has come")
+        for connection in self._mesh.data_connections():
+            for session in connection.sessions:
+                begun = session.remote
+                if begun is not None and (begun.properties or {}).get(FROM) == origin:
+                    session.close(error)
+
+
+def origin_of(session: SessionEndpoint) -> str | None:
+    """Returns the container that a tunnel comes from; None for one that began here."""
+    begun = session.remote
+    if begun is None or begun.remote_channel is not None:
+        return None
+    origin = (begun.properties or {}).get(FROM)
+    return origin if isinstance(origin, str) else None
+
+
+def _age(properties: dict[Symbol, object]) -> tuple[int, int]:
+    return _number(properties[INCARNATION]), _number(properties[NUMBER])
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)
+    return value

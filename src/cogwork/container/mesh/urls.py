@@ -1,0 +1,135 @@
+"""Where a link of the mesh leads, as people write it, and as others may read it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+from urllib.parse import unquote, urlsplit
+
+from cogwork.amqp.errors import Condition
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from cogwork.container.mesh.settings import Link
+
+__all__ = ("BadLinkUrl", "LinkUrl", "link_url", "without_password")
+
+_PORTS = {"amqp": 5672, "amqps": 5671}
+_BARE = re.compile(r"(?:\[[^\]]*\]|[^:/@]*):\d+")
+_LOOPBACK = "127.0.0.1"
+_ENDPOINT = "a host and a port from 1 to 65535"
+
+
+class BadLinkUrl(Refused):
+    """What was given leads to no container.
+
+    Attributes:
+        found: What it is, without a password.
+        expected: What would be right.
+    """
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(f"link: found {found}, expected {expected}", Condition.INVALID_FIELD)
+        self.found = found
+        self.expected = expected
+
+
+@dataclass(frozen=True, slots=True)
+class LinkUrl:
+    """Another container's listener, and how to log in there.
+
+    Attributes:
+        scheme: `amqp` or `amqps`.
+        host: Its name or address, in lower case.
+        port: Its port.
+        user: For SASL PLAIN; None for anonymous, or for a certificate.
+        password: The user's.
+        certificate: PEM file that this side shows.
+        key: PEM file with its key; None where the certificate's file holds it.
+        authority: PEM file with who vouches for the other side; None trusts the system's.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    certificate: Path | None = None
+    key: Path | None = None
+    authority: Path | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Reads `HOST:PORT`, or `amqp[s]://[USER:PASSWORD@]HOST[:PORT]`.
+
+        Args:
+            text: Percent-encoded where user or password need it; no host is loopback.
+
+        Raises:
+            BadLinkUrl: It is something else; the message shows no password.
+        """
+        if _BARE.fullmatch(text):
+            text = f"amqp://{_LOOPBACK if text.startswith(':') else ''}{text}"
+        try:
+            parts = urlsplit(text)
+            port = parts.port
+        except ValueError:
+            raise _bad(text, _ENDPOINT) from None
+        if parts.scheme not in _PORTS:
+            raise _bad(text, "HOST:PORT, amqp://HOST:PORT or amqps://HOST:PORT")
+        if not parts.hostname or port == 0:
+            raise _bad(text, _ENDPOINT)
+        if parts.path.strip("/") or parts.query or parts.fragment:
+            raise _bad(text, "nothing after the port: a link carries all virtual hosts")
+        return cls(
+            scheme=parts.scheme,
+            host=parts.hostname,
+            port=port or _PORTS[parts.scheme],
+            user=None if parts.username is None else unquote(parts.username),
+            password=None if parts.password is None else unquote(parts.password),
+        )
+
+    @property
+    def endpoint(self) -> str:
+        """Host and port: what tells one link from another."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether this side can show who it is."""
+        return self.certificate is not None
+
+    def __str__(self) -> str:
+        """Writes it without the password."""
+        user = "" if self.user is None else f"{self.user}@"
+        return f"{self.scheme}://{user}{self.endpoint}"
+
+
+def link_url(link: Link) -> LinkUrl:
+    """Reads the URL of a link, and adds its files.
+
+    Raises:
+        BadLinkUrl: It is malformed; the message says what would be right.
+    """
+    return replace(
+        LinkUrl.parse(link.url),
+        certificate=_path(link.certificate),
+        key=_path(link.key),
+        authority=_path(link.ca),
+    )
+
+
+def without_password(text: str) -> str:
+    """Writes what may be a URL without what may be its user and password."""
+    scheme, mark, rest = text.rpartition("://")
+    return f"{scheme}{mark}...@{rest.rpartition('@')[2]}" if "@" in rest else text
+
+
+def _bad(text: str, expected: str) -> BadLinkUrl:
+    return BadLinkUrl(f'"{without_password(text):.80}"', expected)
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)

@@ -1,0 +1,97 @@
+"""What management sees of the mesh: `spi.mesh.MeshView`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, cast
+
+from cogwork.container.rows import peer_of
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.router.mesh.link import State
+from cogwork.spi.mesh import LinkRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.container.clients import ClientContext
+    from cogwork.container.mesh.dialler import LinkDialler
+    from cogwork.container.mesh.pair import Pair
+    from cogwork.container.mesh.service import MeshService
+
+__all__ = ("View",)
+
+
+class View:
+    """The mesh, as management sees it."""
+
+    def __init__(self, service: Callable[[], MeshService]) -> None:
+        """Needs the mesh.
+
+        Args:
+            service: Finds it, once it is there.
+        """
+        self._service = service
+
+    def links(self) -> list[LinkRow]:
+        """Lists the links that are kept from here, and those that came in."""
+        service = self._service()
+        out = [self._dialled(dialler) for dialler in service.diallers]
+        return out + [self._standing(pair) for pair in service.pairs if pair.dialler is None]
+
+    def add_link(self, url: str, cost: int) -> None:
+        """Dials another container; see `MeshView`."""
+        self._service().add_link(url, cost)
+
+    def remove_link(self, url: str) -> None:
+        """Gives up a link that is dialled from here; see `MeshView`."""
+        self._service().remove_link(url)
+
+    def snapshot(self) -> dict[str, object]:
+        """Returns what is known of the mesh; see `MeshView`."""
+        return self._service().mesh.snapshot(time.monotonic())
+
+    def _dialled(self, dialler: LinkDialler) -> LinkRow:
+        if dialler.pair is not None:
+            return self._standing(dialler.pair)
+        return LinkRow(
+            url=str(dialler.url),
+            direction="out",
+            state="refused" if dialler.is_refused else "connecting",
+            neighbour=None,
+            cost=dialler.link.cost,
+            since_s=dialler.since_s,
+            error=dialler.problem,
+        )
+
+    def _standing(self, pair: Pair) -> LinkRow:
+        link = self._service().mesh.neighbours.links.get(pair.number)
+        is_up = link is not None and link.state is State.TWO_WAY
+        wires = [each.connection.wire for each in (pair.control, pair.data)]
+        ends = _ends_of(pair)
+        return LinkRow(
+            url=_url_of(pair),
+            direction="in" if pair.dialler is None else "out",
+            state="up" if is_up else "connecting",
+            neighbour=pair.peer or None,
+            cost=0 if link is None else link.effective_cost,
+            since_s=pair.since_s,
+            error=pair.why_lost,
+            bytes_in=sum(wire.bytes_in for wire in wires),
+            bytes_out=sum(wire.bytes_out for wire in wires),
+            messages_in=sum(end.deliveries for end in ends if isinstance(end, IncomingLink)),
+            messages_out=sum(end.deliveries for end in ends if isinstance(end, OutgoingLink)),
+        )
+
+
+def _url_of(pair: Pair) -> str:
+    if pair.dialler is not None:
+        return str(pair.dialler.url)
+    client = cast("ClientContext", pair.control.connection.context)
+    return f"{client.listen.transport}://{peer_of(client.sock)}"
+
+
+def _ends_of(pair: Pair) -> list[IncomingLink | OutgoingLink]:
+    """Lists the ends here of links over it; of those that pass, both ends are elsewhere."""
+    links = (link for session in pair.data.connection.sessions for link in session.links.values())
+    return [link.end for link in links if link.end is not None]

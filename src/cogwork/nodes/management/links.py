@@ -1,0 +1,61 @@
+"""What can be done to this container's links to neighbours: make one, give one up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.nodes.management.permission import ADDRESS, demand
+from cogwork.nodes.management.request import Reply
+from cogwork.spi.management import BAD_REQUEST, CONFLICT, NOT_FOUND, ManagementError
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from cogwork.nodes.management.request import Request
+    from cogwork.spi.management import ContainerView, Requester
+
+__all__ = ("LINK", "MESH", "Links")
+
+LINK = "org.cogwork.link"
+"""A link between containers, where `link` is one between a client and a node."""
+
+MESH = "org.cogwork.mesh"
+
+
+class Links:
+    """The operations on links. Whoever may manage `$management` may do them."""
+
+    def __init__(self, container: ContainerView) -> None:
+        """Needs the container.
+
+        Args:
+            container: Whose links they are.
+        """
+        self._container = container
+
+    def create(self, request: Request, requester: Requester) -> Reply:
+        """Dials another container; `name` is its URL."""
+        demand(requester, ADDRESS)
+        url = request.required_name()
+        try:
+            self._container.mesh.add_link(url, request.number("cost", 1, least=1))
+        except Refused as refusal:
+            is_wrong = refusal.condition == Condition.INVALID_FIELD
+            status = BAD_REQUEST if is_wrong else CONFLICT
+            raise ManagementError(status, refusal.description) from refusal
+        return Reply(self._container.collections[LINK].find(url), 201)
+
+    def delete(self, request: Request, requester: Requester) -> Reply:
+        """Gives up a link that is dialled from here."""
+        demand(requester, ADDRESS)
+        try:
+            self._container.mesh.remove_link(request.required_name())
+        except Refused as refusal:
+            raise ManagementError(BAD_REQUEST, refusal.description) from refusal
+        except KeyError:
+            raise ManagementError(
+                NOT_FOUND,
+                "there is no such link that is dialled from here; a neighbour's own "
+                "link is removed there",
+            ) from None
+        return Reply({}, 204)

@@ -1,0 +1,141 @@
+"""Several containers in processes of their own, linked, that can be killed, stopped and started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .served import COGWORK, READY_TIMEOUT_S, Served, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+HEARTBEAT_S = 0.3
+
+
+@dataclass(eq=False)
+class Member:
+    """One container.
+
+    Attributes:
+        id: Its id.
+        port: Where it listens.
+        links: The ports that it dials.
+        folder: Takes its configuration and logs.
+        configuration: What `cogwork.toml` says besides listener and links.
+    """
+
+    id: str
+    port: int
+    links: list[int]
+    folder: Path
+    configuration: str = ""
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    lives: int = 0
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return f"amqp://127.0.0.1:{self.port}"
+
+    @property
+    def served(self) -> Served:
+        """The same as the helpers for single containers know it."""
+        assert self.process is not None
+        return Served(self.url, self.process)
+
+    def start(self) -> None:
+        """Starts it, or starts it again."""
+        links = "".join(f'[[link]]\nurl = "127.0.0.1:{port}"\n' for port in self.links)
+        file = self.folder / f"{self.id}.toml"
+        file.write_text(
+            f'id = "{self.id}"\n[[listen]]\nport = {self.port}\n{links}\n'
+            f"[mesh]\nheartbeat_s = {HEARTBEAT_S}\n{self.configuration}"
+        )
+        self.lives += 1
+        with (self.folder / f"{self.id}.{self.lives}.log").open("wb") as output:
+            self.process = subprocess.Popen(
+                [*COGWORK, "serve", "--config", str(file)], stdout=output, stderr=output
+            )
+
+    def signal(self, number: int) -> None:
+        """Sends a signal."""
+        assert self.process is not None
+        os.kill(self.process.pid, number)
+
+    def kill(self) -> None:
+        """Ends it by SIGKILL."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def listens(self) -> bool:
+        """Tells whether it takes connections."""
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            return True
+        return False
+
+
+@contextlib.contextmanager
+def meshed(
+    folder: Path, ids: Iterable[str], edges: Iterable[tuple[str, str]], configuration: str = ""
+) -> Iterator[dict[str, Member]]:
+    """Runs linked containers for the length of a `with` block; both ends of an edge dial.
+
+    Args:
+        folder: Takes configurations and logs.
+        ids: Of the containers.
+        edges: Which of them are linked.
+        configuration: What each `cogwork.toml` says besides listener and links.
+    """
+    names = list(ids)
+    ports = dict(zip(names, _free_ports(len(names)), strict=True))
+    links: dict[str, list[int]] = {name: [] for name in names}
+    for one, other in edges:
+        links[one].append(ports[other])
+        links[other].append(ports[one])
+    members = {
+        name: Member(name, ports[name], links[name], folder, configuration) for name in names
+    }
+    try:
+        for member in members.values():
+            member.start()
+        for member in members.values():
+            within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")
+        yield members
+        for member in members.values():
+            member.signal(signal.SIGTERM)
+        for member in members.values():
+            assert member.process is not None
+            assert member.process.wait(15) == 0, f"{member.id} did not end cleanly"
+    finally:
+        for member in members.values():
+            if member.process is not None and member.process.poll() is None:
+                member.signal(signal.SIGCONT)
+                member.kill()
+
+
+def linked(members: Iterable[Member], settle_s: float = 5 * HEARTBEAT_S) -> None:
+    """Waits until what the containers know of each other has settled."""
+    for member in members:
+        within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")
+    time.sleep(settle_s)
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
