@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import itertools
+import json
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -18,6 +21,7 @@ from cogwork.amqp.performatives import Close, Open, encode_performative
 from cogwork.amqp.redirect import FORCE, REDIRECTS, Host, Redirect, host_of
 from cogwork.amqp.sasl import ANONYMOUS, SaslCode, SaslMechanisms, SaslOutcome, encode_sasl
 from cogwork.amqp.types import Symbol
+from cogwork.cli.main import run
 from cogwork.client.search import REDIRECTS_MAX
 from cogwork.container.config import defaults, parse, with_options
 from cogwork.container.container import Container
@@ -128,6 +132,23 @@ async def test_links_of_containers_and_consoles_are_not_redirected(
             async with cogwork.connect(url_of(a), force=True) as mesh:
                 assert where(mesh) == "a"
                 assert a.peers.clients == 0
+
+
+@story
+async def test_commands_about_a_container_stay_there() -> None:
+    def run_there(*arguments: str) -> str:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            assert run(arguments) == 0
+        return output.getvalue()
+
+    async with containers("a", "b") as (a, b):
+        a.peers.redirect = sends_to(host(b))
+        status = json.loads(await asyncio.to_thread(run_there, "status", url_of(a), "--json"))
+        assert status["container"]["name"] == "a"
+        await asyncio.to_thread(run_there, "send", url_of(a), "sink/here", "body")
+        assert a.peers.redirected == 1
+        status = json.loads(await asyncio.to_thread(run_there, "status", url_of(a), "--json"))
+        assert status["container"]["connections_redirected"] == 1
 
 
 @story
@@ -298,7 +319,7 @@ async def test_what_is_advertised_is_what_clients_elsewhere_can_use() -> None:
     async with containers("a", configuration=configuration) as (a,):
         assert a.advertised == [a.endpoints[0], "ws://north.example:80"]
         a.reconfigure(parse(configuration.replace("north", "south"), "test"))
-        assert a.advertised == [a.endpoints[0], "ws://north.example:80"]
+        assert a.advertised == [a.endpoints[0], "ws://south.example:80"]
 
 
 @story
@@ -607,3 +628,16 @@ async def test_two_links_that_are_redirected_at_once_move_once() -> None:
                     assert item.body == number
                     await item.accept()
                 await out.shut()
+
+
+@story
+async def test_a_mesh_can_be_closed_while_it_moves() -> None:
+    async with containers("a", "b") as (a, b):
+        redirects_links(a, "queue/moved", link_redirect(host(b)))
+        async with cogwork.connect(url_of(a), retry=cogwork.Retry(first_s=10, jitter=0)) as mesh:
+            out = mesh.publisher("queue/moved")
+            opening = asyncio.create_task(out.__aenter__())
+            await eventually(lambda: not mesh.is_connected, "the connection is left")
+        with pytest.raises(cogwork.Disconnected):
+            await opening
+        assert b.peers.accepted == 0

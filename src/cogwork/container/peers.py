@@ -1,8 +1,9 @@
 """The peers of a container: their connections, from the accepted socket to the last word.
 
 Theory of operation. `Peers` is the host of every connection: it has logins checked, answers opens,
-and lets `Attachments` decide over links. Once a second it looks for those that are too late with
-their open, silent for too long, or do not answer a close.
+and lets `Attachments` decide over links; `redirect`, where it is set, decides who goes to another
+container instead. Once a second it looks for those that are too late with their open, silent for
+too long, or do not answer a close.
 """
 
 from __future__ import annotations
