@@ -67,6 +67,8 @@ def spend(world: World, action: Callable[[], None] | None, seconds: float) -> Sp
     hosts = [host for host in world.hosts.values() if host.mesh is not None]
     sent = {host.name: world.network.sent_bytes[host.name] for host in hosts}
     cpu = {host.name: host.cpu_s for host in hosts}
+    gc.collect()
+    gc.freeze()  # one process holds all containers: none pays for what the others hold
     if action is not None:
         action()
     world.run(seconds)
@@ -113,8 +115,6 @@ def build(seed: int, containers: int, edges: Callable[[list[str], World], Edges]
             world.subscribe(name, f"flights.{name}.{at}")
     world.run(SETTLED_S)
     check_all(world)
-    gc.collect()
-    gc.freeze()  # one process holds all containers: none pays for what the others hold
     return world
 
 

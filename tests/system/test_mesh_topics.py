@@ -237,7 +237,7 @@ def _check_quiet(story: Story) -> None:
             sent = [each for each in publisher.sent if began_s <= each.sent_s <= ended_s]
             assert len(sent) > QUIET_S / PACE_S / 20, f"{publisher.member.id} hardly sent"
             refused = [each for each in sent if not each.is_accepted]
-            assert refused == [], "not accepted while nothing happened"
+            assert refused == [], f"not accepted while nothing happened: {refused[:3]}"
 
 
 def _check_accepted(story: Story) -> None:

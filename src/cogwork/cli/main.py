@@ -31,11 +31,14 @@ class _Entry(NamedTuple):
 
 COMMANDS = {
     "serve": _Entry("cogwork.cli.serve", "Run a container."),
+    "up": _Entry("cogwork.cli.up", "Run a mesh of containers on this machine."),
     "send": _Entry("cogwork.cli.send", "Send messages to an address."),
     "receive": _Entry("cogwork.cli.receive", "Print what arrives at an address."),
     "call": _Entry("cogwork.cli.call", "Send a request and print the reply."),
     "status": _Entry("cogwork.cli.status", "Show what a container holds and has done."),
     "queue": _Entry("cogwork.cli.queue", "List, declare, peek into, purge and move queues."),
+    "link": _Entry("cogwork.cli.link", "Add, remove and list a container's links to others."),
+    "mesh": _Entry("cogwork.cli.mesh", "Show the containers of a mesh, and the ways to them."),
     "bench": _Entry("cogwork.cli.bench", "Measure the server at URL."),
     "passwd": _Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
 }

@@ -29,12 +29,21 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.option("--id", "container_id", metavar="NAME", help="The container's id.")
 @click.option("--listen", multiple=True, metavar="HOST:PORT", help="Where to listen; repeatable.")
+@click.option(
+    "--link",
+    "links",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="A container to link with; repeatable.",
+)
 @click.option("--config", type=CONFIG_PATH, metavar="FILE", help="The configuration, in TOML.")
 @click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
 def serve(
+    *,
     container_id: str | None,
     listen: tuple[str, ...],
+    links: tuple[str, ...],
     config: Path | None,
     data_dir: str | None,
     as_json: bool,
@@ -47,7 +56,7 @@ def serve(
 
     def read() -> Configuration:
         configuration = load(config) if config is not None else defaults()
-        return with_options(configuration, container_id, listen, data_dir)
+        return with_options(configuration, container_id, listen, data_dir, links)
 
     configuration = read()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")

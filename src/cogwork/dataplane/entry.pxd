@@ -1,9 +1,9 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from cogwork.dataplane.copying cimport CopyingEntry
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.delivery cimport Delivery
 from cogwork.dataplane.ends cimport ReceivingEnd
-from cogwork.dataplane.holding cimport HoldingEntry
 from cogwork.dataplane.interest cimport Interest
 from cogwork.dataplane.shipment cimport Piece, Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -11,7 +11,7 @@ from cogwork.dataplane.terminus cimport Terminus
 
 
 @cython.final
-cdef class AddressEntry(HoldingEntry):
+cdef class AddressEntry(CopyingEntry):
     cdef public bint assembles
     cdef readonly list outlets
     cdef readonly list sources
@@ -25,19 +25,12 @@ cdef class AddressEntry(HoldingEntry):
     cdef public object expand
     cdef uint64_t version
     cdef readonly uint64_t received
-    cdef readonly uint64_t delivered
     cdef int route(self, Shipment* s) except -1
     cdef int anycast(self, Shipment* s) except -1
-    cdef int multicast(self, Shipment* s, list outlets) except -1
-    cdef int multicast_late(self, Shipment* s, list late) except -1
-    cdef Delivery* _copy_of(self, Shipment* s, bint is_branch) except NULL
     cdef int anycast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
-    cdef int multicast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef Terminus pick(self, Shipment* s)
     cdef list matching(self)
     cdef object _feed(self, Terminus outlet)
-    cdef bint _some_are_picky(self, list outlets) except -1
-    cdef int _run_late(self, Shipment* s, Piece* pieces, Delivery** late, Terminus outlet, uint32_t first, uint32_t count) except -1
     cdef int serve_held(self) except -1
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff

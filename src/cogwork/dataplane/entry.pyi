@@ -1,8 +1,8 @@
 from collections.abc import Callable
 
+from cogwork.dataplane.copying import CopyingEntry
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.ends import ReceivingEnd
-from cogwork.dataplane.holding import HoldingEntry
 from cogwork.dataplane.interest import Interest
 from cogwork.dataplane.port import Port
 from cogwork.dataplane.terminus import Terminus
@@ -12,7 +12,7 @@ MULTICAST_CODE: int
 CLOSEST_CODE: int
 BALANCED_CODE: int
 
-class AddressEntry(HoldingEntry):
+class AddressEntry(CopyingEntry):
     assembles: bool
     near: AddressEntry | None
     expand: Callable[[list[Terminus]], list[Terminus]] | None
@@ -31,8 +31,6 @@ class AddressEntry(HoldingEntry):
     def sources(self) -> list[ReceivingEnd]: ...
     @property
     def received(self) -> int: ...
-    @property
-    def delivered(self) -> int: ...
     @property
     def is_idle(self) -> bool: ...
     def add_source(self, link: ReceivingEnd) -> None: ...

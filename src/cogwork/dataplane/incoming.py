@@ -178,7 +178,7 @@ class IncomingLink(FragmentingEnd):
             return self.top_up()
         entry.received += count
         if entry.distribution == MULTICAST:
-            entry.multicast_run(cython.address(s), pieces, count)
+            entry.multicast_run(cython.address(s), pieces, count, entry.matching())
         else:
             entry.anycast_run(cython.address(s), pieces, count)
         return self.top_up()

@@ -75,6 +75,11 @@ def test_summaries_are_what_the_commands_say_themselves() -> None:
             ["queue", "declare", "amqp://h", "q", "--option", "delay=maybe"],
             "delay takes true or false, not 'maybe'",
         ),
+        (["up", "0"], "0 is not in the range 1<=x<=100"),
+        (["up", "2", "--base-port", "65535"], "no 2 free ports from 65535 on"),
+        (["up", "2", "--topology", str(Path(__file__))], "expected two different ids, or one"),
+        (["mesh", "amqp://h", "--dot", "--svg"], "only one of --json, --dot and --svg"),
+        (["link", "add", "amqp://h", "h:1", "--cost", "0"], "0 is not in the range 1<=x<=65535"),
         (["passwd", "a\nb"], "a name needs characters that can be seen"),
     ],
 )
@@ -87,6 +92,20 @@ def test_a_wrong_command_line_is_one_line_and_2(
     assert err.startswith("cogwork: ")
     assert err.count("\n") == 1
     assert message in err
+
+
+def test_a_bad_link_is_one_line_and_3(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--link", "ann:secret@host"]) == ExitCode.CONFIGURATION
+    err = capsys.readouterr().err
+    assert err.startswith('cogwork: options: --link: found "...@host", expected HOST:PORT, amqp://')
+    assert err.count("\n") == 1
+
+
+def test_a_topology_that_is_not_there_is_one_line_and_1(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["up", "2", "--topology", "no-such-file"]) == ExitCode.ERROR
+    assert capsys.readouterr().err == "cogwork: no-such-file: No such file or directory\n"
 
 
 def test_a_broken_configuration_is_one_line_and_3(
@@ -201,9 +220,15 @@ def test_every_exit_code_is_in_the_documentation() -> None:
     assert rows == [(str(code.value), name) for code, name in zip(ExitCode, names, strict=True)]
 
 
-@pytest.mark.parametrize("path", ["serve", "send", "receive", "call", "status", "passwd"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("serve", "up", "send", "receive", "call", "status", "passwd", "mesh"),
+        *("link add", "link remove", "link list"),
+    ],
+)
 def test_every_option_is_in_the_documentation(path: str) -> None:
-    synopsis = PAGE.split("```")[1]
+    synopsis = re.sub(" +", " ", PAGE.split("```")[1])
     section = synopsis.partition(f"cogwork {path}")[2].partition("cogwork ")[0]
     for parameter in commands()[path].params:
         for option in parameter.opts:

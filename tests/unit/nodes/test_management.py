@@ -624,11 +624,9 @@ def test_a_link_that_cannot_be_made_or_found_is_told(
     assert world.container.mesh.costs == {}
 
 
-def test_the_mesh_needs_no_name_and_is_only_read(world: World) -> None:
+def test_the_mesh_needs_no_name(world: World) -> None:
     reply = world.ask(operation="READ", type="org.cogwork.mesh")
     assert value(reply) == {"name": "box", "size": 3, "type": "org.cogwork.mesh"}
-    reply = world.ask(operation="QUERY", type="org.cogwork.mesh")
-    assert (status(reply), text(reply)) == (501, "'QUERY' for a org.cogwork.mesh: there are READ")
 
 
 def test_the_mesh_is_no_other_virtual_hosts_business() -> None:

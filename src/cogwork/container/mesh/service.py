@@ -119,7 +119,7 @@ class MeshService:
         self._due_s = 0.0
         self._swept_s = 0.0
         self._restores = False
-        self._is_ready = False
+        self._is_ready = True
         self._is_stopped = False
         self._on_ready: list[Callable[[], None]] = []
         self._ready_timeout_s = options.ready_timeout_s

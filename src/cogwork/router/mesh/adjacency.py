@@ -14,9 +14,10 @@ from cogwork.router.mesh.bounds import PACE_BURST, PACE_PER_S
 from cogwork.router.mesh.meter import Meter, tokens_of
 
 if TYPE_CHECKING:
+    from cogwork.router.mesh.assembly import Assembly
     from cogwork.router.mesh.bounds import Timers
     from cogwork.router.mesh.link import Link
-    from cogwork.router.mesh.messages import InterestSnapshot, Version
+    from cogwork.router.mesh.messages import Version
 
 __all__ = ("Adjacency", "Retry", "Told")
 
@@ -103,7 +104,7 @@ class Adjacency:
     adverts: dict[str, Retry] = field(default_factory=dict)
     told: dict[str, Told] = field(default_factory=dict)
     unacknowledged: set[str] = field(default_factory=set)
-    parts: dict[str, dict[int, InterestSnapshot]] = field(default_factory=dict)
+    parts: dict[str, Assembly] = field(default_factory=dict)
     acks: dict[str, Version] = field(default_factory=dict)
     interest_acks: dict[str, Version] = field(default_factory=dict)
     summary_ack: int = 0

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.router.mesh.assembly import assemble
 from cogwork.router.mesh.bounds import (
-    INTEREST_BYTES_MAX,
     INTERESTS_MAX,
     PART_INTERESTS_MAX,
-    SNAPSHOTS_MAX,
 )
 from cogwork.router.mesh.effects import Effects, InterestChanged, Severity
 from cogwork.router.mesh.interests import Change, InterestTable, Outcome
@@ -110,7 +109,7 @@ class InterestFlooding:
                 told.acknowledged = told.sent = None
                 self._push(sender, part.origin, now_s)
             return self._answer(sender, part.origin, table, weight, now_s)
-        entries = _assemble(sender, part)
+        entries = assemble(sender.parts, part)
         if entries is None:
             return part.origin in sender.parts
         return self._replace(sender, part, table, entries, now_s)
@@ -359,27 +358,3 @@ class InterestFlooding:
 def _lacks(sequence: int | None, table: Interests) -> bool:
     """Tells whether one who has this sequence has less than the table."""
     return sequence is None or is_newer(table.sequence, sequence)
-
-
-def _assemble(sender: Adjacency, part: InterestSnapshot) -> dict[int, Interest] | None:
-    """Puts a part to the others of its snapshot; returns all entries with the last one.
-
-    What grows beyond the bounds is dropped before it is whole.
-    """
-    if part.parts == 1:
-        return dict(part.entries)
-    parts = sender.parts.pop(part.origin, {})
-    first = next(iter(parts.values()), part)
-    if (first.sequence, first.digest, first.parts) != (part.sequence, part.digest, part.parts):
-        parts = {}
-    parts[part.part] = part
-    if len(parts) == part.parts:
-        return {label: entry for each in parts.values() for label, entry in each.entries}
-    if sum(entry.size_bytes for each in parts.values() for _, entry in each.entries) > (
-        INTEREST_BYTES_MAX
-    ):
-        return None
-    while len(sender.parts) >= SNAPSHOTS_MAX:
-        del sender.parts[next(iter(sender.parts))]
-    sender.parts[part.origin] = parts
-    return None

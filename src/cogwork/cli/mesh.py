@@ -1,0 +1,111 @@
+"""`cogwork mesh`: the containers of a mesh, the links between them, and the ways from one."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cogwork.cli import link
+from cogwork.cli.graph import Vertex, graph_of
+from cogwork.cli.manager import Manager
+from cogwork.cli.pictures import as_dot, as_svg
+from cogwork.cli.reach import reach
+from cogwork.cli.rendering import jsonable
+from cogwork.cli.tables import console, in_words, table
+
+if TYPE_CHECKING:
+    from cogwork.client import Mesh
+
+__all__ = ("mesh",)
+
+TYPE = "org.cogwork.mesh"
+
+CONTAINERS = {
+    "id": "container",
+    "next_hop": "next hop",
+    "cost": "cost",
+    "neighbours": "neighbours",
+    "topic": "patterns",
+    "anycast": "addresses",
+    "queue": "queues",
+    "backlog": "backlog",
+    "unreachable": "unreachable since",
+}
+SHARDS = {
+    "address": "queue",
+    "virtual_host": "vhost",
+    "container": "container",
+    "backlog": "backlog",
+    "consumers": "consumers",
+}
+
+
+@click.command()
+@click.argument("url")
+@click.option("--json", "as_json", is_flag=True, help="All that is known, as one JSON object.")
+@click.option("--dot", "wants_dot", is_flag=True, help="A picture, for Graphviz.")
+@click.option("--svg", "wants_svg", is_flag=True, help="A picture, as SVG.")
+def mesh(url: str, as_json: bool, wants_dot: bool, wants_svg: bool) -> None:
+    """Show the containers of a mesh, and the ways to them.
+
+    All of it as the container at URL knows it: links and their costs, next hops, what is wanted
+    where, the backlog of queues by shard, and who is unreachable since when.
+    """
+    if as_json + wants_dot + wants_svg > 1:
+        raise click.UsageError("only one of --json, --dot and --svg")
+
+    async def work(connected: Mesh) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        manager = Manager(connected)
+        rows, _ = await manager.rows(link.TYPE)
+        return await manager.get("READ", TYPE), rows
+
+    snapshot, links = reach(url, work)
+    if as_json:
+        document = {"id": snapshot["id"], "incarnation": snapshot["incarnation"], "links": links}
+        document |= {key: snapshot[key] for key in ("containers", "shards")}
+        click.echo(json.dumps(jsonable(document), ensure_ascii=False))
+    elif wants_dot or wants_svg:
+        draw = as_dot if wants_dot else as_svg
+        click.echo(draw(graph_of(snapshot)), nl=False)
+    else:
+        _show(snapshot, links)
+
+
+def _show(snapshot: dict[str, Any], links: list[dict[str, Any]]) -> None:
+    screen = console()
+    now_s = time.time()
+    screen.print(f"the mesh as [bold]{snapshot['id']}[/bold] sees it")
+    vertices = graph_of(snapshot).vertices.values()
+    rows = [_row(vertex, snapshot["id"], now_s) for vertex in vertices]
+    shown = [table("containers", CONTAINERS, rows, len(rows))]
+    if links:
+        shown.append(table(f"links of {snapshot['id']}", link.COLUMNS, links, len(links)))
+    if snapshot["shards"]:
+        shown.append(table("shards", SHARDS, snapshot["shards"], len(snapshot["shards"])))
+    for parts in shown:
+        for part in parts:
+            screen.print(part)
+
+
+def _row(vertex: Vertex, own: str, now_s: float) -> dict[str, Any]:
+    return {
+        "id": vertex.id,
+        "next_hop": "itself" if vertex.id == own else vertex.next_hop,
+        "cost": vertex.cost,
+        "neighbours": vertex.neighbours,
+        **vertex.interests,
+        "backlog": vertex.backlog,
+        "unreachable": _since(vertex.unreachable_s, now_s),
+    }
+
+
+def _since(duration_s: float | None, now_s: float) -> str:
+    """Says when something began, and how long ago that is."""
+    if duration_s is None:
+        return ""
+    began = datetime.fromtimestamp(now_s - duration_s, UTC)
+    return f"{began:%Y-%m-%d %H:%M:%S} UTC, {in_words(duration_s)}"
