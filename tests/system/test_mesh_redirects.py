@@ -75,3 +75,4 @@ def test_a_thousand_clients_are_spread_and_spread_again(tmp_path: Path) -> None:
         linked(members.values())
         asyncio.run(spread(members["a"], members))
         members["b"].start()
+        linked(members.values())

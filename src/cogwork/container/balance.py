@@ -58,7 +58,7 @@ class Balance:
         return self._redirector.choose(newcomer, self._peers.clients, time.monotonic())
 
     def _forget_gone(self) -> None:
-        """Sends nobody where there is no link any more, the clients of one that died first of all."""
+        """Sends nobody where there is no link any more: clients of one that died come at once."""
         for gone in self._known - self._mesh.mesh.neighbours.active.keys():
             self._known.discard(gone)
             self._redirector.remove(gone)
