@@ -9,7 +9,7 @@ from wires import Peer
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Begin, Close, Open
-from cogwork.amqp.redirect import CONSOLE, FORCE, REDIRECTS, Host, Redirect
+from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS, Host, Redirect
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.container.limits import Limits
 from cogwork.container.redirect import Newcomer
