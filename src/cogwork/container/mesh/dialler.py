@@ -51,6 +51,7 @@ class LinkDialler:
         url: Where it leads.
         pair: The connections, while they stand.
         problem: Why they do not stand; None while they do.
+        peer: The other container's id; empty until it has said it.
         has_failed: Whether an attempt has failed.
         twin: The neighbour, where another link to it is used instead.
         is_refused: Whether one of the two containers does not want the link.
@@ -74,6 +75,7 @@ class LinkDialler:
         self.last_problem = self.problem
         self.twin: str | None = None
         self.has_failed = False
+        self.peer = ""
         self.is_refused = False
         self.since_s = time.time()
         self._mesh = mesh
@@ -93,9 +95,12 @@ class LinkDialler:
     async def _keep(self) -> None:
         pause_s = PAUSE_S
         while True:
+            await self._while_linked()
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     self.pair = await self._dial()
+                if self.pair is None:
+                    continue
             except TimeoutError:
                 self._failed(f"no answer within {CONNECT_TIMEOUT_S:g} s")
             except (OSError, CogworkError) as error:
@@ -107,6 +112,12 @@ class LinkDialler:
                 await self._lost(self.pair)
             await asyncio.sleep(pause_s * (1 + random.random() / 2))  # no secret
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    async def _while_linked(self) -> None:
+        """Waits for as long as the other container's own link to this one stands."""
+        while self.peer and self._mesh.is_linked(self.peer):
+            self.problem = None
+            await asyncio.sleep(PAUSE_S)
 
     async def _stood_well(self, pair: Pair) -> bool:
         """Waits until the pair is lost; tells whether it was ever of use."""
@@ -138,10 +149,17 @@ class LinkDialler:
             self.since_s = time.time()
         self.problem = self.last_problem = problem
 
-    async def _dial(self) -> Pair:
-        """Opens the data connection, then the one for control: with that the link is there."""
+    async def _dial(self) -> Pair | None:
+        """Opens the data connection, then the one for control: with that the link is there.
+
+        Returns None where it turns out that the other container has dialled already.
+        """
         number = self._mesh.next_number()
         data = await self._open(DataConnection, number)
+        self.peer = data.peer
+        if self._mesh.is_linked(self.peer):
+            data.connection.close()
+            return None
         try:
             control = await self._open(ControlConnection, number)
         except BaseException:
