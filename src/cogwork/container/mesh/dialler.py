@@ -35,9 +35,6 @@ PAUSE_MAX_S = 2.0
 
 CONNECT_TIMEOUT_S = 5.0
 
-STANDBY_S = 0.5
-"""How often it is looked whether the other link to the same container still stands."""
-
 C = TypeVar("C", bound="MeshConnection")
 
 log = logging.getLogger("cogwork")
@@ -53,7 +50,6 @@ class LinkDialler:
         problem: Why they do not stand; None while they do.
         peer: The other container's id; empty until it has said it.
         has_failed: Whether an attempt has failed.
-        twin: The neighbour, where another link to it is used instead.
         is_refused: Whether one of the two containers does not want the link.
         since_s: Since when that is so, by the wall clock.
     """
@@ -73,7 +69,6 @@ class LinkDialler:
         self.pair: Pair | None = None
         self.problem: str | None = "not dialled yet"
         self.last_problem = self.problem
-        self.twin: str | None = None
         self.has_failed = False
         self.peer = ""
         self.is_refused = False
@@ -109,7 +104,7 @@ class LinkDialler:
                 self.problem = None
                 if await self._stood_well(self.pair):
                     pause_s = PAUSE_S
-                await self._lost(self.pair)
+                self._lost(self.pair)
             await asyncio.sleep(pause_s * (1 + random.random() / 2))  # no secret
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
@@ -124,18 +119,11 @@ class LinkDialler:
         await pair.lost.wait()
         return pair.was_up
 
-    async def _lost(self, pair: Pair) -> None:
-        """Takes note of a pair's end; one that was not needed is not dialled again for now."""
+    def _lost(self, pair: Pair) -> None:
         self.pair = None
         is_wanted = pair.was_up or pair.is_duplicate
         self.is_refused = pair.why_lost is not None and not is_wanted
         self._has_problem(pair.why_lost or "the connection was lost", is_new=pair.was_up)
-        if not pair.is_duplicate:
-            return
-        self.twin = pair.peer
-        while self._mesh.is_linked(pair.peer):
-            await asyncio.sleep(STANDBY_S)
-        self.twin = None
 
     def _failed(self, problem: str) -> None:
         if problem != self.last_problem:

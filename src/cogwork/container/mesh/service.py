@@ -334,10 +334,6 @@ class MeshService:
         self._refusals[container] = why
         log.error("container %s refuses the link: %s", container, why)
 
-    def is_linked(self, container: str) -> bool:
-        """Tells whether a container is a neighbour."""
-        return container in self.mesh.neighbours.active
-
     def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
         """Passes a tunnel on."""
         return self.tunnels.on_begin(connection, channel, begin)

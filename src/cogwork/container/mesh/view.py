@@ -54,8 +54,8 @@ class View:
     def _dialled(self, dialler: LinkDialler) -> LinkRow:
         if dialler.pair is not None:
             return self._standing(dialler.pair)
-        if dialler.twin is not None:
-            return self._standing_by(dialler, dialler.twin)
+        if self._service().is_linked(dialler.peer):
+            return self._standing_by(dialler)
         return LinkRow(
             url=str(dialler.url),
             direction="out",
@@ -66,15 +66,15 @@ class View:
             error=dialler.problem,
         )
 
-    def _standing_by(self, dialler: LinkDialler, neighbour: str) -> LinkRow:
+    def _standing_by(self, dialler: LinkDialler) -> LinkRow:
         """Shows a link to a neighbour that is linked by another one, which has the counts."""
-        link = self._service().mesh.neighbours.active.get(neighbour)
+        link = self._service().mesh.neighbours.active[dialler.peer]
         return LinkRow(
             url=str(dialler.url),
             direction="out",
             state="up",
-            neighbour=neighbour,
-            cost=dialler.link.cost if link is None else link.effective_cost,
+            neighbour=dialler.peer,
+            cost=link.effective_cost,
             since_s=dialler.since_s,
         )
 
