@@ -476,7 +476,7 @@ class MeshService:
         self.run(self.mesh.set_hosts(hosts, time.monotonic()))
 
     def restore_later(self) -> None:
-        """Opens again, after a moment, the links that were lost; later and later where that fails."""
+        """Opens what was lost again, after a moment; later and later where that fails."""
         now_s = time.monotonic()
         if now_s - self._restored_s > RESTORE_MAX_S:
             self._restore_pause_s = RESTORE_S
