@@ -12,3 +12,4 @@ cdef class Splice(Channel):
     cdef readonly uint64_t frames
     cdef readonly uint64_t bytes
     cdef int _copy(self, octets data, int64_t size, uint32_t frames) except -1
+    cdef int _refuse(self, str name) except -1
