@@ -9,7 +9,7 @@ from wires import Peer
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Begin, Close, Open
-from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS, Host, Redirect
+from cogwork.amqp.redirect import CONSOLE, FORCE, REDIRECTS, Host, Redirect
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.container.limits import Limits
 from cogwork.container.redirect import Newcomer
@@ -82,7 +82,7 @@ def test_one_that_does_not_answer_the_close_is_given_up(hosted: Hosted, rule: Ru
     assert not hosted.container.peers.connections
 
 
-@pytest.mark.parametrize("name", [FORCE, MESH, CONSOLE])
+@pytest.mark.parametrize("name", [FORCE, CONSOLE])
 def test_some_are_never_sent_away(hosted: Hosted, rule: Rule, name: Symbol) -> None:
     peer = opened(hosted, **{name.removeprefix("cogwork:"): True})
     peer.begin()

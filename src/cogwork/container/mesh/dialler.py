@@ -48,6 +48,7 @@ class LinkDialler:
         url: Where it leads.
         pair: The connections, while they stand.
         problem: Why they do not stand; None while they do.
+        peer: The other container's id; empty until it has said it.
         has_failed: Whether an attempt has failed.
         is_refused: Whether one of the two containers does not want the link.
         since_s: Since when that is so, by the wall clock.
@@ -68,6 +69,7 @@ class LinkDialler:
         self.pair: Pair | None = None
         self.problem: str | None = "not dialled yet"
         self.has_failed = False
+        self.peer = ""
         self.is_refused = False
         self.since_s = time.time()
         self._mesh = mesh
@@ -87,9 +89,12 @@ class LinkDialler:
     async def _keep(self) -> None:
         pause_s = PAUSE_S
         while True:
+            await self._while_linked()
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     self.pair = await self._dial()
+                if self.pair is None:
+                    continue
             except TimeoutError:
                 self._failed(f"no answer within {CONNECT_TIMEOUT_S:g} s")
             except (OSError, CogworkError) as error:
@@ -101,6 +106,12 @@ class LinkDialler:
                 self._lost(self.pair)
             await asyncio.sleep(pause_s * (1 + random.random() / 2))  # no secret
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    async def _while_linked(self) -> None:
+        """Waits for as long as the other container's own link to this one stands."""
+        while self.peer and self._mesh.is_linked(self.peer):
+            self.problem = None
+            await asyncio.sleep(PAUSE_S)
 
     async def _stood_well(self, pair: Pair) -> bool:
         """Waits until the pair is lost; tells whether it was ever of use."""
@@ -121,10 +132,17 @@ class LinkDialler:
         self.has_failed = True
         self.is_refused = False
 
-    async def _dial(self) -> Pair:
-        """Opens the data connection, then the one for control: with that the link is there."""
+    async def _dial(self) -> Pair | None:
+        """Opens the data connection, then the one for control: with that the link is there.
+
+        Returns None where it turns out that the other container has dialled already.
+        """
         number = self._mesh.next_number()
         data = await self._open(DataConnection, number)
+        self.peer = data.peer
+        if self._mesh.is_linked(self.peer):
+            data.connection.close()
+            return None
         try:
             control = await self._open(ControlConnection, number)
         except BaseException:

@@ -59,8 +59,9 @@ SWEEP_S = 1.0
 TICK_S = 0.1
 """How often backlogs are looked at."""
 
-RESTORE_S = 0.2
-"""How soon a link that was lost while there is a way is opened again."""
+RESTORE_S = 0.005
+RESTORE_MAX_S = 0.5
+"""How soon a link that was lost while there is a way is opened again: at first, and at last."""
 
 log = logging.getLogger("cogwork")
 
@@ -119,6 +120,8 @@ class MeshService:
         self._due_s = 0.0
         self._swept_s = 0.0
         self._restores = False
+        self._restored_s = 0.0
+        self._restore_pause_s = RESTORE_S
         self._is_ready = True
         self._is_stopped = False
         self._on_ready: list[Callable[[], None]] = []
@@ -239,7 +242,7 @@ class MeshService:
         if data.connection.is_over or control.connection.is_over:
             self._end_pair(pair, None)
             return pair
-        cost = 0 if dialler is None else dialler.link.cost
+        cost = self._cost_of(dialler, control.peer)
         self.run(
             self.mesh.on_connected(
                 pair.number, time.monotonic(), is_dialled=dialler is not None, cost=cost
@@ -247,6 +250,15 @@ class MeshService:
         )
         self.core.flush()
         return pair
+
+    def _cost_of(self, dialler: LinkDialler | None, peer: str) -> int:
+        """Returns what is configured for a link, also where the other side was first to dial."""
+        known = dialler or next((each for each in self.diallers if each.peer == peer), None)
+        return 0 if known is None else known.link.cost
+
+    def is_linked(self, container: str) -> bool:
+        """Tells whether a container is a neighbour at present."""
+        return container in self.mesh.neighbours.active
 
     def _end_pair(self, pair: Pair, why: str | None) -> None:
         if self._pairs.pop(pair.number, None) is None:
@@ -440,8 +452,13 @@ class MeshService:
         self.run(self.mesh.set_hosts(hosts, time.monotonic()))
 
     def restore_later(self) -> None:
-        """Opens again, after a moment, the links that were lost."""
-        self._restore_soon(RESTORE_S)
+        """Opens again, after a moment, the links that were lost; later and later where that fails."""
+        now_s = time.monotonic()
+        if now_s - self._restored_s > RESTORE_MAX_S:
+            self._restore_pause_s = RESTORE_S
+        if not self._restores:
+            self._restore_soon(self._restore_pause_s)
+            self._restore_pause_s = min(2 * self._restore_pause_s, RESTORE_MAX_S)
 
     def _restore_soon(self, delay_s: float = 0.0) -> None:
         if self._restores or self._is_stopped:
@@ -451,6 +468,7 @@ class MeshService:
 
     def _restore(self) -> None:
         self._restores = False
+        self._restored_s = time.monotonic()
         for reach in self.reaches.values():
             reach.restore()
         self.core.flush()
