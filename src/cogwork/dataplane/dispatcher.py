@@ -15,6 +15,7 @@ from cython.cimports.cogwork.dataplane.stored import (
     ACQUIRED,
     EXCLUDED,
     HANDED,
+    LENT,
     MARKS,
     OUT,
     PARKED,
@@ -278,10 +279,12 @@ class Dispatcher:
         pack(self.ledger, item, cython.address(s))
         if item.attempt > 1:
             self.redelivered += 1
-        item.flags &= ~(HANDED | MARKS | PRESETTLED)
+        item.flags &= ~(HANDED | LENT | MARKS | PRESETTLED)
         item.flags |= ACQUIRED
         if consumer.marks_received:
             item.flags |= MARKS
+        if consumer.is_far:
+            item.flags |= LENT
         if consumer.link.presettles:
             item.flags |= PRESETTLED
         return self.ship(item, consumer, cython.address(s))

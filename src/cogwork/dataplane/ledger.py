@@ -20,6 +20,7 @@ from cython.cimports.cogwork.dataplane.shipment import (
 from cython.cimports.cogwork.dataplane.stored import (
     DOUBT,
     HANDED,
+    LENT,
     MARKS,
     OUT,
     PRESETTLED,
@@ -90,7 +91,7 @@ class Ledger(Stock):
     def commit(self, item):
         """Confirms a claim: the item is done with."""
         self.accepted += 1
-        if item.flags & (HANDED | MARKS):
+        if item.flags & (HANDED | LENT | MARKS):
             self.commits.add(number_of(item), item.attempt)
         self.forget(item)
         return SETTLE
