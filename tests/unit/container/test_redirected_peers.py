@@ -9,7 +9,7 @@ from wires import Peer
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Begin, Close, Open
-from cogwork.amqp.redirect import CONSOLE, FORCE, REDIRECTS, Host, Redirect
+from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS, Host, Redirect
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.container.limits import Limits
 from cogwork.container.redirect import Newcomer
@@ -88,6 +88,12 @@ def test_some_are_never_sent_away(hosted: Hosted, rule: Rule, name: Symbol) -> N
     peer.begin()
     assert isinstance(peer.heard[-1][1], Begin)
     assert rule.asked == []
+
+
+def test_other_containers_are_not_sent_away(hosted: Hosted, rule: Rule) -> None:
+    opened(hosted, **{MESH.removeprefix("cogwork:"): True})
+    assert rule.asked == []
+    assert hosted.container.peers.redirected == 0
 
 
 @pytest.mark.parametrize("force", [False, "true", 1, None])

@@ -68,6 +68,7 @@ class LinkDialler:
         self.url = link_url(link)
         self.pair: Pair | None = None
         self.problem: str | None = "not dialled yet"
+        self.last_problem = self.problem
         self.has_failed = False
         self.peer = ""
         self.is_refused = False
@@ -119,18 +120,22 @@ class LinkDialler:
         return pair.was_up
 
     def _lost(self, pair: Pair) -> None:
-        self.problem = pair.why_lost or "the connection was lost"
-        self.is_refused = pair.why_lost is not None and not pair.was_up
-        self.since_s = time.time()
         self.pair = None
+        is_wanted = pair.was_up or pair.is_duplicate
+        self.is_refused = pair.why_lost is not None and not is_wanted
+        self._has_problem(pair.why_lost or "the connection was lost", is_new=pair.was_up)
 
     def _failed(self, problem: str) -> None:
-        if problem != self.problem:
+        if problem != self.last_problem:
             log.warning("link to %s: %s", self.url, problem)
-            self.since_s = time.time()
-        self.problem = problem
         self.has_failed = True
         self.is_refused = False
+        self._has_problem(problem)
+
+    def _has_problem(self, problem: str, *, is_new: bool = False) -> None:
+        if is_new or problem != self.last_problem:
+            self.since_s = time.time()
+        self.problem = self.last_problem = problem
 
     async def _dial(self) -> Pair | None:
         """Opens the data connection, then the one for control: with that the link is there.
