@@ -18,7 +18,7 @@ LINK = (
     *("name", "url", "direction", "state", "neighbour", "cost", "since", "error"),
     *("bytes_in", "bytes_out", "messages_in", "messages_out"),
 )
-MESH = ("name", "id", "incarnation", "containers", "links", "shards")
+MESH = ("name", "id", "incarnation", "containers", "links", "shards", "leaving")
 
 
 def link_row(link: LinkRow) -> Row:

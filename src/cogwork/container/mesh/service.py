@@ -77,6 +77,7 @@ class MeshService:
         incarnation: This container's.
         mesh: What is known of the others.
         tunnels: The sessions to them.
+        is_leaving: Whether this container takes nothing over from others any more.
         reaches: What each virtual host can reach there, by its name.
     """
 
@@ -121,6 +122,7 @@ class MeshService:
         self._timer: asyncio.TimerHandle | None = None
         self._due_s = 0.0
         self._swept_s = 0.0
+        self.is_leaving = False
         self._restores = False
         self._restored_s = 0.0
         self._restore_pause_s = RESTORE_S
