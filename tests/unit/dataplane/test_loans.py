@@ -1,4 +1,4 @@
-"""Items that a shard lends to another container's consumer: their tags, claims, breaks and returns."""
+"""Items that a shard lends to another container's consumer: tags, claims, breaks and returns."""
 
 from __future__ import annotations
 

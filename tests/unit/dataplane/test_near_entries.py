@@ -1,13 +1,17 @@
-"""Anycast between containers: consumers at a cost, and consumers that others' messages reach, too."""
+"""Anycast between containers: consumers at a cost, and consumers that others reach, too."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from wires import Broker, Consumer
 
 from cogwork.amqp.outcomes import Accepted, Released
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.outgoing import OutgoingLink
+
+if TYPE_CHECKING:
+    from wires import Broker, Consumer
 
 
 def consumer(broker: Broker, address: str, cost: int = 0, credit: int = 100) -> Consumer:
