@@ -90,6 +90,18 @@ class Dispatcher:
         self.departed.append(consumer)
         return self.ledger.ring()
 
+    def unlend(self, link):
+        """Treats what is out at another container's consumer as at one of this one's, that goes."""
+        consumer: Consumer = self.consumers.get(link)
+        node: cython.pointer(Node)
+        if consumer is None:
+            return 0
+        node = consumer.hands.out.next
+        while node != cython.address(consumer.hands.out):
+            cython.cast(cython.pointer(Item), node).flags &= ~LENT
+            node = node.next
+        return 0
+
     def sweep_departed(self):
         """Loses what is still out at links that have gone, and was not answered for by them."""
         departed: list = self.departed
@@ -120,7 +132,9 @@ class Dispatcher:
         self.shelf.slots.stamp(item)
         self.shelf.rebind(item, cython.address(consumer.hands))
         item.consumer = consumer.serial
-        item.flags |= HANDED
+        if not consumer.is_far:
+            # Another container may also ask for what its consumer's application has not seen.
+            item.flags |= HANDED
         consumer.resumed.append(number)
         return KEEP
 

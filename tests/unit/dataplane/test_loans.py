@@ -147,7 +147,7 @@ class Tunnel:
         self.loan.detach()
         self.near.session.end()
         self.near.wire.stop()
-        self.shard.store.remove_consumer(self.lender)
+        self.shard.store.remove_consumer(self.lender, is_over=False)
         self.lender.detach()
         self.far.session.end()
         self.far.wire.stop()
@@ -320,6 +320,8 @@ def test_an_item_that_was_cut_off_in_the_middle_goes_back() -> None:
     lent.tunnel.cut()
     assert lent.consumer.take() == []
     lent.again()
+    assert lent.take() == [], "the consumer may have it, for all the shard knows"
+    lent.far.store.tick(lent.far.core.now + 11)
     (arrival,) = lent.take()
     assert len(text_of(arrival)) == 5000
     lent.settle(arrival)
@@ -442,6 +444,18 @@ def test_received_is_passed_on_so_that_the_item_is_in_doubt_later() -> None:
     lent.settle(had, RECEIVED, settled=False)
     assert lent.tunnel.lender.unsettled == 2
     lent.tunnel.cut()
+    assert lent.far.counts("ready", "in-doubt") == [0, 2], "the way may be broken, no more"
+    lent.far.store.tick(lent.far.core.now + 11)
+    assert lent.far.counts("ready", "in-doubt") == [1, 1], "one of them nobody has seen"
+
+
+def test_what_a_consumer_that_leaves_has_not_seen_goes_back_at_once() -> None:
+    lent = Lent(marks=True)
+    had, _ = lent.lend("had", "not had")
+    lent.settle(had, RECEIVED, settled=False)
+    lent.tunnel.shard.store.remove_consumer(lent.tunnel.lender)
+    lent.tunnel.lender.detach()
+    lent.far.core.flush()
     assert lent.far.counts("ready", "in-doubt") == [1, 1]
 
 
