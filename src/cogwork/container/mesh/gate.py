@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
+from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
 from cogwork.container.mesh.lending import MARKS_RECEIVED
@@ -147,7 +148,8 @@ class Lender:
 
     def stopping(self, link: Link) -> None:
         """It is about to end: by the other container, or because the way there is broken."""
-        self.subscription.is_cut_off = link.session.is_over
+        # Only a link that goes with its session ends without a detach by either side.
+        self.subscription.is_cut_off = link.state is LinkState.DETACHED
         self.node.unsubscribe(self.subscription)
 
     def detached(self, link: Link, error: AmqpError | None) -> None:
