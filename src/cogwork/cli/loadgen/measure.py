@@ -50,14 +50,21 @@ class Route(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """The route through a server."""
+    """The route through a server, or through linked ones.
+
+    Attributes:
+        receiver_url: Where receivers connect to.
+        usage: The measured processes.
+        ingress_url: Where senders connect to; empty: to the same server.
+    """
 
     receiver_url: str
     usage: ProcessUsage | None = None
+    ingress_url: str = ""
 
     def sender_url(self, port: int) -> str:  # noqa: ARG002 -- receivers do not listen here
-        """Returns the same URL."""
-        return self.receiver_url
+        """Returns where senders connect to."""
+        return self.ingress_url or self.receiver_url
 
 
 class Result(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -104,7 +111,8 @@ class Transit:
     """What is measured.
 
     Attributes:
-        receivers: Jobs that are ready before anything is sent; their `url` is filled in.
+        receivers: Jobs that are ready before anything is sent. The `url` of these and of all
+            others is filled in from the route, where they have none of their own.
         senders: Jobs that are timed.
         companions: Jobs that run meanwhile, and are told to finish at the end.
         fan_out: How many receivers get each delivery.
@@ -271,7 +279,7 @@ class _Run:
 
 
 def _with_url(job: Job, url: str) -> Job:
-    return msgspec.structs.replace(job, url=url)
+    return job if job.url else msgspec.structs.replace(job, url=url)
 
 
 def _passed(report: Report) -> int:

@@ -192,6 +192,7 @@ class _ConsumerRole(_Connected):
     def _add(self, peer: Peer, links: list[Link]) -> None:
         job = self._job
         wire = Consumer(peer, links, job.producers, job.credit, is_timed=job.is_timed)
+        wire.aim(job.count)
         self._wires.append(wire)
 
     def run(self, slice_s: float) -> bool:

@@ -1,0 +1,137 @@
+"""How long messages stay away when the container they pass is killed, or stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from typing import TYPE_CHECKING, Final
+
+from server import ServerError
+
+import cogwork
+from cogwork.client import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet import Edge, Fleet, Member
+
+__all__ = ("DIAMOND", "HEARTBEAT_S", "kill_transit", "stop_transit")
+
+DIAMOND: Final[tuple[Edge, ...]] = (
+    ("a", "b", 1),
+    ("b", "d", 1),
+    ("a", "c", 5),
+    ("c", "d", 5),
+)
+"""From a to d there are two ways, and the one by b is preferred."""
+
+HEARTBEAT_S: Final = 1.0
+
+_PACE_S: Final = 0.001
+_CALM_S: Final = 0.5
+_TIMEOUT_S: Final = 20.0
+
+
+def kill_transit(fleet: Fleet, address: str, times: int) -> list[float]:
+    """Kills the transit container; returns how long nothing came, each time."""
+    return [
+        _disturb(fleet, f"{address}.{at}", lambda b: b.end(signal.SIGKILL), _start_again)
+        for at in range(times)
+    ]
+
+
+def stop_transit(fleet: Fleet, address: str, times: int) -> list[float]:
+    """Stops the transit container; returns how long nothing came, each time."""
+    return [
+        _disturb(
+            fleet,
+            f"{address}.{at}",
+            lambda b: b.signal(signal.SIGSTOP),
+            lambda b: b.signal(signal.SIGCONT),
+        )
+        for at in range(times)
+    ]
+
+
+def _start_again(member: Member) -> None:
+    member.start()
+
+
+def _disturb(
+    fleet: Fleet,
+    address: str,
+    disturb: Callable[[Member], None],
+    mend: Callable[[Member], None],
+) -> float:
+    """Disturbs the transit container while messages pass it.
+
+    Raises:
+        ServerError: They do not pass it, or nothing comes any more.
+    """
+    _wait_for_way(fleet, "b")
+    gap_s = asyncio.run(_flow(fleet, address, disturb))
+    mend(fleet["b"])
+    if gap_s is None:
+        raise ServerError("no message came any more")
+    fleet.wait_until_linked()
+    return gap_s
+
+
+def _wait_for_way(fleet: Fleet, by: str) -> None:
+    deadline_s = time.monotonic() + _TIMEOUT_S
+    while fleet["a"].next_hops().get("d") != by or fleet["d"].next_hops().get("a") != by:
+        if time.monotonic() > deadline_s:
+            raise ServerError(f"the way does not lead by {by}")
+        time.sleep(0.1)
+
+
+async def _flow(
+    fleet: Fleet, address: str, disturb: Callable[[Member], None]
+) -> float | None:
+    """Sends a message each millisecond, and disturbs the transit container in the middle."""
+    sent_s: list[float] = []
+    came: list[tuple[int, float]] = []
+
+    async def receive() -> None:
+        async with (
+            cogwork.connect(fleet["d"].url, force=True) as mesh,
+            mesh.subscribe(address) as messages,
+        ):
+            async for message in messages:
+                came.append((message.body, time.monotonic()))
+
+    async def send() -> None:
+        async with (
+            cogwork.connect(fleet["a"].url, force=True) as mesh,
+            mesh.publisher(address) as out,
+        ):
+            while True:
+                sent_s.append(time.monotonic())
+                await out.send(len(sent_s) - 1, settled=True)
+                await asyncio.sleep(_PACE_S)
+
+    receiver = asyncio.create_task(receive())
+    await asyncio.sleep(_CALM_S)
+    sender = asyncio.create_task(send())
+    await asyncio.sleep(_CALM_S)
+    if not came:
+        raise ServerError("no message came, before anything was disturbed")
+    disturb(fleet["b"])
+    since_s = time.monotonic()
+    deadline_s = since_s + _TIMEOUT_S
+    found_s: float | None = None
+    while found_s is None and time.monotonic() < deadline_s:
+        await asyncio.sleep(0.01)
+        found_s = next(
+            (at_s - since_s for number, at_s in reversed(came) if sent_s[number] > since_s), None
+        )
+    # The first of these is what counts, and not the last that the loop has seen.
+    firsts = [at_s - since_s for number, at_s in came if sent_s[number] > since_s]
+    for task in (receiver, sender):
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, ClientError):
+            await task
+    return min(firsts, default=None)
