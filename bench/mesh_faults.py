@@ -8,9 +8,8 @@ import signal
 import time
 from typing import TYPE_CHECKING, Final
 
-from server import ServerError
-
 import cogwork
+from cogwork.cli.loadgen.url import PeerError
 from cogwork.client import ClientError
 
 if TYPE_CHECKING:
@@ -33,65 +32,54 @@ HEARTBEAT_S: Final = 1.0
 _PACE_S: Final = 0.001
 _CALM_S: Final = 0.5
 _TIMEOUT_S: Final = 20.0
+_IN_FLIGHT_S: Final = 0.005
+"""A signal takes its time: what was sent so soon after it may still have passed."""
 
 
 def kill_transit(fleet: Fleet, address: str, times: int) -> list[float]:
     """Kills the transit container; returns how long nothing came, each time."""
     return [
-        _disturb(fleet, f"{address}.{at}", lambda b: b.end(signal.SIGKILL), _start_again)
-        for at in range(times)
+        _disturb(fleet, f"{address}.{at}", signal.SIGKILL, _start_again) for at in range(times)
     ]
 
 
 def stop_transit(fleet: Fleet, address: str, times: int) -> list[float]:
     """Stops the transit container; returns how long nothing came, each time."""
     return [
-        _disturb(
-            fleet,
-            f"{address}.{at}",
-            lambda b: b.signal(signal.SIGSTOP),
-            lambda b: b.signal(signal.SIGCONT),
-        )
+        _disturb(fleet, f"{address}.{at}", signal.SIGSTOP, lambda b: b.signal(signal.SIGCONT))
         for at in range(times)
     ]
 
 
 def _start_again(member: Member) -> None:
+    member.end(signal.SIGKILL)
     member.start()
 
 
-def _disturb(
-    fleet: Fleet,
-    address: str,
-    disturb: Callable[[Member], None],
-    mend: Callable[[Member], None],
-) -> float:
-    """Disturbs the transit container while messages pass it.
+def _disturb(fleet: Fleet, address: str, number: int, mend: Callable[[Member], None]) -> float:
+    """Sends the transit container a signal while messages pass it.
 
     Raises:
-        ServerError: They do not pass it, or nothing comes any more.
+        PeerError: They do not pass it, or nothing comes any more.
     """
     _wait_for_way(fleet, "b")
-    gap_s = asyncio.run(_flow(fleet, address, disturb))
-    mend(fleet["b"])
-    if gap_s is None:
-        raise ServerError("no message came any more")
-    fleet.wait_until_linked()
-    return gap_s
+    try:
+        return asyncio.run(_flow(fleet, address, number))
+    finally:
+        mend(fleet["b"])
+        fleet.wait_until_linked()
 
 
 def _wait_for_way(fleet: Fleet, by: str) -> None:
     deadline_s = time.monotonic() + _TIMEOUT_S
     while fleet["a"].next_hops().get("d") != by or fleet["d"].next_hops().get("a") != by:
         if time.monotonic() > deadline_s:
-            raise ServerError(f"the way does not lead by {by}")
+            raise PeerError(f"the way does not lead by {by}")
         time.sleep(0.1)
 
 
-async def _flow(
-    fleet: Fleet, address: str, disturb: Callable[[Member], None]
-) -> float | None:
-    """Sends a message each millisecond, and disturbs the transit container in the middle."""
+async def _flow(fleet: Fleet, address: str, number: int) -> float:
+    """Sends a message each millisecond; returns when the first one came that left afterwards."""
     sent_s: list[float] = []
     came: list[tuple[int, float]] = []
 
@@ -118,20 +106,17 @@ async def _flow(
     sender = asyncio.create_task(send())
     await asyncio.sleep(_CALM_S)
     if not came:
-        raise ServerError("no message came, before anything was disturbed")
-    disturb(fleet["b"])
+        raise PeerError("no message came, before anything was disturbed")
     since_s = time.monotonic()
-    deadline_s = since_s + _TIMEOUT_S
-    found_s: float | None = None
-    while found_s is None and time.monotonic() < deadline_s:
+    fleet["b"].signal(number)
+    found_s: list[float] = []
+    while not found_s and time.monotonic() < since_s + _TIMEOUT_S:
         await asyncio.sleep(0.01)
-        found_s = next(
-            (at_s - since_s for number, at_s in reversed(came) if sent_s[number] > since_s), None
-        )
-    # The first of these is what counts, and not the last that the loop has seen.
-    firsts = [at_s - since_s for number, at_s in came if sent_s[number] > since_s]
+        found_s = [at_s - since_s for at, at_s in came if sent_s[at] > since_s + _IN_FLIGHT_S]
     for task in (receiver, sender):
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, ClientError):
             await task
-    return min(firsts, default=None)
+    if not found_s:
+        raise PeerError("no message came any more")
+    return found_s[0]

@@ -72,7 +72,7 @@ def _attach(fleet: Fleet, number: int) -> tuple[Peer, list[Link]]:
 async def _reply(fleet: Fleet, addresses: list[str]) -> None:
     async with cogwork.connect(fleet["b"].url, force=True) as mesh, mesh.publisher() as out:
         messages = [cogwork.Message(b"reply", to=address) for address in addresses]
-        await out.send_batch(messages)
+        await out.send_batch(messages, settled=True)
 
 
 def _count_lost(peer: Peer, links: list[Link]) -> int:
