@@ -97,7 +97,7 @@ def meshed(
         configuration: What each `cogwork.toml` says besides listener and links.
     """
     names = list(ids)
-    ports = dict(zip(names, _free_ports(len(names)), strict=True))
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
     links: dict[str, list[int]] = {name: [] for name in names}
     for one, other in edges:
         links[one].append(ports[other])
@@ -130,7 +130,7 @@ def linked(members: Iterable[Member], settle_s: float = 5 * HEARTBEAT_S) -> None
     time.sleep(settle_s)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:

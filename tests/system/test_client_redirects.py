@@ -18,7 +18,7 @@ import cogwork
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER, FrameType, encode_frame
 from cogwork.amqp.performatives import Close, Open, encode_performative
-from cogwork.amqp.redirect import FORCE, REDIRECTS, Host, Redirect, host_of
+from cogwork.amqp.redirect import CONSOLE, FORCE, REDIRECTS, Host, Redirect, host_of
 from cogwork.amqp.sasl import ANONYMOUS, SaslCode, SaslMechanisms, SaslOutcome, encode_sasl
 from cogwork.amqp.types import Symbol
 from cogwork.cli.main import run
@@ -122,16 +122,13 @@ async def test_with_force_it_stays() -> None:
 
 
 @story
-async def test_links_of_containers_and_consoles_are_not_redirected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_consoles_are_not_redirected(monkeypatch: pytest.MonkeyPatch) -> None:
     async with containers("a", "b") as (a, b):
         a.peers.redirect = sends_to(host(b))
-        for name in ("cogwork:mesh", "cogwork:console"):
-            monkeypatch.setattr("cogwork.client.uplink.FORCE", Symbol(name))
-            async with cogwork.connect(url_of(a), force=True) as mesh:
-                assert where(mesh) == "a"
-                assert a.peers.clients == 0
+        monkeypatch.setattr("cogwork.client.uplink.FORCE", CONSOLE)
+        async with cogwork.connect(url_of(a), force=True) as mesh:
+            assert where(mesh) == "a"
+            assert a.peers.clients == 0
 
 
 @story

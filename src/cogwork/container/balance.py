@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.redirect import Redirect
     from cogwork.container.mesh.service import MeshService
+    from cogwork.container.mesh.settings import MeshOptions
     from cogwork.container.peers import Peers
     from cogwork.container.redirect import Newcomer
     from cogwork.container.virtual_host import VirtualHost
 
 __all__ = ("Balance",)
+
+SWEEP_S = 1.0
+"""Between two looks at the figures, as the container does it."""
 
 
 class Balance:
@@ -30,7 +34,7 @@ class Balance:
         mesh: MeshService,
         peers: Peers,
         vhosts: Mapping[str, VirtualHost],
-        margin: int | None,
+        options: MeshOptions,
     ) -> None:
         """Redirects nobody before figures have come.
 
@@ -38,17 +42,26 @@ class Balance:
             mesh: Carries the figures.
             peers: Has the clients, and asks where newcomers should go.
             vhosts: Have the queues.
-            margin: Clients more than a neighbour's before newcomers are sent there; None for never.
+            options: How many clients more than a neighbour's newcomers are sent there for, and how
+                often neighbours hear of each other.
         """
         self._mesh = mesh
         self._peers = peers
         self._vhosts = vhosts
-        self._redirector = Redirector(margin)
+        age_s = options.heartbeat_s + SWEEP_S
+        self._redirector = Redirector(options.redirect_margin, age_s)
         self._known: set[str] = set()
         peers.redirect = self._choose
 
     def _choose(self, newcomer: Newcomer) -> Redirect | None:
+        self._forget_gone()
         return self._redirector.choose(newcomer, self._peers.clients, time.monotonic())
+
+    def _forget_gone(self) -> None:
+        """Sends nobody where there is no link any more: clients of one that died come at once."""
+        for gone in self._known - self._mesh.mesh.neighbours.active.keys():
+            self._known.discard(gone)
+            self._redirector.remove(gone)
 
     def drain(self) -> None:
         """Sends every newcomer away that can be, and has nobody sent here."""
@@ -58,8 +71,7 @@ class Balance:
     def tick(self, now_s: float) -> None:
         """Takes over the neighbours' figures, and tells this container's own."""
         active = self._mesh.mesh.neighbours.active
-        for gone in self._known - active.keys():
-            self._redirector.remove(gone)
+        self._forget_gone()
         self._known = set(active)
         for neighbour, link in active.items():
             hosts = self._mesh.hosts.get(neighbour, ())

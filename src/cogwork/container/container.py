@@ -107,9 +107,7 @@ class Container:
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
         self.peers.mesh = self.mesh
-        self._balance = Balance(
-            self.mesh, self.peers, self.vhosts, configuration.mesh.redirect_margin
-        )
+        self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
 
     def _limit_core(self) -> None:
         self.core.held_bytes_max = self.limits.held_bytes

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import platform
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +23,7 @@ from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
 from cogwork.container.mesh.connection import TRACE
+from cogwork.container.mesh.names import FAILED
 from cogwork.container.redirect import Newcomer
 from cogwork.dataplane.connection import Connection, ConnectionSettings
 
@@ -320,10 +322,13 @@ class Peers:
             ProtocolError: Its user is no container.
         """
         if not self._access.is_container(connection.identity):
-            connection.open(self._opening)
+            properties = {**(self._opening.properties or {}), FAILED: True}
+            connection.open(replace(self._opening, properties=properties))
+            user = connection.identity
+            who = "a container without a name" if user is None else f"user {user!r}"
             raise ProtocolError(
                 Condition.UNAUTHORIZED_ACCESS,
-                f"user {connection.identity!r} is no container: links need a user with mesh = true",
+                f"{who} may not link with {self._container_id}: links need a user with mesh = true",
             )
         del self.connections[connection]
         self._impatient.discard(connection)

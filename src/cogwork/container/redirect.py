@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 __all__ = ("Newcomer", "Redirector")
 
 ARRIVAL_S = 2.0
-"""Within it a newcomer that was sent away has arrived, and a hello that counts it has come back."""
+"""Within it a newcomer that was sent away has arrived, or never will."""
+
+AGE_S = 2.0
+"""With hellos each second: they tell what was counted up to a second before."""
 
 
 class Newcomer(NamedTuple):
@@ -53,11 +56,14 @@ class _Other:
         """Counts its clients once those on their way have arrived."""
         return self.clients + len(self._sent_s)
 
-    def update(self, clients: int, hosts: dict[str, list[Host]], now_s: float) -> None:
-        """Takes over figures, and no longer counts beside them whom they count."""
+    def update(self, clients: int, hosts: dict[str, list[Host]], counted_s: float) -> None:
+        """Takes over figures, and no longer counts beside them whom they count.
+
+        Whoever was sent before `counted_s` is among them, or has gone elsewhere.
+        """
         for _ in range(min(clients - self.clients, len(self._sent_s))):
             self._sent_s.popleft()
-        while self._sent_s and self._sent_s[0] < now_s - ARRIVAL_S:
+        while self._sent_s and self._sent_s[0] < counted_s:
             self._sent_s.popleft()
         self.clients = clients
         self.hosts = hosts
@@ -81,18 +87,22 @@ class Redirector:
         is_draining: Whether every newcomer is sent away that can be.
     """
 
-    def __init__(self, margin: int | None) -> None:
+    def __init__(self, margin: int | None, age_s: float = AGE_S) -> None:
         """Knows of no other container yet.
 
         Args:
             margin: As the attribute.
+            age_s: How old the figures of the others may be when they are taken over.
         """
         self.margin = margin
         self.is_draining = False
+        self._counted_after_s = age_s + ARRIVAL_S
         self._others: dict[str, _Other] = {}
 
     def update(self, container_id: str, clients: int, urls: Iterable[str], now_s: float) -> None:
-        """Takes over what another container says of itself; one that drains is `remove`d instead.
+        """Takes over what another container says of itself, new or once more.
+
+        One that drains is to be `remove`d instead.
 
         Args:
             container_id: Its id.
@@ -101,7 +111,7 @@ class Redirector:
             now_s: The time, by the monotonic clock.
         """
         other = self._others.setdefault(container_id, _Other())
-        other.update(clients, _hosts_by_scheme(urls), now_s)
+        other.update(clients, _hosts_by_scheme(urls), now_s - self._counted_after_s)
 
     def remove(self, container_id: str) -> None:
         """Sends nobody to a container from now on: it cannot be reached, or drains."""

@@ -82,12 +82,18 @@ def test_one_that_does_not_answer_the_close_is_given_up(hosted: Hosted, rule: Ru
     assert not hosted.container.peers.connections
 
 
-@pytest.mark.parametrize("name", [FORCE, MESH, CONSOLE])
+@pytest.mark.parametrize("name", [FORCE, CONSOLE])
 def test_some_are_never_sent_away(hosted: Hosted, rule: Rule, name: Symbol) -> None:
     peer = opened(hosted, **{name.removeprefix("cogwork:"): True})
     peer.begin()
     assert isinstance(peer.heard[-1][1], Begin)
     assert rule.asked == []
+
+
+def test_other_containers_are_not_sent_away(hosted: Hosted, rule: Rule) -> None:
+    opened(hosted, **{MESH.removeprefix("cogwork:"): True})
+    assert rule.asked == []
+    assert hosted.container.peers.redirected == 0
 
 
 @pytest.mark.parametrize("force", [False, "true", 1, None])

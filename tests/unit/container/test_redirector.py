@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.amqp.redirect import KNOWN_HOSTS_MAX
-from cogwork.container.redirect import ARRIVAL_S, Newcomer, Redirector
+from cogwork.container.redirect import AGE_S, ARRIVAL_S, Newcomer, Redirector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 NEWCOMER = Newcomer("amqp")
+
+SWEEP_S = 1.0
+"""How often a container of a crowd looks around."""
 
 
 def sent_to(
@@ -134,10 +137,9 @@ def test_figures_that_have_grown_count_those_who_arrived() -> None:
 def test_who_has_gone_elsewhere_does_not_count_for_ever() -> None:
     redirector = of_two(margin=0, c=2)
     assert [sent_to(redirector, 1000) for _ in range(2)] == ["b", "b"]
-    redirector.update("b", 0, ["amqp://b:5672"], ARRIVAL_S / 2)  # they may still come
-    assert sent_to(redirector, 1, ARRIVAL_S / 2) is None
-    redirector.update("b", 0, ["amqp://b:5672"], ARRIVAL_S * 1.1)
-    assert sent_to(redirector, 1, ARRIVAL_S * 1.1) == "b"
+    for later_s, expected in ((ARRIVAL_S + AGE_S / 2, None), (ARRIVAL_S + AGE_S * 1.1, "b")):
+        redirector.update("b", 0, ["amqp://b:5672"], later_s)
+        assert sent_to(redirector, 1, later_s) == expected
 
 
 # -- crowds
@@ -146,8 +148,9 @@ def test_who_has_gone_elsewhere_does_not_count_for_ever() -> None:
 class Crowd:
     """Three containers that tell each other their figures, and clients that dial them.
 
-    Everything takes time: a dial, a redirect, and hellos, which are sent at regular times and
-    arrive late.
+    Everything takes time: a dial, a redirect, and figures. Each container looks around once a
+    second: it counts its clients, and takes over what the last hellos said. Hellos go at times of
+    their own.
     """
 
     def __init__(
@@ -167,10 +170,15 @@ class Crowd:
         self.now_s = 0.0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
-        self._redirectors = {name: Redirector(margin) for name in self.clients}
+        self._redirectors = {
+            name: Redirector(margin, age_s=hello_s + SWEEP_S) for name in self.clients
+        }
         self._hello_s = hello_s
+        self._counted: Counter[str] = Counter()
+        self._heard: dict[str, dict[str, int]] = {name: {} for name in self.clients}
         for name in self.clients:
             self._at(self.random.uniform(0, hello_s), lambda name=name: self._say_hello(name))
+            self._at(self.random.uniform(0, SWEEP_S), lambda name=name: self._sweep(name))
 
     def dial(self, name: str, at_s: float, redirects: int = 0) -> None:
         """Has a client dial a container."""
@@ -202,17 +210,18 @@ class Crowd:
             self.dial(redirect.target.name, self.now_s, redirects + 1)
 
     def _say_hello(self, name: str) -> None:
-        clients = self.clients[name]
-        for other, redirector in self._redirectors.items():
+        clients = self._counted[name]
+        for other, heard in self._heard.items():
             if other != name:
-                late_s = self.random.expovariate(1 / self.latency_s)
-                self._at(
-                    self.now_s + late_s,
-                    lambda redirector=redirector: redirector.update(
-                        name, clients, [f"amqp://{name}:5672"], self.now_s
-                    ),
-                )
+                arrival_s = self.now_s + self.latency_s  # hellos do not overtake each other
+                self._at(arrival_s, lambda heard=heard: heard.update({name: clients}))
         self._at(self.now_s + self._hello_s, lambda: self._say_hello(name))
+
+    def _sweep(self, name: str) -> None:
+        self._counted[name] = self.clients[name]
+        for other, clients in self._heard[name].items():
+            self._redirectors[name].update(other, clients, [f"amqp://{other}:5672"], self.now_s)
+        self._at(self.now_s + SWEEP_S, lambda: self._sweep(name))
 
 
 def assert_even(counts: Sequence[int]) -> None:
@@ -222,15 +231,16 @@ def assert_even(counts: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("latency_s", [0.001, 0.05, 0.3])
-@pytest.mark.parametrize("lasts_s", [0.0, 0.5, 3.0, 30.0])
+@pytest.mark.parametrize("lasts_s", [0.0, 0.5, 3.0, 10.0, 30.0])
+@pytest.mark.parametrize("hello_s", [0.2, 1.0, 5.0])
 def test_a_thousand_that_dial_one_of_three_are_spread(
-    seed: int, latency_s: float, lasts_s: float
+    seed: int, latency_s: float, lasts_s: float, hello_s: float
 ) -> None:
-    crowd = Crowd(seed, latency_s=latency_s)
-    crowd.run(5.0)
+    crowd = Crowd(seed, latency_s=latency_s, hello_s=hello_s)
+    crowd.run(20.0)
     for _ in range(1000):
-        crowd.dial("a", 5.0 + crowd.random.uniform(0, lasts_s))
-    crowd.run(60.0)
+        crowd.dial("a", 20.0 + crowd.random.uniform(0, lasts_s))
+    crowd.run(90.0)
     assert sum(crowd.clients.values()) == 1000
     assert_even(list(crowd.clients.values()))
     assert set(crowd.redirects) <= {0, 1}

@@ -21,6 +21,7 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.mesh.names import (
     CONTROL,
+    FAILED,
     FRAME_BYTES,
     INCARNATION,
     MESH,
@@ -213,6 +214,8 @@ class MeshConnection:
 
     def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
         """The container that was dialled has opened."""
+        if FAILED in (opened.properties or {}):
+            return
         if (opened.properties or {}).get(MESH) != self.role:
             raise ProtocolError(
                 Condition.NOT_ALLOWED,

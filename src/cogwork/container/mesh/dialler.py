@@ -48,6 +48,7 @@ class LinkDialler:
         url: Where it leads.
         pair: The connections, while they stand.
         problem: Why they do not stand; None while they do.
+        peer: The other container's id; empty until it has said it.
         has_failed: Whether an attempt has failed.
         is_refused: Whether one of the two containers does not want the link.
         since_s: Since when that is so, by the wall clock.
@@ -67,7 +68,9 @@ class LinkDialler:
         self.url = link_url(link)
         self.pair: Pair | None = None
         self.problem: str | None = "not dialled yet"
+        self.last_problem = self.problem
         self.has_failed = False
+        self.peer = ""
         self.is_refused = False
         self.since_s = time.time()
         self._mesh = mesh
@@ -87,9 +90,12 @@ class LinkDialler:
     async def _keep(self) -> None:
         pause_s = PAUSE_S
         while True:
+            await self._while_linked()
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     self.pair = await self._dial()
+                if self.pair is None:
+                    continue
             except TimeoutError:
                 self._failed(f"no answer within {CONNECT_TIMEOUT_S:g} s")
             except (OSError, CogworkError) as error:
@@ -102,29 +108,46 @@ class LinkDialler:
             await asyncio.sleep(pause_s * (1 + random.random() / 2))  # no secret
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
+    async def _while_linked(self) -> None:
+        """Waits for as long as the other container's own link to this one stands."""
+        while self.peer and self._mesh.is_linked(self.peer):
+            self.problem = None
+            await asyncio.sleep(PAUSE_S)
+
     async def _stood_well(self, pair: Pair) -> bool:
         """Waits until the pair is lost; tells whether it was ever of use."""
         await pair.lost.wait()
         return pair.was_up
 
     def _lost(self, pair: Pair) -> None:
-        self.problem = pair.why_lost or "the connection was lost"
-        self.is_refused = pair.why_lost is not None and not pair.was_up
-        self.since_s = time.time()
         self.pair = None
+        is_wanted = pair.was_up or pair.is_duplicate
+        self.is_refused = pair.why_lost is not None and not is_wanted
+        self._has_problem(pair.why_lost or "the connection was lost", is_new=pair.was_up)
 
     def _failed(self, problem: str) -> None:
-        if problem != self.problem:
+        if problem != self.last_problem:
             log.warning("link to %s: %s", self.url, problem)
-            self.since_s = time.time()
-        self.problem = problem
         self.has_failed = True
         self.is_refused = False
+        self._has_problem(problem)
 
-    async def _dial(self) -> Pair:
-        """Opens the data connection, then the one for control: with that the link is there."""
+    def _has_problem(self, problem: str, *, is_new: bool = False) -> None:
+        if is_new or problem != self.last_problem:
+            self.since_s = time.time()
+        self.problem = self.last_problem = problem
+
+    async def _dial(self) -> Pair | None:
+        """Opens the data connection, then the one for control: with that the link is there.
+
+        Returns None where it turns out that the other container has dialled already.
+        """
         number = self._mesh.next_number()
         data = await self._open(DataConnection, number)
+        self.peer = data.peer
+        if self._mesh.is_linked(self.peer):
+            data.connection.close()
+            return None
         try:
             control = await self._open(ControlConnection, number)
         except BaseException:

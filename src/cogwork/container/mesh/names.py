@@ -10,6 +10,8 @@ from cogwork.amqp.types import Symbol
 __all__ = (
     "CONTROL",
     "DATA",
+    "DUPLICATE_LINK",
+    "FAILED",
     "FRAME_BYTES",
     "FROM",
     "HOPS",
@@ -24,6 +26,12 @@ __all__ = (
 CONTROL: Final = "control"
 DATA: Final = "data"
 """What `MESH` says in open: what the connection is for."""
+
+DUPLICATE_LINK: Final = Symbol("cogwork:duplicate-link")
+"""The condition of a close: another link to the same container is kept."""
+
+FAILED: Final = Symbol("amqp:connection-establishment-failed")
+"""In an open: the close that says why follows. What other implementations of AMQP 1.0 say, too."""
 
 NUMBER: Final = Symbol("cogwork:number")
 """In open: which pair of the dialler's the connection belongs to. In begin: which tunnel of the

@@ -25,6 +25,7 @@ class Pair:
         dialler: Who dialled; None where the other container did.
         since_s: Since when it stands, by the wall clock.
         was_up: Whether it has ever been in use.
+        is_duplicate: Whether it ended because there is another one to the same container.
         why_lost: What was said when it ended.
         lost: Set once it has ended.
     """
@@ -35,6 +36,7 @@ class Pair:
     dialler: LinkDialler | None
     since_s: float = field(default_factory=time.time)
     was_up: bool = False
+    is_duplicate: bool = False
     why_lost: str | None = None
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 

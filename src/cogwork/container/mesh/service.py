@@ -16,7 +16,7 @@ from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.container.mesh.connection import ControlConnection, DataConnection
 from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.gate import Gate
-from cogwork.container.mesh.names import CONTROL, DATA, INCARNATION, MESH, NUMBER
+from cogwork.container.mesh.names import CONTROL, DATA, DUPLICATE_LINK, INCARNATION, MESH, NUMBER
 from cogwork.container.mesh.pair import Pair
 from cogwork.container.mesh.reach import Reach
 from cogwork.container.mesh.tunnels import Tunnels
@@ -31,6 +31,7 @@ from cogwork.router.mesh.effects import (
     NeighbourUp,
     NewIncarnation,
     PathsChanged,
+    Reason,
     Report,
     Send,
 )
@@ -59,8 +60,12 @@ SWEEP_S = 1.0
 TICK_S = 0.1
 """How often backlogs are looked at."""
 
-RESTORE_S = 0.2
-"""How soon a link that was lost while there is a way is opened again."""
+RESTORE_S = 0.005
+RESTORE_MAX_S = 0.5
+"""How soon a link that was lost while there is a way is opened again: at first, and at last."""
+
+REFUSALS_MAX = 256
+"""Of so many containers it is remembered what was logged last: strangers may have any name."""
 
 log = logging.getLogger("cogwork")
 
@@ -119,8 +124,11 @@ class MeshService:
         self._due_s = 0.0
         self._swept_s = 0.0
         self._restores = False
+        self._restored_s = 0.0
+        self._restore_pause_s = RESTORE_S
         self._is_ready = True
         self._is_stopped = False
+        self._refusals: dict[str, str] = {}
         self._on_ready: list[Callable[[], None]] = []
         self._ready_timeout_s = options.ready_timeout_s
         self._started_s = 0.0
@@ -239,7 +247,7 @@ class MeshService:
         if data.connection.is_over or control.connection.is_over:
             self._end_pair(pair, None)
             return pair
-        cost = 0 if dialler is None else dialler.link.cost
+        cost = self._cost_of(dialler, control.peer)
         self.run(
             self.mesh.on_connected(
                 pair.number, time.monotonic(), is_dialled=dialler is not None, cost=cost
@@ -247,6 +255,15 @@ class MeshService:
         )
         self.core.flush()
         return pair
+
+    def _cost_of(self, dialler: LinkDialler | None, peer: str) -> int:
+        """Returns what is configured for a link, also where the other side was first to dial."""
+        known = dialler or next((each for each in self.diallers if each.peer == peer), None)
+        return 0 if known is None else known.link.cost
+
+    def is_linked(self, container: str) -> bool:
+        """Tells whether a container is a neighbour at present."""
+        return container in self.mesh.neighbours.active
 
     def _end_pair(self, pair: Pair, why: str | None) -> None:
         if self._pairs.pop(pair.number, None) is None:
@@ -296,10 +313,26 @@ class MeshService:
         """Ends the link that a connection belongs to."""
         pair = self._by_connection.get(connection)
         if pair is not None:
-            self._end_pair(pair, None if error is None else error.description)
+            self._on_pair_lost(pair, error)
             return
         for key in [key for key, each in self._waiting.items() if each is connection]:
             del self._waiting[key]
+
+    def _on_pair_lost(self, pair: Pair, error: AmqpError | None) -> None:
+        """Ends a link that the other container has ended, and logs why it did not want it."""
+        why = None if error is None else error.description
+        pair.is_duplicate |= error is not None and error.condition == DUPLICATE_LINK
+        is_wanted = pair.was_up or pair.is_duplicate or pair.why_lost is not None
+        if why is not None and not is_wanted:
+            self._log_refusal(pair.peer, why)
+        self._end_pair(pair, why)
+
+    def _log_refusal(self, container: str, why: str) -> None:
+        """Logs it once: the other container may try again and again."""
+        if self._refusals.get(container) == why or len(self._refusals) >= REFUSALS_MAX:
+            return
+        self._refusals[container] = why
+        log.error("container %s refuses the link: %s", container, why)
 
     def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
         """Passes a tunnel on."""
@@ -344,6 +377,7 @@ class MeshService:
         match effect:
             case NeighbourUp():
                 self._pairs[effect.link].was_up = True
+                self._refusals.pop(effect.neighbour, None)
                 log.info("linked with container %s", effect.neighbour)
             case NeighbourDown():
                 self.hosts.pop(effect.neighbour, None)
@@ -356,7 +390,9 @@ class MeshService:
         if pair is None:
             return
         pair.why_lost = effect.description
-        error = AmqpError(condition=Condition.CONNECTION_FORCED, description=effect.description)
+        pair.is_duplicate = effect.reason is Reason.DUPLICATE_LINK
+        condition = DUPLICATE_LINK if pair.is_duplicate else Condition.CONNECTION_FORCED
+        error = AmqpError(condition=condition, description=effect.description)
         pair.control.close(error)
         pair.data.close(error)
         # The other side may be dead: it is not waited for.
@@ -440,8 +476,13 @@ class MeshService:
         self.run(self.mesh.set_hosts(hosts, time.monotonic()))
 
     def restore_later(self) -> None:
-        """Opens again, after a moment, the links that were lost."""
-        self._restore_soon(RESTORE_S)
+        """Opens what was lost again, after a moment; later and later where that fails."""
+        now_s = time.monotonic()
+        if now_s - self._restored_s > RESTORE_MAX_S:
+            self._restore_pause_s = RESTORE_S
+        if not self._restores:
+            self._restore_soon(self._restore_pause_s)
+            self._restore_pause_s = min(2 * self._restore_pause_s, RESTORE_MAX_S)
 
     def _restore_soon(self, delay_s: float = 0.0) -> None:
         if self._restores or self._is_stopped:
@@ -451,6 +492,7 @@ class MeshService:
 
     def _restore(self) -> None:
         self._restores = False
+        self._restored_s = time.monotonic()
         for reach in self.reaches.values():
             reach.restore()
         self.core.flush()

@@ -54,6 +54,8 @@ class View:
     def _dialled(self, dialler: LinkDialler) -> LinkRow:
         if dialler.pair is not None:
             return self._standing(dialler.pair)
+        if self._service().is_linked(dialler.peer):
+            return self._standing_by(dialler)
         return LinkRow(
             url=str(dialler.url),
             direction="out",
@@ -62,6 +64,18 @@ class View:
             cost=dialler.link.cost,
             since_s=dialler.since_s,
             error=dialler.problem,
+        )
+
+    def _standing_by(self, dialler: LinkDialler) -> LinkRow:
+        """Shows a link to a neighbour that is linked by another one, which has the counts."""
+        link = self._service().mesh.neighbours.active[dialler.peer]
+        return LinkRow(
+            url=str(dialler.url),
+            direction="out",
+            state="up",
+            neighbour=dialler.peer,
+            cost=link.effective_cost,
+            since_s=dialler.since_s,
         )
 
     def _standing(self, pair: Pair) -> LinkRow:

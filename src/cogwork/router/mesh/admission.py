@@ -72,11 +72,10 @@ def _virtual_hosts(hello: Hello, own: Own) -> Refusal | None:
     theirs = frozenset(hello.virtual_hosts)
     if theirs == own.virtual_hosts:
         return None
-    return Refusal(
-        Reason.VIRTUAL_HOSTS,
-        f"container {hello.id} lacks the virtual hosts {_names(own.virtual_hosts - theirs)}; "
-        f"{own.id} lacks {_names(theirs - own.virtual_hosts)}; all of a mesh have the same",
-    )
+    lacking = ((hello.id, own.virtual_hosts - theirs), (own.id, theirs - own.virtual_hosts))
+    parts = [f"container {name} lacks {_names(names)}" for name, names in lacking if names]
+    text = f"{', '.join(parts)}: all of a mesh have the same virtual hosts"
+    return Refusal(Reason.VIRTUAL_HOSTS, text)
 
 
 def _manners(hello: Hello, link: Link) -> Refusal | None:
@@ -106,4 +105,4 @@ def _names(virtual_hosts: Iterable[str]) -> str:
     """Lists a few names: a stranger may have sent many long ones."""
     names = [f"{name!r:.40}" for name in sorted(virtual_hosts)]
     more = f" and {len(names) - NAMES_SHOWN_MAX} more" if len(names) > NAMES_SHOWN_MAX else ""
-    return ", ".join(names[:NAMES_SHOWN_MAX]) + more or "none"
+    return ", ".join(names[:NAMES_SHOWN_MAX]) + more

@@ -104,7 +104,8 @@ class Mesh:
         self._hosts: tuple[str, ...] = ()
         self._has_left = False
         self._look_s = now_s
-        self._is_digest_stale = True
+        self._touched: set[str] = set()
+        self._checksums: dict[str, int] = {}
         self._flooding.advertise((), now_s)
 
     # Events. Each returns what is to be done.
@@ -286,7 +287,8 @@ class Mesh:
         adjacency = self._adjacencies.get(link.peer)
         if message is None or adjacency is None or adjacency.link is not link:
             return None
-        self._is_digest_stale |= not isinstance(message, Acknowledgement)
+        if isinstance(message, Advertisement | InterestDelta | InterestSnapshot):
+            self._touched.add(message.origin)
         if not self._ACTIONS[type(message)](self, adjacency, message, now_s):
             return Refusal(Reason.TOO_MUCH, f"{name} sends more than a mesh can have")
         return None
@@ -355,7 +357,8 @@ class Mesh:
     def _settle(self, now_s: float) -> list[Effect]:
         """Draws the consequences of an event, and returns what is to be done."""
         self._follow_neighbours(now_s)
-        self._is_digest_stale |= self._flooding.originate(now_s)
+        if self._flooding.originate(now_s):
+            self._touched.add(self.own.id)
         self._follow_database(now_s)
         if self._incarnation != self.own.incarnation:
             self._incarnation = self.own.incarnation
@@ -365,7 +368,8 @@ class Mesh:
             changes = self.routes.compute(now_s)
             if changes is not None:
                 self._effects.add(PathsChanged(changes))
-        self._is_digest_stale |= self.interests.tell(now_s)
+        if self.interests.tell(now_s):
+            self._touched.add(self.own.id)
         for adjacency in self._adjacencies.values():
             if now_s >= adjacency.acks_due_s:
                 self._acknowledge(adjacency)
@@ -398,7 +402,7 @@ class Mesh:
     def _follow_database(self, now_s: float) -> None:
         """Forgets what belongs to containers, or to lives of them, that are no longer known."""
         removed, self.database.removed = self.database.removed, []
-        self._is_digest_stale |= bool(removed)
+        self._touched.update(removed)
         for origin in removed:
             self.interests.forget(origin)
             for adjacency in self._adjacencies.values():
@@ -467,9 +471,12 @@ class Mesh:
 
     def _refresh_digest(self) -> None:
         """Has the next hellos say a checksum of all that is known."""
-        if self._is_digest_stale:
-            self._is_digest_stale = False
-            digest = 0
-            for origin in self.database.records:
-                digest ^= self._version(origin).checksum()
-            self.neighbours.digest = digest
+        digest = self.neighbours.digest
+        for origin in self._touched:
+            digest ^= self._checksums.pop(origin, 0)
+            if origin in self.database.records:
+                checksum = self._version(origin).checksum()
+                digest ^= checksum
+                self._checksums[origin] = checksum
+        self._touched.clear()
+        self.neighbours.digest = digest

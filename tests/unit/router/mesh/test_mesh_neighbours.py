@@ -166,8 +166,8 @@ def test_other_virtual_hosts_are_refused_at_both_ends() -> None:
     lab.link("a", "b")
     lab.run(0.1)
     assert lab.stations["a"].said == [
-        "virtual host mismatch: container b lacks the virtual hosts 'blue'; a lacks 'green'; "
-        "all of a mesh have the same"
+        "virtual host mismatch: container b lacks 'blue', container a lacks 'green': "
+        "all of a mesh have the same virtual hosts"
     ]
     assert [each.reason for each in lab.stations["b"].of(Close)] == [Reason.VIRTUAL_HOSTS]
 

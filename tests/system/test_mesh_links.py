@@ -1,0 +1,165 @@
+"""Links that are not wanted, and links twice: a clear line in both logs, and the rest goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cogwork.container.users import hash_password
+
+from .meshes import Member, free_ports
+from .served import READY_TIMEOUT_S, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SECRET = "eleven-spare-teeth"
+
+CLOSED = "[anonymous]\nmesh = false\n"
+
+USERS = f"""{CLOSED}
+[[user]]
+name = "container"
+password_hash = "{hash_password(SECRET)}"
+mesh = true
+
+[[user]]
+name = "client"
+password_hash = "{hash_password(SECRET)}"
+"""
+
+
+@contextlib.contextmanager
+def running(*members: Member) -> Iterator[None]:
+    """Runs containers for the length of a `with` block."""
+    try:
+        for member in members:
+            member.folder.mkdir(exist_ok=True)
+            member.start()
+        for member in members:
+            within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")
+        yield
+    finally:
+        for member in members:
+            if member.process is not None:
+                member.kill()
+
+
+def log_of(member: Member) -> str:
+    return (member.folder / f"{member.id}.1.log").read_text()
+
+
+def links_of(member: Member) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(
+        member.served.run("link", "list", member.url, "--json")
+    )
+    return found
+
+
+def dialled(member: Member, other: Member) -> dict[str, Any]:
+    return next(row for row in links_of(member) if row["url"].endswith(f":{other.port}"))
+
+
+def reached(member: Member) -> list[str]:
+    found = json.loads(member.served.run("mesh", member.url, "--json"))
+    return [row["id"] for row in found["containers"] if row["cost"] is not None]
+
+
+@pytest.mark.parametrize(
+    ("other_id", "configuration", "says", "state"),
+    [
+        ("other", '[[vhost]]\nname = "blue"\n', "container own lacks 'blue'", "refused"),
+        ("own", "", "two containers have the id own", "refused"),
+        ("other", CLOSED, "a container without a name may not link with other", "connecting"),
+    ],
+)
+def test_a_link_that_is_not_wanted_is_told_at_both_ends(
+    tmp_path: Path, other_id: str, configuration: str, says: str, state: str
+) -> None:
+    ports = free_ports(3)
+    own = Member("own", ports[0], ports[1:], tmp_path / "own")
+    other = Member(other_id, ports[1], [], tmp_path / "other", configuration)
+    friend = Member("friend", ports[2], [], tmp_path / "friend")
+    with running(own, other, friend):
+        for member in (own, other):
+            within(10, lambda member=member: says in log_of(member), "a clear line")  # type: ignore[misc]
+        within(10, lambda: says in str(dialled(own, other)["error"]), "the link says why")
+        assert dialled(own, other)["state"] == state
+        assert dialled(own, other)["neighbour"] is None
+        within(10, lambda: reached(own) == ["friend", "own"], "the friend is linked all the same")
+        time.sleep(3)
+        assert log_of(own).count(says) == 1, "once, however often it is tried"
+        assert dialled(own, friend)["state"] == "up"
+        assert "Traceback" not in log_of(own) + log_of(other)
+
+
+def test_a_link_to_itself_is_none(tmp_path: Path) -> None:
+    port, friends_port = free_ports(2)
+    own = Member("own", port, [friends_port], tmp_path / "own")
+    friend = Member("friend", friends_port, [], tmp_path / "friend")
+    with running(own, friend):
+        own.served.run("link", "add", own.url, f"localhost:{port}")
+        within(10, lambda: "container own is linked to itself" in log_of(own), "a clear line")
+        within(10, lambda: reached(own) == ["friend", "own"], "the friend is linked all the same")
+        assert {row["state"] for row in links_of(own)} <= {"up", "refused", "connecting"}
+        own.served.run("link", "remove", own.url, f"localhost:{port}")
+        within(5, lambda: [row["neighbour"] for row in links_of(own)] == ["friend"], "removed")
+
+
+def test_two_that_dial_each_other_keep_one_pair(tmp_path: Path) -> None:
+    ports = free_ports(2)
+    one = Member("one", ports[0], ports[1:], tmp_path / "one")
+    other = Member("other", ports[1], ports[:1], tmp_path / "other")
+    with running(one, other):
+        for member in (one, other):
+            within(
+                10,
+                lambda member=member: [row["state"] for row in links_of(member)][:1] == ["up"],  # type: ignore[misc]
+                "the link that is dialled is up",
+            )
+        within(10, lambda: count_in(one) + count_in(other) == 1, "one of them dialled it")
+        time.sleep(1)
+        before = [links_of(member) for member in (one, other)]
+        for _ in range(15):
+            time.sleep(0.2)
+            now = [links_of(member) for member in (one, other)]
+            assert [steady(rows) for rows in now] == [steady(rows) for rows in before]
+        dialler, standby = (one, other) if count_in(other) else (other, one)
+        dialler.kill()
+        within(10, lambda: links_of(standby)[0]["state"] == "connecting", "it dials again")
+        dialler.start()
+        within(20, lambda: links_of(standby)[0]["state"] == "up", "and is linked again")
+
+
+def count_in(member: Member) -> int:
+    return sum(row["direction"] == "in" for row in links_of(member))
+
+
+def steady(rows: list[dict[str, Any]]) -> list[tuple[object, ...]]:
+    return [tuple(row[key] for key in ("url", "direction", "state", "since")) for row in rows]
+
+
+def test_only_users_that_may_be_containers_link(tmp_path: Path) -> None:
+    ports = free_ports(3)
+    server = Member("server", ports[0], [], tmp_path / "server", USERS)
+    good = Member("good", ports[1], [], tmp_path / "good")
+    bad = Member("bad", ports[2], [], tmp_path / "bad")
+    with running(server, good, bad):
+        target = f"{SECRET}@127.0.0.1:{server.port}"
+        good.served.run("link", "add", good.url, f"amqp://container:{target}", "--cost", "3")
+        bad.served.run("link", "add", bad.url, f"amqp://client:{target}")
+        within(10, lambda: reached(server) == ["good", "server"], "the user of containers links")
+        says = "user 'client' may not link with server"
+        within(10, lambda: says in str(links_of(bad)[0]["error"]), "the other one is told why not")
+        assert says in log_of(server)
+        (row,) = links_of(good)
+        assert row["url"] == f"amqp://container@127.0.0.1:{server.port}"
+        assert (row["state"], row["cost"]) == ("up", 3)
+        shown = [good.served.run(*words) for words in (("status", good.url), ("mesh", good.url))]
+        logs = [log_of(member) for member in (server, good, bad)]
+        assert SECRET not in json.dumps([*shown, *logs, links_of(good), links_of(bad)])
