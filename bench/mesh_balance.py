@@ -38,9 +38,7 @@ def balance(fleet: Fleet, address: str, speeds: tuple[int, ...]) -> tuple[float,
     return asyncio.run(asyncio.wait_for(_balance(fleet, address, speeds), TIMEOUT_S))
 
 
-async def _balance(
-    fleet: Fleet, address: str, speeds: tuple[int, ...]
-) -> tuple[float, list[str]]:
+async def _balance(fleet: Fleet, address: str, speeds: tuple[int, ...]) -> tuple[float, list[str]]:
     urls = [member.url for member in fleet.members.values() for _ in range(EACH)]
     # Each speed is at each container: it is not the place that decides.
     paces = [speeds[at % len(speeds)] for at in range(len(urls))]

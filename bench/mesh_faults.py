@@ -38,9 +38,7 @@ _IN_FLIGHT_S: Final = 0.005
 
 def kill_transit(fleet: Fleet, address: str, times: int) -> list[float]:
     """Kills the transit container; returns how long nothing came, each time."""
-    return [
-        _disturb(fleet, f"{address}.{at}", signal.SIGKILL, _start_again) for at in range(times)
-    ]
+    return [_disturb(fleet, f"{address}.{at}", signal.SIGKILL, _start_again) for at in range(times)]
 
 
 def stop_transit(fleet: Fleet, address: str, times: int) -> list[float]:

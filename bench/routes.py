@@ -60,9 +60,7 @@ class RawRelay:
 
     def _start(self, target_port: str) -> str:
         """Starts a relay; returns the port on which it listens."""
-        process = subprocess.Popen(
-            [*self._command, target_port], stdout=subprocess.PIPE, text=True
-        )
+        process = subprocess.Popen([*self._command, target_port], stdout=subprocess.PIPE, text=True)
         self._processes.append(process)
         assert process.stdout is not None
         return process.stdout.readline().strip()

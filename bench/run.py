@@ -29,7 +29,9 @@ _TABLES: Final[dict[str, dict[str, Case]]] = {
     "": {**CASES, **CLIENT_CASES},
     "linked containers": MESH_CASES,
 }
-_ALL: Final[dict[str, Case]] = {name: case for cases in _TABLES.values() for name, case in cases.items()}
+_ALL: Final[dict[str, Case]] = {
+    name: case for cases in _TABLES.values() for name, case in cases.items()
+}
 
 
 @click.command()
