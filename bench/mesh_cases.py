@@ -246,7 +246,7 @@ MESH_CASES: Final[dict[str, Case]] = {
     ),
     "mesh-stall": Case(
         "an anycast consumer stops, another address goes on over the same link",
-        (Figure(HELD, 20_000.0), Figure(FASTER, 0.9, is_floor=True)),
+        (Figure(HELD, 10_000.0), Figure(FASTER, 0.8, is_floor=True)),
         _stall,
         _linked(PAIR),
     ),

@@ -81,13 +81,16 @@ async def _flow(fleet: Fleet, address: str, number: int) -> float:
     sent_s: list[float] = []
     came: list[tuple[int, float]] = []
 
+    def note(number: int) -> None:
+        came.append((number, time.monotonic()))
+
     async def receive() -> None:
         async with (
             cogwork.connect(fleet["d"].url, force=True) as mesh,
             mesh.subscribe(address) as messages,
         ):
             async for message in messages:
-                came.append((message.body, time.monotonic()))
+                note(message.body)
 
     async def send() -> None:
         async with (

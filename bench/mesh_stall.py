@@ -16,7 +16,8 @@ __all__ = ("FASTER", "HELD", "stall")
 HELD: Final = "sent beyond what the stopped one took"
 FASTER: Final = "the other's messages a CPU-s, after against before"
 
-_SAMPLE_S: Final = 2.0
+_SAMPLE_S: Final = 4.0
+_WARM_UP_S: Final = 2.0
 _QUIET_S: Final = 1.0
 _STOP_AT: Final = 500_000
 
@@ -30,6 +31,7 @@ def stall(fleet: Fleet, address: str) -> tuple[dict[str, float], float, list[str
     with Crew() as crew:
         _, other = _pair(crew, fleet, f"{address}.other")
         other.tell("go")
+        _listen(crew, _WARM_UP_S)
         before, _ = _measure(crew, fleet, other)
         consumer, sender = _pair(crew, fleet, f"{address}.stopped", _STOP_AT)
         sender.tell("go")
@@ -53,7 +55,6 @@ def _pair(crew: Crew, fleet: Fleet, address: str, count: int = 0) -> tuple[Worke
 def _measure(crew: Crew, fleet: Fleet, sender: Worker) -> tuple[float, float]:
     """Returns what an address carries for each CPU second of the containers, and a second."""
     usage = fleet.usage
-    _listen(crew, _QUIET_S)
     started_s, cpu_s, sent = time.monotonic(), usage.cpu_s(), sender.sent
     _listen(crew, _SAMPLE_S)
     count = sender.sent - sent

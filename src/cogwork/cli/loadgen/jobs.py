@@ -67,7 +67,7 @@ class ConsumerJob(_Base, tag="consumer", frozen=True):
         producers: How many producers number their messages.
         credit: Each link's window.
         is_timed: Whether latencies are kept.
-        count: Deliveries of each connection, after which it stays and reads no more; 0: until
+        count: Deliveries in all, or some more, after which it stays and reads nothing; 0: until
             told to finish.
     """
 

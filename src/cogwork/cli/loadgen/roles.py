@@ -192,11 +192,13 @@ class _ConsumerRole(_Connected):
     def _add(self, peer: Peer, links: list[Link]) -> None:
         job = self._job
         wire = Consumer(peer, links, job.producers, job.credit, is_timed=job.is_timed)
-        wire.aim(job.count)
         self._wires.append(wire)
 
     def run(self, slice_s: float) -> bool:
-        return self._is_finishing or super().run(slice_s)
+        return self._is_finishing or super().run(slice_s) or self._has_enough()
+
+    def _has_enough(self) -> bool:
+        return 0 < self._job.count <= self.progress()[1]
 
     def finish(self) -> None:
         self._is_finishing = True
