@@ -87,7 +87,7 @@ class View:
     def _standing(self, pair: Pair) -> LinkRow:
         link = self._service().mesh.neighbours.links.get(pair.number)
         is_up = link is not None and link.state is State.TWO_WAY
-        wires = [each.connection.wire for each in (pair.control, pair.data)]
+        control, data = pair.control.connection.wire, pair.data.connection.wire
         messages_in, messages_out = pair.data.carried
         return LinkRow(
             url=_url_of(pair),
@@ -97,8 +97,10 @@ class View:
             cost=0 if link is None else link.effective_cost,
             since_s=pair.since_s,
             error=pair.why_lost,
-            bytes_in=sum(wire.bytes_in for wire in wires),
-            bytes_out=sum(wire.bytes_out for wire in wires),
+            bytes_in=control.bytes_in + data.bytes_in,
+            bytes_out=control.bytes_out + data.bytes_out,
+            control_bytes_in=control.bytes_in,
+            control_bytes_out=control.bytes_out,
             messages_in=messages_in,
             messages_out=messages_out,
         )
