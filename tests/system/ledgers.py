@@ -56,8 +56,9 @@ class Workers:
         self.hired += 1
 
     def kill_one(self, chance: random.Random) -> None:
-        """Ends one of them by SIGKILL."""
-        os.kill(self._running.pop(chance.randrange(len(self._running))), signal.SIGKILL)
+        """Ends one of them by SIGKILL, unless it has ended already."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._running.pop(chance.randrange(len(self._running))), signal.SIGKILL)
 
     def replace(self) -> None:
         """Ends all of them by SIGKILL, and starts as many."""

@@ -30,6 +30,9 @@ ITEMS = int(os.environ.get("COGWORK_MESH_ITEMS", "12000"))
 OWNERS, TRANSIT = ("a", "b"), ("t", "u")
 EDGES = [("a", "t"), ("t", "b"), ("b", "u"), ("u", "a")]
 WORKERS_EACH = 3
+EVENTS = 5
+"""Between two looks at what is left, which take their time too."""
+
 SETTLE_TIMEOUT_S = 60.0
 CONFIGURATION = f"""
 [[queue]]
@@ -106,7 +109,8 @@ def test_no_item_is_lost_or_confirmed_twice(tmp_path: Path, policy: str) -> None
                 crew.hire()
         began_s = time.monotonic()
         while left(owners)["ready"] > 0:
-            events[disturb(members, crews, chance)] += 1
+            for _ in range(EVENTS):
+                events[disturb(members, crews, chance)] += 1
         within(SETTLE_TIMEOUT_S, lambda: left(owners)["depth"] == 0, "every item is done with")
         took_s = time.monotonic() - began_s
         for crew in crews.values():

@@ -14,6 +14,7 @@ from cython.cimports.cogwork.dataplane.stock import pack
 from cython.cimports.cogwork.dataplane.stored import (
     ACQUIRED,
     EXCLUDED,
+    FAR,
     HANDED,
     MARKS,
     OUT,
@@ -119,7 +120,9 @@ class Dispatcher:
         self.shelf.slots.stamp(item)
         self.shelf.rebind(item, cython.address(consumer.hands))
         item.consumer = consumer.serial
-        item.flags |= HANDED
+        if not consumer.is_far:
+            # Another container may also ask for what its consumer's application has not seen.
+            item.flags |= HANDED
         consumer.resumed.append(number)
         return KEEP
 
@@ -278,12 +281,14 @@ class Dispatcher:
         pack(self.ledger, item, cython.address(s))
         if item.attempt > 1:
             self.redelivered += 1
-        item.flags &= ~(HANDED | MARKS | PRESETTLED)
+        item.flags &= ~(HANDED | MARKS | PRESETTLED | FAR)
         item.flags |= ACQUIRED
         if consumer.marks_received:
             item.flags |= MARKS
         if consumer.link.presettles:
             item.flags |= PRESETTLED
+        if consumer.is_far:
+            item.flags |= FAR
         return self.ship(item, consumer, cython.address(s))
 
     def ship(self, item, consumer, s):

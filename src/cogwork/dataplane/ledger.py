@@ -19,6 +19,7 @@ from cython.cimports.cogwork.dataplane.shipment import (
 )
 from cython.cimports.cogwork.dataplane.stored import (
     DOUBT,
+    FAR,
     HANDED,
     MARKS,
     OUT,
@@ -28,6 +29,9 @@ from cython.cimports.cogwork.dataplane.stored import (
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+LEASE_S = cython.declare(cython.double, 10.0)
+"""So long an item stays with a consumer of another container while the way there is broken."""
 
 REJECTED_BY_CONSUMER, IN_DOUBT = "rejected", "in-doubt"
 """Why an item is dead, for what a consumer said or did not say."""
@@ -143,19 +147,28 @@ class Ledger(Stock):
     # -- consumers that vanished
 
     def lose(self, item):
-        """Sets aside an item that its consumer's application may have; gives back any other."""
-        if item.flags & (MARKS | PRESETTLED) and not item.flags & HANDED:
-            return self.give_back(item)
+        """Sets aside an item that its consumer's application may have; gives back any other.
+
+        One at a consumer of another container is set aside in any case: the way there may have
+        broken while the consumer goes on. Its container lets go of it before the time is over.
+        """
+        timeout_s: cython.double = self.in_doubt_timeout_s
+        if is_unseen(item):
+            if not item.flags & FAR:
+                return self.give_back(item)
+            timeout_s = LEASE_S
         self.doubted += 1
         self.shelf.doubt(item)
-        item.due_s = self.now() + self.in_doubt_timeout_s
-        if self.in_doubt_timeout_s <= 0.0:
+        item.due_s = self.now() + timeout_s
+        if timeout_s <= 0.0:
             return self.end_doubt(item)
         self.deadlines.push(item.due_s, number_of(item))
         return 0
 
     def end_doubt(self, item):
         """Decides over an item for which no claim has come."""
+        if is_unseen(item):
+            return self.give_back(item)
         if self.redelivers_doubtful:
             return self.fail(item)
         self.parked += 1
@@ -183,3 +196,11 @@ class Ledger(Stock):
                 return count
             if item.state == DOUBT:
                 self.fail(item)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def is_unseen(item: cython.pointer(Item)) -> cython.bint:
+    """Says whether its consumer's application has certainly not had an item."""
+    return (item.flags & (MARKS | PRESETTLED)) != 0 and not item.flags & HANDED

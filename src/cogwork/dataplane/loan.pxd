@@ -29,6 +29,7 @@ cdef class Loan(IncomingLink):
     cdef readonly str container
     cdef dict numbers
     cdef readonly uint32_t returned
+    cdef public uint32_t owed
     cdef int refresh(self, uint32_t share) except -1
 
 

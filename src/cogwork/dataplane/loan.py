@@ -51,6 +51,7 @@ class Loan(IncomingLink):
         borrower: The consumer's side.
         container: The shard's container.
         returned: Items that came when the consumer had no credit left.
+        owed: Items that will come again after a break.
     """
 
     def __init__(self, session: Session, handle: int, borrower: Borrower, container: str):
@@ -89,9 +90,13 @@ class Loan(IncomingLink):
         return 0
 
     def refresh(self, share):
-        """Gives the shard as much credit as the consumer spares it, by halves."""
+        """Gives the shard as much credit as the consumer spares it, by halves.
+
+        What is to be sent again needs none of the consumer's: that has it already.
+        """
         if self.detached:
             return 0
+        share += self.owed
         if share == 0 and self.credit:
             self.credit = 0
             return self.flow_later()
@@ -229,6 +234,8 @@ class Borrower(Terminus):
         lent.loan = loan
         lent.incoming_id = incoming_id
         loan.numbers[incoming_id] = number
+        if loan.owed:
+            loan.owed -= 1
         if lent.code:
             self._pass_back(lent)
             if lent.settled:

@@ -6,6 +6,7 @@ from cogwork.dataplane.terminus import Terminus
 SOURCE_HASH: str
 
 class Loan(IncomingLink):
+    owed: int
     def __init__(
         self, session: Session, handle: int, borrower: Borrower, container: str
     ) -> None: ...

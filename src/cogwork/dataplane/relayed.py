@@ -62,6 +62,16 @@ class RelayedSession:
         other.other = self
         self.end.join(other.end)
 
+    @property
+    def messages_in(self) -> int:
+        """Counts the messages that came from this side's peer and were passed on."""
+        return self.end.messages
+
+    @property
+    def messages_out(self) -> int:
+        """Counts the messages that were passed on to this side's peer."""
+        return 0 if self.end.other is None else self.end.other.messages
+
     def begin(self, like: Begin, properties: dict[Symbol, object] | None = None) -> None:
         """Sends this side's begin, first or in answer, as the other side's peer said it."""
         if self._has_begun or self._has_ended:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Attach, Role
 from cogwork.amqp.terminus import COPY, Source, Target
@@ -25,13 +26,16 @@ from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
-    from cogwork.amqp.errors import AmqpError
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
     from cogwork.spi.node import Node, Subscription
 
 __all__ = ("MARKS_RECEIVED", "Lending", "shard_of")
+
+BROKEN_S = 5.0
+"""So long a consumer keeps what it has from a shard that cannot be reached; then it has to go, before
+the shard gives its items to others."""
 
 IDLE_S = 30.0
 """A loan that has brought nothing for so long is ended."""
@@ -84,6 +88,8 @@ class Borrowing:
                 self.consumer.borrower.close_tag(tag, REJECTED, STALE_STATE)
             elif isinstance(known[tag], Accepted):
                 self.consumer.borrower.close_tag(tag, ACCEPTED)
+            else:
+                self.end.owed += 1
         self.consumer.borrower.add(self.end)
 
     def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
@@ -108,6 +114,7 @@ class Consumer:
         attach: How it attached.
         borrower: Its side of all loans.
         loans: By the shard's container.
+        broken_since_s: Since when it has something from a shard that cannot be reached.
     """
 
     address: str
@@ -115,6 +122,7 @@ class Consumer:
     attach: Attach
     borrower: Borrower
     loans: dict[str, Borrowing] = field(default_factory=dict)
+    broken_since_s: float | None = None
 
 
 class Lending:
@@ -225,9 +233,10 @@ class Lending:
                 self._tell(address, node.store.waiting)
         for address in [each for each in told if each not in seen]:
             self._tell(address, 0)
-        for consumers in self._consumers.values():
-            for consumer in consumers.values():
+        for consumers in list(self._consumers.values()):
+            for consumer in list(consumers.values()):
                 self._end_idle(consumer, now_s)
+                self._end_broken(consumer, now_s)
 
     def _tell(self, address: str, waiting: int) -> None:
         """Tells a backlog in steps of two; down only by more than one step, or to nothing."""
@@ -253,3 +262,24 @@ class Lending:
                 consumer.address, ()
             ):
                 loan.link.detach()
+
+    def _end_broken(self, consumer: Consumer, now_s: float) -> None:
+        """Detaches a consumer whose items another container will soon give to others."""
+        containers = consumer.borrower.containers()
+        if not containers:
+            consumer.broken_since_s = None
+        elif consumer.broken_since_s is None:
+            consumer.broken_since_s = now_s
+        elif now_s - consumer.broken_since_s > BROKEN_S:
+            link: Link = consumer.subscription.link.owner
+            log.warning(
+                "consumer %r detached: it has items of container %s, which cannot be reached",
+                link.name,
+                ", ".join(containers),
+            )
+            link.detach(
+                AmqpError(
+                    condition=Condition.LINK_DETACH_FORCED,
+                    description=f"the items of container {containers[0]} cannot be settled any more",
+                )
+            )
