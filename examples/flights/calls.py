@@ -68,11 +68,7 @@ class Asked:
 
 
 async def ask_delays(
-    triangle: Triangle,
-    clients: dict[str, Mesh],
-    delays: Delays,
-    expected: Mapping[str, float],
-    advance: Advance,
+    triangle: Triangle, delays: Delays, expected: Mapping[str, float], advance: Advance
 ) -> Asked:
     """Asks the service for every route, some times over, while b is killed."""
     asked = Asked()
@@ -81,12 +77,12 @@ async def ask_delays(
 
     async def caller() -> None:
         for route in routes:
-            reply = await _answer(clients["a"], route, asked)
+            reply = await _answer(triangle.clients["a"], route, asked)
             asked.answered += 1
             asked.right += abs(reply.body["mean_delay_min"] - expected[route]) < 1e-9
             advance("answered", 1)
 
-    async with clients["c"].serve(SERVICE, delays.answer):
+    async with triangle.clients["c"].serve(SERVICE, delays.answer):
         killing = asyncio.create_task(triangle.kill_b(lambda: asked.answered > half))
         await asyncio.gather(*(caller() for _ in range(CALLS_AT_ONCE)))
         asked.strike = await killing

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from flights import Flights
     from triangle import Strike, Triangle
 
-    from cogwork import Mesh, Message, Publisher
+    from cogwork import Message
     from cogwork.client.outcome import Outcome
+    from cogwork.client.publisher import Publisher
     from cogwork.client.subscription import Subscription
     from cogwork.dataplane.outbox import Batch
 
@@ -113,7 +114,6 @@ class Flown:
 
 async def play_topics(
     triangle: Triangle,
-    clients: dict[str, Mesh],
     flights: Flights,
     followers: Sequence[Follower],
     delays: Delays,
@@ -126,13 +126,15 @@ async def play_topics(
         tasks = []
         for follower in followers:
             topic = f"topic/{follower.pattern}"
-            messages = await stack.enter_async_context(clients[follower.place].subscribe(topic))
+            messages = await stack.enter_async_context(
+                triangle.clients[follower.place].subscribe(topic)
+            )
             learn = delays.learn if follower is last else None
             follow = follower.follow(messages, learn, advance, published)
             tasks.append(asyncio.create_task(follow))
         killing = asyncio.create_task(triangle.kill_b(lambda: 2 * last.count > last.expected))
         started_s = time.perf_counter()
-        async with clients["a"].publisher() as out:
+        async with triangle.clients["a"].publisher() as out:
             resent = await _Sender(out, flights, advance).send_all()
         took_s = time.perf_counter() - started_s
         published.set()

@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cogwork import Mesh
 
-__all__ = ("Strike", "Triangle")
+__all__ = ("DIRECT_COST", "Strike", "Triangle")
 
 DIRECT_COST = 10
 SERVE = (sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--config")
@@ -36,22 +36,22 @@ POLL_S = 0.005
 
 @dataclass(frozen=True)
 class Strike:
-    """How b was killed, and what was done without it.
+    """How b was killed.
 
     Attributes:
         carried: Messages that it had carried between a and c.
-        direct_before: Messages that had gone over the direct link by then.
+        direct: Messages that had gone over the direct link by then.
     """
 
     carried: int
-    direct_before: int
+    direct: int
 
 
 class Triangle:
     """The containers a, b and c.
 
     Attributes:
-        urls: Where they listen.
+        clients: Connected to a and to c.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -60,7 +60,8 @@ class Triangle:
         Args:
             folder: Takes the containers' configurations.
         """
-        self.urls: dict[str, str] = {}
+        self.clients: dict[str, Mesh] = {}
+        self._urls: dict[str, str] = {}
         self._folder = folder
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._consoles: dict[str, Mesh] = {}
@@ -75,11 +76,11 @@ class Triangle:
                 triangle._start("c")
                 triangle._start("a", c=DIRECT_COST)
                 triangle._start("b", a=1, c=1)
-                async with (
-                    cogwork.connect(triangle.urls["a"], force=True) as at_a,
-                    cogwork.connect(triangle.urls["c"], force=True) as at_c,
-                ):
-                    triangle._consoles = {"a": at_a, "c": at_c}
+                async with AsyncExitStack() as stack:
+                    for place in ("a", "c"):
+                        for clients in (triangle.clients, triangle._consoles):
+                            client = cogwork.connect(triangle._urls[place])
+                            clients[place] = await stack.enter_async_context(client)
                     await triangle._until(triangle._leads_through_b)
                     yield triangle
             finally:
@@ -152,7 +153,7 @@ class Triangle:
 
     async def _manage_direct_link(self, operation: str, **properties: object) -> None:
         """Has a make or drop its link to c."""
-        link = {"type": LINK, "name": self.urls["c"], **properties}
+        link = {"type": LINK, "name": self._urls["c"], **properties}
         await self._consoles["a"].manage(operation, link)
 
     async def _until(self, holds: Callable[[], Awaitable[bool]]) -> None:
@@ -166,7 +167,7 @@ class Triangle:
         """Starts a container, linked with others at these costs."""
         file = self._folder / f"{name}.toml"
         links = "".join(
-            f'[[link]]\nurl = "{self.urls[other]}"\ncost = {cost}\n'
+            f'[[link]]\nurl = "{self._urls[other]}"\ncost = {cost}\n'
             for other, cost in costs.items()
         )
         file.write_text(f'id = "{name}"\n[[listen]]\nport = 0\n{links}')
@@ -180,7 +181,7 @@ class Triangle:
         line = process.stdout.readline()
         if not line:
             raise SystemExit(f"container {name} did not start:\n{log.read_text()}")
-        self.urls[name] = str(json.loads(line)["endpoints"][0])
+        self._urls[name] = str(json.loads(line)["endpoints"][0])
 
     def _stop(self) -> None:
         for process in self._processes.values():

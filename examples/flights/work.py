@@ -55,10 +55,9 @@ class Shift:
     shards: list[dict[str, Any]] = field(default_factory=list)
 
 
-async def do_the_work(
-    triangle: Triangle, clients: dict[str, Mesh], flights: Flights, advance: Advance
-) -> Shift:
+async def do_the_work(triangle: Triangle, flights: Flights, advance: Advance) -> Shift:
     """Posts every flight as a work item, and has workers take them while b is killed."""
+    clients = triangle.clients
     shift = Shift(bytearray(len(flights)), [0] * len(WORKERS))
     rows = range(len(flights))
     async with AsyncExitStack() as stack:
