@@ -31,6 +31,7 @@ SERVE = (sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--config"
 LINK, MESH = "org.cogwork.link", "org.cogwork.mesh"
 
 TIMEOUT_S = 20
+IDLE_S = 2
 POLL_S = 0.005
 
 
@@ -89,16 +90,20 @@ class Triangle:
     # -- what happens to b
 
     async def kill_b(self, is_time: Callable[[], bool]) -> Strike:
-        """Kills b by SIGKILL, at a time when the messages that it carries become more and more.
+        """Kills b by SIGKILL while it carries messages: they have just become more.
 
         Args:
             is_time: Tells whether the middle is reached.
+
+        Raises:
+            TimeoutError: It carries none.
         """
         while not is_time():
             await asyncio.sleep(POLL_S)
         seen = await self.messages_over("b")
-        while (carried := await self.messages_over("b")) == seen:
-            await asyncio.sleep(POLL_S)
+        async with asyncio.timeout(IDLE_S):
+            while (carried := await self.messages_over("b")) == seen:
+                await asyncio.sleep(POLL_S)
         strike = Strike(carried, await self.messages_over("c"))
         self._processes["b"].kill()
         self._processes["b"].wait()
