@@ -78,9 +78,12 @@ class MeshView(Protocol):
             KeyError: There is none.
         """
 
+    def leave(self) -> None:
+        """Has this container leave: clients and items go to others, then it stops."""
+
     def snapshot(self) -> dict[str, object]:
         """Returns what this container knows of the mesh, in plain values.
 
-        There are `id`, `incarnation`, `links`, `containers` and `shards`; see
-        `cogwork.router.mesh.view`.
+        There are `id`, `incarnation`, `links`, `containers` and `shards`, see
+        `cogwork.router.mesh.view`; and `leaving`: how far it is with that, or None.
         """

@@ -19,7 +19,7 @@ LINK = (
     *("bytes_in", "bytes_out", "control_bytes_in", "control_bytes_out"),
     *("messages_in", "messages_out"),
 )
-MESH = ("name", "id", "incarnation", "containers", "links", "shards")
+MESH = ("name", "id", "incarnation", "containers", "links", "shards", "leaving")
 
 
 def link_row(link: LinkRow) -> Row:

@@ -10,9 +10,8 @@ from cogwork.router.mesh.link import State
 from cogwork.spi.mesh import LinkRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogwork.container.clients import ClientContext
+    from cogwork.container.container import Container
     from cogwork.container.mesh.dialler import LinkDialler
     from cogwork.container.mesh.pair import Pair
     from cogwork.container.mesh.service import MeshService
@@ -23,13 +22,16 @@ __all__ = ("View",)
 class View:
     """The mesh, as management sees it."""
 
-    def __init__(self, service: Callable[[], MeshService]) -> None:
-        """Needs the mesh.
+    def __init__(self, container: Container) -> None:
+        """Needs the container, which may have no mesh yet.
 
         Args:
-            service: Finds it, once it is there.
+            container: Whose mesh it is.
         """
-        self._service = service
+        self._container = container
+
+    def _service(self) -> MeshService:
+        return self._container.mesh
 
     def links(self) -> list[LinkRow]:
         """Lists the links that are kept from here, and those that came in."""
@@ -45,9 +47,15 @@ class View:
         """Gives up a link that is dialled from here; see `MeshView`."""
         self._service().remove_link(url)
 
+    def leave(self) -> None:
+        """Has this container leave the mesh for good; see `MeshView`."""
+        self._container.leave()
+
     def snapshot(self) -> dict[str, object]:
         """Returns what is known of the mesh; see `MeshView`."""
-        return self._service().mesh.snapshot(time.monotonic())
+        leaving = self._container.leaving
+        known = self._service().mesh.snapshot(time.monotonic())
+        return {**known, "leaving": None if leaving is None else leaving.facts}
 
     def _dialled(self, dialler: LinkDialler) -> LinkRow:
         if dialler.pair is not None:
