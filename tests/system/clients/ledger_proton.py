@@ -46,7 +46,9 @@ class Worker(Handler):
         assert delivery is not None
         assert receiver is not None
         if delivery.settled:
-            self._confirmed.append(delivery.item)
+            # A claim that came too late is settled as rejected.
+            if delivery.remote_state == Delivery.ACCEPTED:
+                self._confirmed.append(delivery.item)
             self.unconfirmed -= 1
             delivery.settle()
             receiver.flow(1)
