@@ -81,6 +81,7 @@ class MeshService:
         incarnation: This container's.
         mesh: What is known of the others.
         tunnels: The sessions to them.
+        is_leaving: Whether this container takes nothing over from others any more.
         reaches: What each virtual host can reach there, by its name.
         arrivals: What others have dialled.
     """
@@ -126,7 +127,8 @@ class MeshService:
         self._timer: asyncio.TimerHandle | None = None
         self._due_s = 0.0
         self._swept_s = 0.0
-        self._restores = False
+        self.is_leaving = False
+        self._restoring: asyncio.TimerHandle | None = None
         self._restored_s = 0.0
         self._restore_pause_s = RESTORE_S
         self._is_ready = True
@@ -462,18 +464,24 @@ class MeshService:
         now_s = time.monotonic()
         if now_s - self._restored_s > RESTORE_MAX_S:
             self._restore_pause_s = RESTORE_S
-        if not self._restores:
+        if self._restoring is None:
             self._restore_soon(self._restore_pause_s)
             self._restore_pause_s = min(2 * self._restore_pause_s, RESTORE_MAX_S)
 
     def _restore_soon(self, delay_s: float = 0.0) -> None:
-        if self._restores or self._is_stopped:
+        """Has `_restore` called after a while, or when it would be anyway if that is sooner."""
+        if self._is_stopped:
             return
-        self._restores = True
-        asyncio.get_running_loop().call_later(delay_s, self._restore)
+        loop = asyncio.get_running_loop()
+        due_s = loop.time() + delay_s
+        if self._restoring is not None:
+            if self._restoring.when() <= due_s:
+                return
+            self._restoring.cancel()
+        self._restoring = loop.call_at(due_s, self._restore)
 
     def _restore(self) -> None:
-        self._restores = False
+        self._restoring = None
         self._restored_s = time.monotonic()
         for reach in self.reaches.values():
             reach.restore()
