@@ -46,8 +46,7 @@ class Worker(Handler):
         assert delivery is not None
         assert receiver is not None
         if delivery.settled:
-            # A claim that came too late is settled as rejected.
-            if delivery.remote_state == Delivery.ACCEPTED:
+            if delivery.remote_state == Delivery.ACCEPTED:  # else the claim came too late
                 self._confirmed.append(delivery.item)
             self.unconfirmed -= 1
             delivery.settle()
