@@ -16,7 +16,15 @@ from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.container.mesh.connection import ControlConnection, DataConnection
 from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.gate import Gate
-from cogwork.container.mesh.names import CONTROL, DATA, DUPLICATE_LINK, INCARNATION, MESH, NUMBER
+from cogwork.container.mesh.names import (
+    CONTROL,
+    DATA,
+    DUPLICATE_LINK,
+    INCARNATION,
+    MESH,
+    NUMBER,
+    OTHER_CONTAINER,
+)
 from cogwork.container.mesh.pair import Pair
 from cogwork.container.mesh.reach import Reach
 from cogwork.container.mesh.refusals import Refusals
@@ -214,7 +222,7 @@ class MeshService:
         """Takes a connection that another container dialled.
 
         Raises:
-            ProtocolError: It does not say what it is for.
+            ProtocolError: It does not say what it is for, or the pair's first one is elsewhere.
         """
         properties = opened.properties or {}
         number, incarnation = properties.get(NUMBER), properties.get(INCARNATION)
@@ -229,10 +237,10 @@ class MeshService:
             control = ControlConnection(self, number)
             control.adopt(connection, opened)
             self.add_pair(control, self._waiting.pop(key), None)
+        elif properties.get(MESH) == CONTROL:
+            raise ProtocolError(OTHER_CONTAINER, "the other connection of the pair is not here")
         else:
-            raise ProtocolError(
-                Condition.INVALID_FIELD, f"{MESH} is neither {DATA} nor {CONTROL} after it"
-            )
+            raise ProtocolError(Condition.INVALID_FIELD, f"{MESH} is neither {DATA} nor {CONTROL}")
 
     def add_pair(
         self, control: ControlConnection, data: DataConnection, dialler: LinkDialler | None
