@@ -181,7 +181,7 @@ def write_table(lines: list[Line], runs: int) -> None:
     rows = [
         f"| {CASES[each.case].title if each.workers == 1 else ''} | {each.workers} "
         f"| {each.rate:,.0f} | {each.cpu_s:.3g} | {each.busiest_cpu_s:.3g} "
-        f"| {each.capacity:,.0f} | {min(each.capacities):,.0f} – {max(each.capacities):,.0f} "
+        f"| {each.capacity:,.0f} | {min(each.capacities):,.0f} to {max(each.capacities):,.0f} "
         f"| {each.generator_cpu_s:.3g} |"
         for each in lines
     ]
