@@ -360,6 +360,9 @@ def test_another_container_links_by_the_shared_port(tmp_path: Path) -> None:
             for member in members:
                 if member.process is not None:
                     member.kill()
+        for member in members:  # an attempt that met the other worker is none that failed
+            log = (tmp_path / f"{member.id}.1.log").read_text()
+            assert "WARNING" not in log.partition("linked with container")[0]
         assert "refuses the link" not in running.log
         assert running.stop() == ExitCode.OK
 

@@ -81,13 +81,22 @@ class WorkerProcess:
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(number)
 
-    async def live(self) -> int:
-        """Starts it, and waits until it has ended; returns its exit code."""
+    async def live(self, stopping: asyncio.Event) -> int:
+        """Starts it, and waits until it has ended.
+
+        Args:
+            stopping: Set where it is to end again: it may be set while the process is made.
+
+        Returns:
+            Its exit code.
+        """
         pipe = asyncio.subprocess.PIPE
         # In a session of its own: Ctrl-C at a terminal reaches the supervisor alone.
         self.process = await asyncio.create_subprocess_exec(
             *self.command, stdin=pipe, stdout=pipe, start_new_session=True
         )
+        if stopping.is_set():
+            self.signal(signal.SIGTERM)
         assert self.process.stdout is not None
         async for line in lines(self.process.stdout):
             self.said = line
@@ -191,7 +200,7 @@ class Supervisor:
         pause_s = self._timing.pause_s
         while True:
             started_s = loop.time()
-            code = await worker.live()
+            code = await worker.live(self._stopping)
             if self._stopping.is_set() or not self._is_up:
                 return code
             if loop.time() - started_s >= self._timing.settled_s:

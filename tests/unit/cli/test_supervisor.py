@@ -241,6 +241,16 @@ def test_one_that_waits_to_start_again_is_not_waited_for(tmp_path: Path) -> None
     assert code is ExitCode.OK
 
 
+def test_one_that_is_just_being_made_is_ended_too() -> None:
+    async def story() -> int:
+        stopping = asyncio.Event()
+        stopping.set()
+        worker = WorkerProcess("n.0", command(SAYS_NOTHING))
+        return await worker.live(stopping)
+
+    assert asyncio.run(story()) == -signal.SIGTERM
+
+
 def test_workers_notice_that_their_supervisor_has_gone(tmp_path: Path) -> None:
     mark = tmp_path / "ended"
     text = (
