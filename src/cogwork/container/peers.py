@@ -324,11 +324,11 @@ class Peers:
         """Gives a connection to the mesh: another container dialled.
 
         Raises:
-            ProtocolError: Its user is no container, or the mesh has no use for it.
+            ProtocolError: Its user is no container, or it is not wanted.
         """
         is_sibling = self.client_of(connection).listen.is_for_links
         if not is_sibling and not self._access.is_container(connection.identity):
-            self._open_in_vain(connection)
+            self._open_to_refuse(connection)
             user = connection.identity
             who = "a container without a name" if user is None else f"user {user!r}"
             raise ProtocolError(
@@ -342,11 +342,11 @@ class Peers:
             self.mesh.adopt(connection, opened)
         except ProtocolError:
             if not connection.is_open:
-                self._open_in_vain(connection)
+                self._open_to_refuse(connection)
             raise
 
-    def _open_in_vain(self, connection: Connection) -> None:
-        """Opens, as is owed before the close that says why (AMQP 1.0 §2.4.3)."""
+    def _open_to_refuse(self, connection: Connection) -> None:
+        """Answers an open, and says that a close follows which tells why."""
         properties = {**(self._opening.properties or {}), FAILED: True}
         connection.open(replace(self._opening, properties=properties))
 

@@ -103,12 +103,7 @@ class RelayedSession:
     def on_performative(self, performative: Performative) -> None:
         """Takes in an end; what else comes here is encoded in a way that nobody's peer would."""
         if not isinstance(performative, End):
-            self.close(
-                AmqpError(
-                    condition=Condition.NOT_ALLOWED,
-                    description=f"{performative.NAME} with an unusual descriptor in a tunnel",
-                )
-            )
+            self.refuse(performative.NAME)
             return
         self._peer_ended = True
         self.end.end()
@@ -116,6 +111,15 @@ class RelayedSession:
             self.other.finish(performative.error)
         self.finish(None)
         self.connection.forget_session(self)
+
+    def refuse(self, name: str) -> None:
+        """Ends both sides, for a frame that cannot be passed on by its first octets."""
+        self.close(
+            AmqpError(
+                condition=Condition.NOT_ALLOWED,
+                description=f"{name} with an unusual header or descriptor in a tunnel",
+            )
+        )
 
     def finish(self, error: AmqpError | None) -> None:
         """Ends this side, once; a peer that began is owed an answer to that first."""

@@ -109,6 +109,20 @@ class Splice(Channel):
             self._copy(data, at, frames, messages)
         return at
 
+    def on_transfer(self, p, at, end):
+        return self._refuse("transfer")
+
+    def on_flow(self, p, at, end):
+        return self._refuse("flow")
+
+    def on_disposition(self, p, at, end):
+        return self._refuse("disposition")
+
+    def _refuse(self, name):
+        """Ends the session: nothing may be left out of it in silence."""
+        self.owner.refuse(name)
+        return 0
+
     def _copy(self, data, size, frames, messages):
         """Writes frames to the other side's wire, under that side's channel."""
         wire: Wire
