@@ -18,6 +18,7 @@ cdef class Loan(IncomingLink):
     cdef int32_t place
     cdef readonly uint32_t returned
     cdef public uint32_t owed
+    cdef bint is_limited
     cdef int refresh(self, uint32_t share) except -1
 
 
