@@ -23,6 +23,7 @@ from .stories import eventually, story
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.container.mesh.pair import Pair
     from cogwork.dataplane.link import Link as AmqpLink
     from cogwork.dataplane.session import SessionEndpoint
 
@@ -384,3 +385,30 @@ async def test_a_control_connection_has_no_other_links() -> None:
             assert watch.error is not None
             assert watch.error.description == "a control connection has no other links"
         await is_well(mesh, "a", "stranger")
+
+
+@story
+async def test_a_connection_that_breaks_early_is_no_refusal(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with linked("a-b") as mesh:
+        await mesh.start("stranger")
+        stranger = mesh.containers["stranger"].mesh
+        add_pair, broken = stranger.add_pair, []
+
+        def break_the_first(
+            control: ControlConnection, data: DataConnection, dialler: LinkDialler | None
+        ) -> Pair:
+            pair = add_pair(control, data, dialler)
+            if not broken:
+                broken.append(pair)
+                pair.control.connection.on_lost(104)
+            return pair
+
+        stranger.add_pair = break_the_first  # type: ignore[method-assign]
+        stranger.add_link(mesh.address("a"))
+        await eventually(lambda: bool(broken), "it has dialled")
+        assert not broken[0].was_up
+        await eventually(lambda: any(each.was_up for each in stranger.pairs), "it is linked")
+        assert not stranger.diallers[0].is_refused
+        assert "refuses" not in caplog.text

@@ -90,6 +90,7 @@ class Connection:
         context: Whatever the host keeps with the connection.
         relay: Asked of each session that the peer begins whether to pass it on; None passes none.
         state: Where in its life it is.
+        was_closed: Whether the peer has closed it, instead of just being gone.
     """
 
     __slots__ = (
@@ -110,6 +111,7 @@ class Connection:
         "started_s",
         "state",
         "transport",
+        "was_closed",
         "wire",
     )
 
@@ -121,6 +123,7 @@ class Connection:
         self.identity: str | None = None
         self.authenticated = False
         self.is_client = False
+        self.was_closed = False
         self.remote: Open | None = None
         self.context: object = None
         self.relay: Callable[[Connection, int, Begin], bool] | None = None
@@ -444,6 +447,7 @@ class Connection:
         self.host.on_open(self, opened)
 
     def _on_close(self, close: Close) -> None:
+        self.was_closed = True
         self.state = connection_step(self.state, Event.RECEIVE_STOP)
         if self.state is ConnectionState.CLOSE_RCVD:
             self._write_settlements()

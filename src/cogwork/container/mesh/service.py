@@ -302,12 +302,12 @@ class MeshService:
         """Ends the link that a connection belongs to."""
         pair = self._by_connection.get(connection)
         if pair is not None:
-            self._on_pair_lost(pair, error)
+            self._on_pair_lost(pair, error if connection.connection.was_closed else None)
             return
         self.arrivals.forget(connection)
 
     def _on_pair_lost(self, pair: Pair, error: AmqpError | None) -> None:
-        """Ends a link that the other container has ended, and logs why it did not want it."""
+        """Ends a link, and logs why the other container did not want it, where that says so."""
         why = None if error is None else error.description
         pair.is_duplicate |= error is not None and error.condition == DUPLICATE_LINK
         is_wanted = pair.was_up or pair.is_duplicate or pair.why_lost is not None
