@@ -30,6 +30,9 @@ cdef class Loan(IncomingLink):
     cdef dict numbers
     cdef readonly uint32_t returned
     cdef public uint32_t owed
+    cdef public bint keeps_order
+    cdef bint recalls
+    cdef int recall(self) except -1
     cdef int refresh(self, uint32_t share) except -1
 
 

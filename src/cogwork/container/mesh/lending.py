@@ -113,6 +113,7 @@ class Consumer:
         subscription: Its link, and what it asked for.
         attach: How it attached.
         borrower: Its side of all loans.
+        keeps_order: Whether the queue's groups are kept in order.
         loans: By the shard's container.
         broken_since_s: Since when it has something from a shard that cannot be reached.
     """
@@ -121,6 +122,7 @@ class Consumer:
     subscription: Subscription
     attach: Attach
     borrower: Borrower
+    keeps_order: bool
     loans: dict[str, Borrowing] = field(default_factory=dict)
     broken_since_s: float | None = None
 
@@ -144,7 +146,8 @@ class Lending:
             return
         borrower = Borrower(node.store, subscription.link)
         address = subscription.address
-        consumer = Consumer(address, subscription, attach, borrower)
+        keeps_order = node.options.ordering != "none"
+        consumer = Consumer(address, subscription, attach, borrower, keeps_order)
         self._consumers.setdefault(address, {})[subscription] = consumer
         for container in self._shards.get(address, ()):
             self._borrow(consumer, container)
@@ -199,6 +202,7 @@ class Lending:
             f"{self._mesh.id}/{self._vhost.name}/loan/{self._count}", Role.RECEIVER
         )
         end = Loan(session.end, link.handle, consumer.borrower, container)
+        end.keeps_order = consumer.keeps_order
         tags = consumer.borrower.tags_of(container)
         loan = Borrowing(self, consumer, container, end, tags)
         loan.link = link

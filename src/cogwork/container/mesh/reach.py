@@ -16,12 +16,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.lending import Lending
 from cogwork.container.mesh.names import VHOST
+from cogwork.container.mesh.partitions import Partitions
 from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.lost_branch import LostBranch
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -49,19 +50,26 @@ BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 log = logging.getLogger("cogwork")
 
 
+class Opener(Protocol):
+    """Who has links to other containers."""
+
+    def stopping(self, way: Away) -> None:
+        """Takes a link that is about to end out of use."""
+
+
 @dataclass(slots=True, eq=False)
 class Away:
     """A link to another container.
 
     Attributes:
-        reach: Whose it is.
+        opener: Who asked for it, and hears of its end.
         container: Where it leads.
         address: What its target names; None for the null target.
         end: The compiled half.
         entry: Whose outlet it is; None for a topic's.
     """
 
-    reach: Reach
+    opener: Opener
     container: str
     address: str | None
     end: OutgoingLink
@@ -73,7 +81,7 @@ class Away:
 
     def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
         """It is about to end."""
-        self.reach.stopping(self)
+        self.opener.stopping(self)
 
     def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
         """It is over."""
@@ -108,6 +116,7 @@ class Reach:
     Attributes:
         vhost: The virtual host.
         lending: What its queues lend and borrow.
+        partitions: Its queues whose messages each have one container that takes them.
     """
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
@@ -123,10 +132,13 @@ class Reach:
         self._consumers: dict[str, int] = {}
         self._count = 0
         self.lending = Lending(mesh, vhost)
+        self.partitions = Partitions(mesh, vhost, self)
 
     def start(self) -> None:
         """Has the virtual host ask here for what it does not have itself."""
         self.vhost.reach = self
+        for address, node in self.vhost.nodes.items():
+            self.partitions.add(address, node)
 
     # -- what this container wants
 
@@ -168,6 +180,9 @@ class Reach:
         if interest.kind == InterestKind.QUEUE:
             self.lending.take_interest(container, interest)
             return
+        if interest.kind == InterestKind.PARTITIONS:
+            self.partitions.take_interest(container, interest)
+            return
         if self._topic_of(interest.address) is not None:
             branch = self._branch_of(container)
             branch.patterns.add(interest.address)
@@ -183,6 +198,9 @@ class Reach:
         """Takes note that another container wants something no longer."""
         if interest.kind == InterestKind.QUEUE:
             self.lending.lose_interest(container, interest)
+            return
+        if interest.kind == InterestKind.PARTITIONS:
+            self.partitions.lose_interest(container, interest)
             return
         branch = self._branches.get(container)
         if branch is not None and interest.address in branch.patterns:
@@ -233,7 +251,7 @@ class Reach:
 
     def _connect(self, container: str, branch: Branch) -> None:
         """Opens the way of a branch, or has the loss of it told."""
-        branch.way = self._open(container, None, None)
+        branch.way = self.open(container, None, None)
         self._stand(branch, branch.lost if branch.way is None else branch.way.end)
 
     def _stand(self, branch: Branch, outlet: Terminus | None) -> None:
@@ -260,7 +278,7 @@ class Reach:
         ways = self._ways.setdefault(address, {})
         way = ways.get(container)
         if way is None:
-            way = self._open(container, address, None)
+            way = self.open(container, address, None)
             if way is None:
                 return self._lost
             ways[container] = way
@@ -276,6 +294,9 @@ class Reach:
         if self._topic_of(address) is not None:
             entry.expand = partial(self._expand, address)
             self._topic_entries[address] = entry
+        node = self.vhost.nodes.get(address)
+        if node is not None:
+            self.partitions.add(address, node)
 
     def entry_dropped(self, address: str) -> None:
         """Ends the links of an address that nobody uses here any more."""
@@ -319,7 +340,7 @@ class Reach:
                 entry.add_outlet(self._lost)
 
     def _extend(self, container: str, address: str, entry: AddressEntry) -> bool:
-        way = self._open(container, address, entry)
+        way = self.open(container, address, entry)
         if way is None:
             return False
         way.end.cost = self._mesh.cost_to(container)
@@ -339,7 +360,7 @@ class Reach:
             entry = self._gateways[home] = AddressEntry(self._mesh.core, home, CLOSEST_CODE)
         if not entry.outlets:
             container = self._home_of(address)
-            way = None if container is None else self._open(container, None, entry)
+            way = None if container is None else self.open(container, None, entry)
             if way is not None:
                 entry.add_outlet(way.end)
         return entry
@@ -354,8 +375,21 @@ class Reach:
 
     # -- links
 
-    def _open(self, container: str, address: str | None, entry: AddressEntry | None) -> Away | None:
-        """Attaches a link to another container; None where there is no way."""
+    def open(
+        self,
+        container: str,
+        address: str | None,
+        entry: AddressEntry | None,
+        opener: Opener | None = None,
+    ) -> Away | None:
+        """Attaches a link to another container; None where there is no way.
+
+        Args:
+            container: Where it leads.
+            address: What its target names; None for the null target.
+            entry: Whose outlet it is; None for a topic's.
+            opener: Who hears of its end; None for the reach itself.
+        """
         session = self._mesh.tunnels.to(container)
         if session is None:
             self._mesh.restore_later()
@@ -366,7 +400,7 @@ class Reach:
         end = OutgoingLink(session.end, link.handle)
         end.is_branch = True
         end.backlog_bytes_max = BACKLOG_BYTES_MAX
-        way = Away(self, container, address, end, entry)
+        way = Away(opener or self, container, address, end, entry)
         way.link = link
         link.context = way
         link.carry(end)
@@ -402,11 +436,17 @@ class Reach:
         for address in list(self._topic_entries):
             self._expand_again(address)
         self.lending.restore()
+        self.partitions.restore()
 
     def _expand_again(self, address: str) -> None:
         node = self._topic_of(address)
         if node is not None:
             node.touch()
+
+    def tick(self, now_s: float) -> None:
+        """Looks at what queues have, and at what they need no more."""
+        self.lending.tick(now_s)
+        self.partitions.tick()
 
     def sweep(self, now_s: float) -> None:
         """Gives up containers that have not been reached for long, and gateways nobody uses."""
