@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-
 import cogwork
 from cogwork.client.outcome import OutcomeState
 from cogwork.container.config import parse
@@ -17,21 +16,21 @@ from cogwork.container.mesh import partitions
 from cogwork.io.loop import EventLoop
 from cogwork.nodes.queue import QueueNode
 
+from .meshes import Member, meshed
+from .meshes import linked as linked_members
+
 if TYPE_CHECKING:
-    import pytest
     from collections.abc import AsyncIterator, Callable, Coroutine
+    from pathlib import Path
+
+    import pytest
 
     from cogwork.client.consumer import Consumer
     from cogwork.client.publisher import Publisher
 
 QUEUE, LATER = "work/orders", "later/orders"
 IDS = ("a", "b", "c")
-CONFIGURATION = """
-id = "%s"
-[[listen]]
-port = 0
-[mesh]
-heartbeat_s = 0.2
+QUEUES = """
 [[queue]]
 address = "work/orders"
 ordering = "group-id"
@@ -41,6 +40,14 @@ partitions = 32
 prefix = "later/"
 kind = "queue"
 ordering = "group-id"
+"""
+CONFIGURATION = f"""
+id = "%s"
+[[listen]]
+port = 0
+[mesh]
+heartbeat_s = 0.2
+{QUEUES}
 """
 TIMEOUT_S = 20.0
 GROUPS = [f"group-{number}" for number in range(24)]
@@ -234,29 +241,29 @@ def test_what_has_no_group_and_no_message_id_stays_where_it_came() -> None:
     run(story())
 
 
-def test_an_owner_that_dies_is_followed_by_others_and_nobody_is_told_accepted_wrongly() -> None:
+def test_an_owner_that_stops_is_followed_by_others_and_nobody_is_told_accepted_wrongly() -> None:
     async def story() -> None:
         async with linked(*IDS) as hosts:
-            first, second, dying = hosts
+            first, second, stopping = hosts
             publisher = await first.publisher()
             before = await publisher.send_batch(
                 [cogwork.Message(str(at), message_id=f"before-{at}") for at in range(100)]
             )
             assert all(each.is_accepted for each in before)
-            lost = dying.stored
+            lost = stopping.stored
             assert lost > 0
             posts = [
                 publisher.post(str(at), message_id=f"during-{at}", group_id=GROUPS[at % 24])
                 for at in range(300)
             ]
-            await dying.stop()
+            await stopping.stop()
             outcomes = await asyncio.gather(*posts, return_exceptions=True)
             accepted = sum(not isinstance(each, BaseException) for each in outcomes)
             left = [first, second]
             await until(lambda: is_shared_out(left), "the others have all partitions")
             kept = sum(host.stored for host in left)
             assert kept <= 100 - lost + len(posts)
-            assert kept + dying.stored - 100 >= accepted, "accepted, and stored nowhere"
+            assert kept + stopping.stored - 100 >= accepted, "accepted, and stored nowhere"
             after = await publisher.send_batch(
                 [cogwork.Message(str(at), message_id=f"after-{at}") for at in range(100)]
             )
@@ -300,3 +307,69 @@ def test_one_that_joins_gets_what_is_held_only_when_nothing_depends_on_it(
             assert all(await publish())
 
     run(story())
+
+
+def test_the_partitions_of_a_killed_owner_go_on_in_order(tmp_path: Path) -> None:
+    edges = [("a", "b"), ("b", "c"), ("a", "c")]
+    with meshed(tmp_path, IDS, edges, QUEUES) as members:
+        linked_members(members.values())
+        run(killed_in_the_middle(members))
+        members["c"].start()
+        linked_members(members.values())
+
+
+async def killed_in_the_middle(members: dict[str, Member]) -> None:
+    """Publishes at one container and consumes at another one while a third one is killed."""
+    accepted: dict[str, list[int]] = defaultdict(list)
+    got: list[tuple[str, str]] = []
+    async with (
+        cogwork.connect(members["a"].url) as near,
+        cogwork.connect(members["b"].url) as far,
+        near.publisher(QUEUE) as publisher,
+    ):
+
+        async def publish(numbers: range) -> int:
+            """Sends to every group; returns how many were not accepted."""
+            posts = [
+                (group, number, publisher.post(str(number), group_id=group))
+                for number in numbers
+                for group in GROUPS
+            ]
+            failed = 0
+            for group, number, post in posts:
+                try:
+                    await post
+                    accepted[group].append(number)
+                except (cogwork.InDoubt, cogwork.Released):
+                    failed += 1
+            return failed
+
+        assert await publish(range(20)) == 0
+        during = asyncio.create_task(publish(range(20, 200)))
+        await asyncio.sleep(0)
+        members["c"].kill()
+        await during
+        last = range(200, 210)
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while await publish(range(199, 200)):
+            assert time.monotonic() < deadline_s, "the others have all partitions"
+            await asyncio.sleep(0.05)
+        assert await publish(last) == 0
+        async with far.consume(QUEUE) as consumer:
+            task = asyncio.create_task(consume(consumer, got))
+            ends = {(group, str(last[-1])) for group in GROUPS}
+            await until(lambda: ends <= set(got), "the last ones have come")
+            task.cancel()
+    seen: dict[str, list[int]] = defaultdict(list)
+    for group, body in got:
+        seen[group].append(int(body))
+    kept = 0
+    for group in GROUPS:
+        numbers = [number for number in seen[group] if number != 199]  # sent until it was taken
+        assert numbers == sorted(set(numbers)), "in order, and none twice"
+        wanted = [number for number in accepted[group] if number != 199]
+        found = [number for number in wanted if number in set(numbers)]
+        assert found == wanted[-len(found) :], "only what the killed one had is lost"
+        assert set(last) <= set(found)
+        kept += found == wanted
+    assert 0 < kept < len(GROUPS), "some groups were the killed one's, and others not"

@@ -19,9 +19,11 @@ cdef class AddressEntry(CopyingEntry):
     cdef bint offered
     cdef bint rationed
     cdef uint32_t source_turn
+    cdef bint serves_near_first
     cdef Interest interest
     cdef bytes subject
     cdef public AddressEntry near
+    cdef public bint is_used
     cdef public object expand
     cdef uint64_t version
     cdef readonly uint64_t received
@@ -30,7 +32,9 @@ cdef class AddressEntry(CopyingEntry):
     cdef int anycast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef Terminus pick(self, Shipment* s)
     cdef list matching(self)
+    cdef bint leads_away(self) except -1
     cdef object _feed(self, Terminus outlet)
+    cdef int _serve(self, Terminus link) except -1
     cdef int serve_held(self) except -1
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff

@@ -1,10 +1,10 @@
 """Queues whose messages each have one container that takes them: who that is, and the ways there.
 
-Theory of operation. A queue that keeps groups in order, or remembers message-ids, has a fixed number
-of partitions. A container that has such a queue tells the others so, with the partitions that it
-holds; who hears of one that its own configuration knows too has it from then on. All that can be
-reached and have it share the partitions (`router.partitions`), and there is a link to each one that
-owns any.
+Theory of operation. A queue that keeps groups in order, or remembers message-ids, has a fixed
+number of partitions. A container that has such a queue tells the others so, with the partitions
+that it holds; who hears of one that its own configuration knows too has it from then on. All that
+can be reached and have it share the partitions (`router.partitions`), and there is a link to each
+one that owns any.
 
 A partition is held by its owner from its first message until there is nothing left that a later one
 must come behind, or be compared with, and `QUIET_S` more. So a container that joins gets only
@@ -27,6 +27,7 @@ from cogwork.router.partitions import owners_of
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
     from cogwork.container.mesh.reach import Away, Reach
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
@@ -98,7 +99,7 @@ class Partitions:
         del self._queues[queue.address]
         for way in list(queue.ways.values()):
             way.detach()
-        self._tell(queue.address, 0, 0)
+        self._tell(queue, None)
 
     # -- queues elsewhere
 
@@ -124,10 +125,13 @@ class Partitions:
         for queue in list(self._queues.values()):
             if self._vhost.nodes.get(queue.address) is not queue.node:
                 self._remove(queue)
-            elif queue.held != queue.members.get(self._mesh.id):
+            elif queue.held != queue.members.get(self._mesh.id) and not self._has_left(queue):
                 self._settle_soon()
             else:
                 _end_idle(queue)
+
+    def _has_left(self, queue: PartitionedQueue) -> bool:
+        return self._mesh.is_leaving and self._mesh.id not in queue.members
 
     def _settle_soon(self) -> None:
         if not self._is_settling:
@@ -163,8 +167,7 @@ class Partitions:
         for queue in self._queues.values():
             members = self._members_of(queue)
             if members != queue.members:
-                if members[self._mesh.id] != queue.members.get(self._mesh.id):
-                    self._tell(queue.address, queue.inlet.count, members[self._mesh.id])
+                self._tell(queue, members.get(self._mesh.id))
                 queue.members = members
                 queue.owners = owners_of(queue.address, queue.inlet.count, members)
                 self._connect(queue)
@@ -174,15 +177,21 @@ class Partitions:
     def _members_of(self, queue: PartitionedQueue) -> dict[str, int]:
         """Lists who shares a queue and can be reached, with the partitions that each holds."""
         routes = self._mesh.mesh.routes
-        members = {self._mesh.id: queue.held}
+        members = {}
         for container, interest in self._elsewhere.get(queue.address, {}).items():
             if interest.consumers == queue.inlet.count and routes.is_reachable(container):
                 members[container] = interest.producers
+        if not members or not self._mesh.is_leaving:
+            members[self._mesh.id] = queue.held
         return members
 
-    def _tell(self, address: str, count: int, held: int) -> None:
+    def _tell(self, queue: PartitionedQueue, held: int | None) -> None:
+        """Tells the others what is held here; None: that the queue is not shared any more."""
+        if held == queue.members.get(self._mesh.id):
+            return
+        figures = (0, 0) if held is None else (queue.inlet.count, held)
         self._mesh.set_interest(
-            Interest(InterestKind.PARTITIONS, self._vhost.name, address, count, held)
+            Interest(InterestKind.PARTITIONS, self._vhost.name, queue.address, *figures)
         )
 
     # -- ways to the owners
@@ -212,6 +221,15 @@ class Partitions:
             del queue.ways[way.container]
             self._connect_without(queue, way)
         self._mesh.restore_later()
+
+    def refused(self, way: Away, error: AmqpError) -> None:
+        """Logs why an owner takes nothing: until it does, its messages wait."""
+        log.warning(
+            "queue %r: container %s takes no messages: %s",
+            way.address,
+            way.container,
+            error.description,
+        )
 
     def _connect_without(self, queue: PartitionedQueue, way: Away) -> None:
         """Has messages wait whose owner's link has gone."""

@@ -6,15 +6,12 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from cogwork.container.rows import peer_of
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.router.mesh.link import State
 from cogwork.spi.mesh import LinkRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogwork.container.clients import ClientContext
+    from cogwork.container.container import Container
     from cogwork.container.mesh.dialler import LinkDialler
     from cogwork.container.mesh.pair import Pair
     from cogwork.container.mesh.service import MeshService
@@ -25,13 +22,16 @@ __all__ = ("View",)
 class View:
     """The mesh, as management sees it."""
 
-    def __init__(self, service: Callable[[], MeshService]) -> None:
-        """Needs the mesh.
+    def __init__(self, container: Container) -> None:
+        """Needs the container, which may have no mesh yet.
 
         Args:
-            service: Finds it, once it is there.
+            container: Whose mesh it is.
         """
-        self._service = service
+        self._container = container
+
+    def _service(self) -> MeshService:
+        return self._container.mesh
 
     def links(self) -> list[LinkRow]:
         """Lists the links that are kept from here, and those that came in."""
@@ -47,9 +47,15 @@ class View:
         """Gives up a link that is dialled from here; see `MeshView`."""
         self._service().remove_link(url)
 
+    def leave(self) -> None:
+        """Has this container leave the mesh for good; see `MeshView`."""
+        self._container.leave()
+
     def snapshot(self) -> dict[str, object]:
         """Returns what is known of the mesh; see `MeshView`."""
-        return self._service().mesh.snapshot(time.monotonic())
+        leaving = self._container.leaving
+        known = self._service().mesh.snapshot(time.monotonic())
+        return {**known, "leaving": None if leaving is None else leaving.facts}
 
     def _dialled(self, dialler: LinkDialler) -> LinkRow:
         if dialler.pair is not None:
@@ -81,8 +87,8 @@ class View:
     def _standing(self, pair: Pair) -> LinkRow:
         link = self._service().mesh.neighbours.links.get(pair.number)
         is_up = link is not None and link.state is State.TWO_WAY
-        wires = [each.connection.wire for each in (pair.control, pair.data)]
-        ends = _ends_of(pair)
+        control, data = pair.control.connection.wire, pair.data.connection.wire
+        messages_in, messages_out = pair.data.carried
         return LinkRow(
             url=_url_of(pair),
             direction="in" if pair.dialler is None else "out",
@@ -91,10 +97,12 @@ class View:
             cost=0 if link is None else link.effective_cost,
             since_s=pair.since_s,
             error=pair.why_lost,
-            bytes_in=sum(wire.bytes_in for wire in wires),
-            bytes_out=sum(wire.bytes_out for wire in wires),
-            messages_in=sum(end.deliveries for end in ends if isinstance(end, IncomingLink)),
-            messages_out=sum(end.deliveries for end in ends if isinstance(end, OutgoingLink)),
+            bytes_in=control.bytes_in + data.bytes_in,
+            bytes_out=control.bytes_out + data.bytes_out,
+            control_bytes_in=control.bytes_in,
+            control_bytes_out=control.bytes_out,
+            messages_in=messages_in,
+            messages_out=messages_out,
         )
 
 
@@ -103,9 +111,3 @@ def _url_of(pair: Pair) -> str:
         return str(pair.dialler.url)
     client = cast("ClientContext", pair.control.connection.context)
     return f"{client.listen.transport}://{peer_of(client.sock)}"
-
-
-def _ends_of(pair: Pair) -> list[IncomingLink | OutgoingLink]:
-    """Lists the ends here of links over it; of those that pass, both ends are elsewhere."""
-    links = (link for session in pair.data.connection.sessions for link in session.links.values())
-    return [link.end for link in links if link.end is not None]
