@@ -20,7 +20,7 @@ from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Attach, Role
 from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.amqp.types import Symbol
-from cogwork.container.mesh.names import VHOST
+from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.dataplane.loan import Borrower, Loan
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
@@ -36,6 +36,9 @@ __all__ = ("MARKS_RECEIVED", "Lending", "shard_of")
 BROKEN_S = 5.0
 """So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
 before the shard gives its items to others."""
+
+SHARD_BYTES = 4
+"""What a delivery-tag begins with: the number of the shard."""
 
 IDLE_S = 30.0
 """A loan that has brought nothing for so long is ended."""
@@ -115,7 +118,10 @@ class Consumer:
         borrower: Its side of all loans.
         keeps_order: Whether the queue's groups are kept in order.
         loans: By the shard's container.
+        name: What shards know it by, whatever link it has.
         broken_since_s: Since when it has something from a shard that cannot be reached.
+        returning: The tags of what it had before it attached, by the shard's container, until that
+            has been asked for them.
     """
 
     address: str
@@ -123,8 +129,10 @@ class Consumer:
     attach: Attach
     borrower: Borrower
     keeps_order: bool
+    name: str
     loans: dict[str, Borrowing] = field(default_factory=dict)
     broken_since_s: float | None = None
+    returning: dict[str, list[bytes]] = field(default_factory=dict)
 
 
 class Lending:
@@ -146,11 +154,37 @@ class Lending:
             return
         borrower = Borrower(node.store, subscription.link)
         address = subscription.address
+        self._count += 1
+        name = f"{self._mesh.id}.{self._mesh.incarnation:x}/{self._count}"
         keeps_order = node.options.ordering != "none"
-        consumer = Consumer(address, subscription, attach, borrower, keeps_order)
+        consumer = Consumer(address, subscription, attach, borrower, keeps_order, name)
         self._consumers.setdefault(address, {})[subscription] = consumer
-        for container in self._shards.get(address, ()):
+        self._take_back(consumer)
+        for container in self._wanted(address, consumer):
             self._borrow(consumer, container)
+
+    def _take_back(self, consumer: Consumer) -> None:
+        """Answers for the attempts of other containers that a consumer brings from an earlier link.
+
+        They go on: their shards are asked for them, and send again those that still stand.
+        """
+        known = consumer.subscription.known
+        for tag in consumer.subscription.unsettled:
+            container = None if tag in known else self._home_of(tag)
+            if container is not None:
+                known[tag] = None
+                consumer.returning.setdefault(container, []).append(tag)
+
+    def _home_of(self, tag: bytes) -> str | None:
+        """Returns the other container to whose shard an attempt belongs; None where it is lost."""
+        shard = int.from_bytes(tag[:SHARD_BYTES], "big")
+        for record in self._mesh.mesh.database.records.values():
+            origin = record.advertisement.origin
+            if origin != self._mesh.id and shard == shard_of(
+                origin, record.advertisement.incarnation
+            ):
+                return origin
+        return None
 
     def remove_consumer(self, subscription: Subscription) -> None:
         """Ends a consumer's loans."""
@@ -188,7 +222,8 @@ class Lending:
 
     def _wanted(self, address: str, consumer: Consumer) -> set[str]:
         """Lists the containers with a backlog, and those from which the consumer has something."""
-        return self._shards.get(address, set()) | set(consumer.borrower.containers())
+        has = {*consumer.borrower.containers(), *consumer.returning}
+        return self._shards.get(address, set()) | has
 
     def _borrow(self, consumer: Consumer, container: str) -> None:
         if container in consumer.loans:
@@ -211,14 +246,15 @@ class Lending:
         link.carry(end)
         attach = consumer.attach
         assert attach.source is not None
+        presented = [*tags, *consumer.returning.pop(container, ())]
         link.attach(
             source=Source(address=consumer.address, filter=attach.source.filter),
             target=Target(),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
-            unsettled=dict.fromkeys(tags) if tags else None,
+            unsettled=dict.fromkeys(presented) if presented else None,
             desired_capabilities=attach.desired_capabilities,
-            properties={VHOST: self._vhost.name},
+            properties={VHOST: self._vhost.name, BORROWER: consumer.name},
         )
 
     def lost(self) -> None:

@@ -8,6 +8,7 @@ from cogwork.amqp.redirect import MESH
 from cogwork.amqp.types import Symbol
 
 __all__ = (
+    "BORROWER",
     "CONTROL",
     "DATA",
     "DUPLICATE_LINK",
@@ -20,6 +21,7 @@ __all__ = (
     "MESH",
     "MOVE",
     "NUMBER",
+    "OTHER_CONTAINER",
     "TO",
     "VHOST",
 )
@@ -30,6 +32,10 @@ DATA: Final = "data"
 
 DUPLICATE_LINK: Final = Symbol("cogwork:duplicate-link")
 """The condition of a close: another link to the same container is kept."""
+
+OTHER_CONTAINER: Final = Symbol("cogwork:other-container")
+"""The condition of a close: the pair's first connection is not here. Containers that share a port
+are dialled by chance; the one that dials tries again until it meets the same one twice."""
 
 FAILED: Final = Symbol("amqp:connection-establishment-failed")
 """In an open: the close that says why follows. What other implementations of AMQP 1.0 say, too."""
@@ -51,6 +57,9 @@ HOPS_MAX: Final = 64
 
 VHOST: Final = Symbol("cogwork:vhost")
 """In attach: the virtual host whose address is meant."""
+
+BORROWER: Final = Symbol("cogwork:borrower")
+"""In attach: the consumer for whom a loan is, by a name that outlives the link."""
 
 FRAME_BYTES: Final = 32_768
 """The largest frame between containers: one that fits the first hop must fit all others."""

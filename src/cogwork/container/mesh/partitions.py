@@ -28,7 +28,8 @@ from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
-    from cogwork.container.mesh.reach import Away, Reach
+    from cogwork.container.mesh.away import Away
+    from cogwork.container.mesh.reach import Reach
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.partitions import PartitionedInlet
