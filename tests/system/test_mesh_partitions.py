@@ -273,6 +273,25 @@ def test_an_owner_that_stops_is_followed_by_others_and_nobody_is_told_accepted_w
     run(story())
 
 
+def test_one_that_leaves_gives_its_partitions_up_and_its_items_to_others() -> None:
+    async def story() -> None:
+        async with linked(*IDS) as hosts:
+            *left, leaving = hosts
+            publisher = await hosts[0].publisher()
+            for group in GROUPS:
+                await publisher.send("x", group_id=group)
+            assert leaving.node().store.depth
+            leaving.container.leave()
+            await until(lambda: is_shared_out(left), "the others have all partitions")
+            assert not any(leaving.owned())
+            for group in GROUPS:
+                await publisher.send("y", group_id=group)
+            await until(lambda: not leaving.node().store.depth, "its items are moved")
+            assert sum(host.node().store.depth for host in left) == 2 * len(GROUPS)
+
+    run(story())
+
+
 def test_one_that_joins_gets_what_is_held_only_when_nothing_depends_on_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
