@@ -22,22 +22,23 @@ WEIGHT_BYTES = 4
 WEIGHTS_KEPT_MAX = 16_384
 
 
-def owners_of(address: str, count: int, members: Mapping[str, int]) -> list[str]:
-    """Returns the owner of each partition.
+def owners_of(address: str, count: int, members: Mapping[str, int]) -> list[str | None]:
+    """Returns the owner of each partition; None where there is nobody.
 
     Args:
         address: The queue.
         count: How many partitions it has.
-        members: The containers that share it, at least one, with the partitions that each holds,
-            as bits.
+        members: The containers that share it, with the partitions that each holds, as bits.
     """
     return [_owner_of(address, count, partition, members) for partition in range(count)]
 
 
-def _owner_of(address: str, count: int, partition: int, members: Mapping[str, int]) -> str:
+def _owner_of(address: str, count: int, partition: int, members: Mapping[str, int]) -> str | None:
     holders = [each for each, held in members.items() if held >> partition & 1]
     return max(
-        holders or members, key=lambda each: (_weights(address, each, count)[partition], each)
+        holders or members,
+        key=lambda each: (_weights(address, each, count)[partition], each),
+        default=None,
     )
 
 

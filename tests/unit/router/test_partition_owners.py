@@ -19,6 +19,10 @@ def test_one_that_is_alone_owns_all() -> None:
     assert owners_of(QUEUE, 4, {"a": 0}) == ["a"] * 4
 
 
+def test_where_there_is_nobody_nobody_owns_any() -> None:
+    assert owners_of(QUEUE, 4, {}) == [None] * 4
+
+
 def test_all_come_to_the_same_owners_in_whatever_order_they_hear_of_each_other() -> None:
     assert owners_of(QUEUE, COUNT, FREE) == owners_of(QUEUE, COUNT, dict(reversed(FREE.items())))
 

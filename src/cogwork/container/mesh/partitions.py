@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.partitions import PartitionedInlet
     from cogwork.spi.node import Node
 
@@ -64,7 +65,7 @@ class PartitionedQueue:
     node: QueueNode
     inlet: PartitionedInlet
     members: dict[str, int] = field(default_factory=dict)
-    owners: list[str] = field(default_factory=list)
+    owners: list[str | None] = field(default_factory=list)
     ways: dict[str, Away] = field(default_factory=dict)
 
     @property
@@ -126,13 +127,14 @@ class Partitions:
         for queue in list(self._queues.values()):
             if self._vhost.nodes.get(queue.address) is not queue.node:
                 self._remove(queue)
-            elif queue.held != queue.members.get(self._mesh.id) and not self._has_left(queue):
+            elif self._held_by(queue) != queue.members.get(self._mesh.id):
                 self._settle_soon()
             else:
                 _end_idle(queue)
 
-    def _has_left(self, queue: PartitionedQueue) -> bool:
-        return self._mesh.is_leaving and self._mesh.id not in queue.members
+    def _held_by(self, queue: PartitionedQueue) -> int | None:
+        """Returns what this container holds; None where it is leaving, and shares nothing."""
+        return None if self._mesh.is_leaving else queue.held
 
     def _settle_soon(self) -> None:
         if not self._is_settling:
@@ -172,17 +174,20 @@ class Partitions:
                 queue.members = members
                 queue.owners = owners_of(queue.address, queue.inlet.count, members)
                 self._connect(queue)
-            elif set(queue.owners) - queue.ways.keys() - {self._mesh.id}:
+            elif self._missing(queue):
                 self._connect(queue)
 
     def _members_of(self, queue: PartitionedQueue) -> dict[str, int]:
-        """Lists who shares a queue and can be reached, with the partitions that each holds."""
+        """Lists who shares a queue and can be reached, with the partitions that each holds.
+
+        One that leaves is not among them, even if nobody else is: what it took would be lost.
+        """
         routes = self._mesh.mesh.routes
         members = {}
         for container, interest in self._elsewhere.get(queue.address, {}).items():
             if interest.consumers == queue.inlet.count and routes.is_reachable(container):
                 members[container] = interest.producers
-        if not members or not self._mesh.is_leaving:
+        if not self._mesh.is_leaving:
             members[self._mesh.id] = queue.held
         return members
 
@@ -197,20 +202,21 @@ class Partitions:
 
     # -- ways to the owners
 
+    def _missing(self, queue: PartitionedQueue) -> set[str]:
+        """Lists the owners to which there should be a link, and is none."""
+        known = {self._mesh.id, *queue.ways}
+        return {owner for owner in queue.owners if owner is not None and owner not in known}
+
     def _connect(self, queue: PartitionedQueue) -> None:
         """Has each partition's messages go to its owner; they wait where there is no way yet."""
-        for container in set(queue.owners) - queue.ways.keys() - {self._mesh.id}:
+        for container in self._missing(queue):
             way = self._reach.open(container, queue.address, queue.inlet.entry, self)
             if way is not None:
                 way.end.feeder = queue.inlet.entry
                 queue.ways[container] = way
         queue.inlet.set_owners(
             [
-                queue.node.store
-                if owner == self._mesh.id
-                else queue.ways[owner].end
-                if owner in queue.ways
-                else None
+                queue.node.store if owner == self._mesh.id else _end_of(queue, owner)
                 for owner in queue.owners
             ]
         )
@@ -237,6 +243,11 @@ class Partitions:
         queue.inlet.set_owners(
             [None if owner is way.end else owner for owner in queue.inlet.owners]
         )
+
+
+def _end_of(queue: PartitionedQueue, owner: str | None) -> OutgoingLink | None:
+    way = None if owner is None else queue.ways.get(owner)
+    return None if way is None else way.end
 
 
 def _end_idle(queue: PartitionedQueue) -> None:
