@@ -49,6 +49,9 @@ PRIORITIES = 10
 DEDUPLICATION_COUNT = 100_000
 """Remembered message-ids of a queue: some 10 MB at most."""
 
+PARTITIONS, PARTITIONS_MAX = 16, 32
+"""Enough for a dozen containers to have an even share; which are held fits one figure."""
+
 WORKERS_MAX = 64
 """Each is linked with each: beyond a dozen the links cost more than the cores bring."""
 
@@ -198,6 +201,8 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ordering: `group-id` gives each group to one consumer at a time.
         deduplication_window_s: How long a message-id is remembered; None remembers none.
         deduplication_count: How many message-ids are remembered.
+        partitions: Into how many parts linked containers divide a queue with an ordering or a
+            deduplication window.
     """
 
     ttl_s: Positive | None = None
@@ -212,6 +217,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ordering: Literal["none", "group-id"] = "none"
     deduplication_window_s: Positive | None = None
     deduplication_count: Count = DEDUPLICATION_COUNT
+    partitions: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)] = PARTITIONS
 
 
 class Address(QueueOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,6 +16,7 @@ from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.space import AddressSpace
+from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.topic import TopicNode
 from cogwork.router.addresses import (
@@ -186,7 +187,9 @@ class VirtualHost:
             entry = AddressEntry(self.core, name, _CODES[rule.distribution])
             entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
         else:
-            return self.entry_of(name)
+            shared = self.entry_of(name)
+            queue = self.nodes.get(name)
+            return queue.near_entry() if isinstance(queue, QueueNode) else shared
         self._bound_lives(entry, rule)
         self.near.entries[name.encode()] = entry
         if rule.kind == "direct":

@@ -19,6 +19,9 @@ cdef class Loan(IncomingLink):
     cdef readonly uint32_t returned
     cdef public uint32_t owed
     cdef bint is_limited
+    cdef public bint keeps_order
+    cdef bint recalls
+    cdef int recall(self) except -1
     cdef int refresh(self, uint32_t share) except -1
 
 
@@ -31,6 +34,7 @@ cdef class Borrower(Terminus):
     cdef list places
     cdef dict broken
     cdef int share_out(self) except -1
+    cdef int replenish(self, Loan loan) except -1
     cdef int borrow(self, Loan loan, Shipment* s) except -1
     cdef bint take_again(self, Loan loan, uint32_t incoming_id, bytes tag) except -1
     cdef int32_t seat(self, Loan loan) except -1

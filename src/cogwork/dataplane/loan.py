@@ -42,6 +42,8 @@ class Loan(IncomingLink):
         container: The shard's container.
         returned: Items that came when the consumer had no credit left.
         owed: Items that will come again after a break.
+        keeps_order: Whether an item that goes back takes those with it that were sent behind it,
+            so that none of its group overtakes it.
     """
 
     def __init__(self, session: Session, handle: int, borrower: Borrower, container: str):
@@ -72,11 +74,30 @@ class Loan(IncomingLink):
             self, cython.cast(uint32_t, s.token), bytes_from(s.tag, s.tag_size)
         ):
             return 0
-        if consumer.detached or not consumer.is_ready():
+        if self.recalls or consumer.detached or not consumer.is_ready():
             self.returned += 1
-            self.refresh(0)
+            if self.keeps_order:
+                self.recall()
+            else:
+                self.refresh(0)
             return self.reply(s.token, RELEASED, True)
         return self.borrower.borrow(self, s)
+
+    def recall(self):
+        """Takes the credit back, and gives none until all has come that was sent on it."""
+        if self.recalls:
+            return 0
+        self.recalls = True
+        self.credit = 0
+        self.drain = True
+        return self.flow_later()
+
+    def on_flow(self, f):
+        IncomingLink.on_flow(self, f)
+        if self.recalls and not self.drain:
+            self.recalls = False
+            self.borrower.share_out()
+        return 0
 
     def top_up(self):
         """Leaves credit to `refresh`."""
@@ -88,7 +109,7 @@ class Loan(IncomingLink):
         What is to be sent again needs none of the consumer's: that has it already.
         """
         room: uint32_t = LENT_MAX - self.unsettled if self.unsettled < LENT_MAX else 0
-        if self.detached:
+        if self.detached or self.recalls:
             return 0
         self.is_limited = share > room
         share = min(share, room) + self.owed
@@ -173,19 +194,35 @@ class Borrower(Terminus):
         return self.store.has_waiting()
 
     def share_out(self):
-        """Shares the consumer's credit out among the loans."""
+        """Shares the consumer's credit out among the loans.
+
+        Each gets some as long as there is any: a shard that has nothing to send must not keep it
+        from the others.
+        """
         loan: Loan
         count: uint32_t = cython.cast(uint32_t, len(self.loans))
         spare: uint32_t = self.consumer.credit
         share: uint32_t
         if self.consumer.queue_count or self.consumer.detached:
             spare = 0
+        has_any: cython.bint = spare > 0
         for loan in self.loans:
             share = (spare + count - 1) // count
-            loan.refresh(share)
             spare -= share
+            loan.refresh(1 if share == 0 and has_any else share)
             count -= 1
         return 0
+
+    def replenish(self, loan):
+        """Gives a loan that has used its credit up what the others leave, or else a little."""
+        rest: uint32_t = self.consumer.credit
+        other: Loan
+        if rest == 0 or self.consumer.queue_count or self.consumer.detached:
+            return 0
+        for other in self.loans:
+            if other is not loan:
+                rest -= min(rest, other.credit)
+        return loan.refresh(max(rest, cython.cast(uint32_t, 1)))
 
     def add(self, loan: Loan) -> None:
         """Lets a shard lend."""
@@ -237,7 +274,8 @@ class Borrower(Terminus):
         s.source_index = self.index
         s.source_generation = self.generation
         s.token = token
-        return self.consumer.take(s)
+        self.consumer.take(s)
+        return self.replenish(loan) if loan.credit == 0 else 0
 
     def take_again(self, loan, incoming_id, tag):
         """Recognises an item that the consumer has already; passes on what has been said of it."""

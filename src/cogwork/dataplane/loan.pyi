@@ -7,6 +7,7 @@ SOURCE_HASH: str
 
 class Loan(IncomingLink):
     owed: int
+    keeps_order: bool
     def __init__(
         self, session: Session, handle: int, borrower: Borrower, container: str
     ) -> None: ...

@@ -9,7 +9,7 @@ cdef extern from *:
     static uint64_t cogwork_hash(const void* data, Py_ssize_t size) {
         return (uint64_t)PyHash_GetFuncDef()->hash(data, size);
     }
-    /* FNV-1a: a second, unrelated hash. */
+    /* FNV-1a: a second, unrelated hash, the same in every process. */
     static uint64_t cogwork_check(uint8_t kind, const uint8_t* data, Py_ssize_t size) {
         uint64_t check = (0xcbf29ce484222325u ^ kind) * 0x100000001b3u;
         while (size-- > 0) check = (check ^ *data++) * 0x100000001b3u;
@@ -18,6 +18,15 @@ cdef extern from *:
     """
     uint64_t cogwork_hash(const void* data, Py_ssize_t size) noexcept
     uint64_t cogwork_check(uint8_t kind, octets data, Py_ssize_t size) noexcept
+
+# A message-id without its encoding; what is shown of a number stands in the struct itself.
+cdef struct MessageId:
+    octets data
+    uint32_t size
+    uint8_t kind
+    uint8_t number[8]
+
+cdef void read_message_id(octets p, uint32_t size, MessageId* found) noexcept
 
 cdef struct Sighting:
     uint64_t key

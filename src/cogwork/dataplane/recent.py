@@ -17,27 +17,34 @@ NOWHERE = cython.declare(uint32_t, 0xFFFFFFFF)
 CAPACITY_MIN = cython.declare(uint32_t, 64)
 
 
+def read_message_id(p, size, found):
+    """Fills in what an encoded message-id names, so that every encoding of one id gives the same."""
+    start: uint32_t = 1
+    found.kind = p[0]
+    if p[0] == 0x44 or (p[0] == 0x53 and size == 2):
+        memset(found.number, 0, 8)
+        found.number[7] = p[1] if p[0] == 0x53 else 0
+        found.kind = 0x80
+        found.data = found.number
+        found.size = 8
+        return
+    if p[0] == 0xA0 or p[0] == 0xA1:
+        start = 2
+    elif p[0] == 0xB0 or p[0] == 0xB1:
+        start = 5
+        found.kind -= 0x10
+    found.data = p + start
+    found.size = size - start
+
+
 @cython.cfunc
 @cython.exceptval(check=False)
 def _mark(p: octets, size: uint32_t, sighting: cython.pointer(Sighting)) -> cython.void:
-    """Hashes an encoded message-id, so that every encoding of one id gives the same hash."""
-    number: uint8_t[8]
-    kind: uint8_t = p[0]
-    start: uint32_t = 1
-    if kind == 0x44 or (kind == 0x53 and size == 2):
-        memset(number, 0, 8)
-        number[7] = p[1] if kind == 0x53 else 0
-        p = number
-        start = 0
-        size = 8
-        kind = 0x80
-    elif kind == 0xA0 or kind == 0xA1:
-        start = 2
-    elif kind == 0xB0 or kind == 0xB1:
-        start = 5
-        kind -= 0x10
-    sighting.key = cogwork_hash(p + start, size - start)
-    sighting.check = cogwork_check(kind, p + start, size - start)
+    """Hashes an encoded message-id."""
+    found: MessageId
+    read_message_id(p, size, cython.address(found))
+    sighting.key = cogwork_hash(found.data, found.size)
+    sighting.check = cogwork_check(found.kind, found.data, found.size)
 
 
 class RecentIds:

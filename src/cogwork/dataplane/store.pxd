@@ -35,6 +35,7 @@ cdef enum:
 cdef class Store(Ledger):
     cdef readonly uint32_t shard
     cdef public AddressEntry inlet
+    cdef public AddressEntry near_inlet
     cdef int full_policy
     cdef int wants
     cdef uint8_t[256] levels

@@ -79,6 +79,7 @@ class Store(Ledger):
     Attributes:
         shard: This store's number among those of its queue; the first part of every tag.
         inlet: The address whose held messages go on when there is room again.
+        near_inlet: The same for what comes from other containers; None where that is no other.
     """
 
     def __init__(
@@ -378,6 +379,8 @@ class Store(Ledger):
             self.has_refused = False
             if self.inlet is not None:
                 self.inlet.serve_held()
+            if self.near_inlet is not None:
+                self.near_inlet.serve_held()
         if self.exceptions and self.handler is not None:
             self.handler.on_batch(self)
 

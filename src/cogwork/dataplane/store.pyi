@@ -24,6 +24,7 @@ class StoreHandler(Protocol):
 class Store(Ledger):
     handler: StoreHandler | None
     inlet: AddressEntry | None
+    near_inlet: AddressEntry | None
     policy: str
     def __init__(
         self,

@@ -116,6 +116,7 @@ class Consumer:
         subscription: Its link, and what it asked for.
         attach: How it attached.
         borrower: Its side of all loans.
+        keeps_order: Whether the queue's groups are kept in order.
         loans: By the shard's container.
         name: What shards know it by, whatever link it has.
         broken_since_s: Since when it has something from a shard that cannot be reached.
@@ -127,6 +128,7 @@ class Consumer:
     subscription: Subscription
     attach: Attach
     borrower: Borrower
+    keeps_order: bool
     name: str
     loans: dict[str, Borrowing] = field(default_factory=dict)
     broken_since_s: float | None = None
@@ -154,7 +156,8 @@ class Lending:
         address = subscription.address
         self._count += 1
         name = f"{self._mesh.id}.{self._mesh.incarnation:x}/{self._count}"
-        consumer = Consumer(address, subscription, attach, borrower, name)
+        keeps_order = node.options.ordering != "none"
+        consumer = Consumer(address, subscription, attach, borrower, keeps_order, name)
         self._consumers.setdefault(address, {})[subscription] = consumer
         self._take_back(consumer)
         for container in self._wanted(address, consumer):
@@ -234,6 +237,7 @@ class Lending:
             f"{self._mesh.id}/{self._vhost.name}/loan/{self._count}", Role.RECEIVER
         )
         end = Loan(session.end, link.handle, consumer.borrower, container)
+        end.keeps_order = consumer.keeps_order
         tags = consumer.borrower.tags_of(container)
         loan = Borrowing(self, consumer, container, end, tags)
         loan.link = link

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
+from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.lending import Lending
 from cogwork.container.mesh.names import VHOST
+from cogwork.container.mesh.partitions import Partitions
 from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.lost_branch import LostBranch
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -32,9 +34,9 @@ from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
+    from cogwork.container.mesh.away import Opener
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.dataplane.link import Link
     from cogwork.dataplane.terminus import Terminus
 
 __all__ = ("Reach",)
@@ -51,43 +53,6 @@ BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 """What may wait for one container before an address's policy steps in."""
 
 log = logging.getLogger("cogwork")
-
-
-@dataclass(slots=True, eq=False)
-class Away:
-    """A link to another container.
-
-    Attributes:
-        reach: Whose it is.
-        container: Where it leads.
-        address: What its target names; None for the null target.
-        end: The compiled half.
-        entry: Whose outlet it is; None for a topic's.
-    """
-
-    reach: Reach
-    container: str
-    address: str | None
-    end: OutgoingLink
-    entry: AddressEntry | None = None
-    link: Link = field(init=False)
-
-    def attached(self, link: Link) -> None:
-        """The other container answered."""
-
-    def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
-        """It is about to end."""
-        self.reach.stopping(self)
-
-    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
-        """It is over."""
-        if error is not None:
-            log.debug("container %s: %s", self.container, error.description)
-            self.reach.refused(self, error)
-
-    def detach(self) -> None:
-        """Ends it from this side."""
-        self.link.detach()
 
 
 @dataclass(slots=True, eq=False)
@@ -113,6 +78,7 @@ class Reach:
     Attributes:
         vhost: The virtual host.
         lending: What its queues lend and borrow.
+        partitions: Its queues whose messages each have one container that takes them.
     """
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
@@ -131,10 +97,13 @@ class Reach:
         self._gateways_seen: dict[str, tuple[int, float]] = {}
         self._count = 0
         self.lending = Lending(mesh, vhost)
+        self.partitions = Partitions(mesh, vhost, self)
 
     def start(self) -> None:
         """Has the virtual host ask here for what it does not have itself."""
         self.vhost.reach = self
+        for address, node in self.vhost.nodes.items():
+            self.partitions.add(address, node)
 
     # -- what this container wants
 
@@ -176,6 +145,9 @@ class Reach:
         if interest.kind == InterestKind.QUEUE:
             self.lending.take_interest(container, interest)
             return
+        if interest.kind == InterestKind.PARTITIONS:
+            self.partitions.take_interest(container, interest)
+            return
         if self._topic_of(interest.address) is not None:
             branch = self._branch_of(container)
             branch.patterns.add(interest.address)
@@ -191,6 +163,9 @@ class Reach:
         """Takes note that another container wants something no longer."""
         if interest.kind == InterestKind.QUEUE:
             self.lending.lose_interest(container, interest)
+            return
+        if interest.kind == InterestKind.PARTITIONS:
+            self.partitions.lose_interest(container, interest)
             return
         branch = self._branches.get(container)
         if branch is not None and interest.address in branch.patterns:
@@ -241,7 +216,7 @@ class Reach:
 
     def _connect(self, container: str, branch: Branch) -> None:
         """Opens the way of a branch, or has the loss of it told."""
-        branch.way = self._open(container, None, None)
+        branch.way = self.open(container, None, None)
         self._stand(branch, branch.lost if branch.way is None else branch.way.end)
 
     def _stand(self, branch: Branch, outlet: Terminus | None) -> None:
@@ -268,7 +243,7 @@ class Reach:
         ways = self._ways.setdefault(address, {})
         way = ways.get(container)
         if way is None:
-            way = self._open(container, address, None)
+            way = self.open(container, address, None)
             if way is None:
                 return self._lost
             ways[container] = way
@@ -281,6 +256,9 @@ class Reach:
         if self._topic_of(address) is not None:
             entry.expand = partial(self._expand, address)
             self._topic_entries[address] = entry
+        node = self.vhost.nodes.get(address)
+        if node is not None:
+            self.partitions.add(address, node)
 
     def entry_dropped(self, address: str) -> None:
         """Ends the links of an address that nobody uses here any more."""
@@ -326,7 +304,7 @@ class Reach:
                 entry.add_outlet(self._lost)
 
     def _extend(self, container: str, address: str, entry: AddressEntry) -> bool:
-        way = self._open(container, address, entry)
+        way = self.open(container, address, entry)
         if way is None:
             return False
         way.end.cost = self._mesh.cost_to(container)
@@ -346,7 +324,7 @@ class Reach:
             entry = self._gateways[home] = AddressEntry(self._mesh.core, home, CLOSEST_CODE)
         if not entry.outlets:
             container = self._home_of(address)
-            way = None if container is None else self._open(container, None, entry)
+            way = None if container is None else self.open(container, None, entry)
             if way is not None:
                 entry.add_outlet(way.end)
         return entry
@@ -361,8 +339,21 @@ class Reach:
 
     # -- links
 
-    def _open(self, container: str, address: str | None, entry: AddressEntry | None) -> Away | None:
-        """Attaches a link to another container; None where there is no way."""
+    def open(
+        self,
+        container: str,
+        address: str | None,
+        entry: AddressEntry | None,
+        opener: Opener | None = None,
+    ) -> Away | None:
+        """Attaches a link to another container; None where there is no way.
+
+        Args:
+            container: Where it leads.
+            address: What its target names; None for the null target.
+            entry: Whose outlet it is; None for a topic's.
+            opener: Who hears of its end; None for the reach itself.
+        """
         session = self._mesh.tunnels.to(container)
         if session is None:
             self._mesh.restore_later()
@@ -373,7 +364,7 @@ class Reach:
         end = OutgoingLink(session.end, link.handle)
         end.is_branch = True
         end.backlog_bytes_max = BACKLOG_BYTES_MAX
-        way = Away(self, container, address, end, entry)
+        way = Away(opener or self, container, address, end, entry)
         way.link = link
         link.context = way
         link.carry(end)
@@ -416,11 +407,17 @@ class Reach:
         for address in list(self._topic_entries):
             self._expand_again(address)
         self.lending.restore()
+        self.partitions.restore()
 
     def _expand_again(self, address: str) -> None:
         node = self._topic_of(address)
         if node is not None:
             node.touch()
+
+    def tick(self, now_s: float) -> None:
+        """Looks at what queues have, and at what they need no more."""
+        self.lending.tick(now_s)
+        self.partitions.tick()
 
     def sweep(self, now_s: float) -> None:
         """Gives up containers that have not been reached for long, and gateways nobody uses."""

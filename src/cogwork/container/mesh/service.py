@@ -414,7 +414,7 @@ class MeshService:
         self.run(self.mesh.tick(now_s))
         self._look_whether_ready(now_s)
         for reach in self.reaches.values():
-            reach.lending.tick(now_s)
+            reach.tick(now_s)
         if now_s - self._swept_s >= SWEEP_S:
             self._swept_s = now_s
             self.arrivals.sweep(now_s)

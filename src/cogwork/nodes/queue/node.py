@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.terminus import COPY
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.partitions import PartitionedInlet
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
 from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
 from cogwork.nodes.queue.options import QueueOptions
@@ -38,6 +39,8 @@ class QueueNode:
         address: Its address.
         options: Its policies.
         store: Its items.
+        inlet: Where its messages are told apart by the container that takes them; None while it
+            is not shared with others.
     """
 
     serves_prefix = False
@@ -60,12 +63,34 @@ class QueueNode:
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
         self._entry.add_outlet(self.store)
         self.store.inlet = self._entry
+        self.inlet: PartitionedInlet | None = None
+        self._near_entry = self._entry
 
     # -- the contract of nodes
 
     def entry(self, address: str) -> AddressEntry:  # noqa: ARG002  # it has only one
         """Returns where the queue's messages come in."""
         return self._entry
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether each message has one container of a mesh that takes it."""
+        return self.options.ordering != "none" or self.options.deduplication_window_s is not None
+
+    def share(self) -> PartitionedInlet:
+        """Shares a partitioned queue with other containers; `set_owners` says who takes what."""
+        assert self.inlet is None
+        self.inlet = PartitionedInlet(self.store, self._entry, self.options.partitions)
+        self._entry.add_outlet(self.inlet)
+        self._entry.remove_outlet(self.store)
+        self._near_entry = AddressEntry(self._entry.core, self.address, CLOSEST_CODE)
+        self._near_entry.add_outlet(self.inlet.near)
+        self.store.near_inlet = self._near_entry
+        return self.inlet
+
+    def near_entry(self) -> AddressEntry:
+        """Returns where the messages come in that other containers send."""
+        return self._near_entry
 
     def subscribe(self, subscription: Subscription) -> None:
         """Feeds a consumer, or a browser; gives back the attempts that it still has."""
@@ -102,6 +127,11 @@ class QueueNode:
 
     def close(self) -> None:
         """Gives up the queue with its items; what is sent from now on is released."""
+        if self.inlet is not None:
+            self._near_entry.remove_outlet(self.inlet.near)
+            self._near_entry.close()
+            self._entry.remove_outlet(self.inlet)
+            self.inlet.close()
         self._entry.remove_outlet(self.store)
         self.store.close()
         self._entry.close()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
+from cogwork.dataplane.partitions import COUNT_MAX as PARTITIONS_MAX
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ PRIORITIES = 10
 
 DEDUPLICATION_COUNT = 100_000
 """Remembered message-ids: some 5 MB."""
+
+PARTITIONS = 16
+"""Enough for a dozen containers to have an even share; each costs one place in a table."""
 
 COUNT_MAX = (1 << 30) - 1
 
@@ -46,6 +50,8 @@ class QueueOptions:
         ordering: `group-id` gives each group to one consumer at a time; `none`.
         deduplication_window_s: How long a message-id is remembered; None remembers none.
         deduplication_count: How many message-ids are remembered.
+        partitions: Into how many parts linked containers divide a queue that is ordered, or
+            remembers message-ids.
 
     Raises:
         Refused: A value is of the wrong type or out of range.
@@ -64,6 +70,7 @@ class QueueOptions:
     ordering: str = "none"
     deduplication_window_s: float | None = None
     deduplication_count: int = DEDUPLICATION_COUNT
+    partitions: int = PARTITIONS
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -129,4 +136,8 @@ _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "ordering": _is_one_of("none", "group-id"),
     "deduplication_window_s": _POSITIVE,
     "deduplication_count": _COUNT,
+    "partitions": (
+        f"a whole number from 1 to {PARTITIONS_MAX}",
+        lambda value: _is_count(value) and value in range(1, PARTITIONS_MAX + 1),
+    ),
 }

@@ -86,6 +86,8 @@ class InterestKind(IntEnum):
     """An address with consumers or producers."""
     QUEUE = 2
     """A shard of a queue, with its consumers and its backlog."""
+    PARTITIONS = 3
+    """A queue whose messages go to the owners of its partitions."""
 
 
 InterestKey = tuple[int, str, str]
@@ -99,8 +101,9 @@ class Interest(NamedTuple):
         kind: One of `InterestKind`.
         virtual_host: Whose address it is.
         address: The address, or the pattern of a topic.
-        consumers: `ANYCAST`: 1 where there are any; `QUEUE`: how many, roughly.
-        producers: `ANYCAST`: 1 where there are any.
+        consumers: `ANYCAST`: 1 where there are any; `QUEUE`: how many, roughly; `PARTITIONS`: how
+            many partitions there are.
+        producers: `ANYCAST`: 1 where there are any; `PARTITIONS`: those that it holds, as bits.
         backlog: `QUEUE`: items that wait, roughly.
     """
 

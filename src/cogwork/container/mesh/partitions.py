@@ -1,0 +1,258 @@
+"""Queues whose messages each have one container that takes them: who that is, and the ways there.
+
+Theory of operation. A queue that keeps groups in order, or remembers message-ids, has a fixed
+number of partitions. A container that has such a queue tells the others so, with the partitions
+that it holds; who hears of one that its own configuration knows too has it from then on. All that
+can be reached and have it share the partitions (`router.partitions`), and there is a link to each
+one that owns any.
+
+A partition is held by its owner from its first message until there is nothing left that a later one
+must come behind, or be compared with, and `QUIET_S` more. So a container that joins gets only
+partitions that nothing depends on.
+
+Changes are gathered, and settled at the end of the loop's turn: what is held here is told before
+anybody else is taken for the owner of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cogwork.nodes.queue import QueueNode
+from cogwork.router.mesh.messages import Interest, InterestKind
+from cogwork.router.partitions import owners_of
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.container.mesh.away import Away
+    from cogwork.container.mesh.reach import Reach
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.partitions import PartitionedInlet
+    from cogwork.spi.node import Node
+
+__all__ = ("Partitions",)
+
+QUIET_S = 5.0
+"""So long nothing must have come for a partition before another container may get it: nothing that
+was sent to the old owner is still on its way then."""
+
+QUEUES_MAX = 10_000
+"""Queues that this container has only because others have them."""
+
+log = logging.getLogger("cogwork")
+
+
+@dataclass(slots=True, eq=False)
+class PartitionedQueue:
+    """A queue of this container that is shared with others.
+
+    Attributes:
+        address: Its address.
+        node: This container's part.
+        inlet: Where its messages are told apart.
+        members: Who shares it, with the partitions that each holds; as last settled.
+        owners: The container that has each partition.
+        ways: The links to other owners, by container.
+    """
+
+    address: str
+    node: QueueNode
+    inlet: PartitionedInlet
+    members: dict[str, int] = field(default_factory=dict)
+    owners: list[str | None] = field(default_factory=list)
+    ways: dict[str, Away] = field(default_factory=dict)
+
+    @property
+    def held(self) -> int:
+        """The partitions that this container holds, as bits."""
+        return self.inlet.held(max(QUIET_S, self.node.options.deduplication_window_s or 0.0))
+
+
+class Partitions:
+    """The partitioned queues of one virtual host."""
+
+    def __init__(self, mesh: MeshService, vhost: VirtualHost, reach: Reach) -> None:
+        self._mesh = mesh
+        self._vhost = vhost
+        self._reach = reach
+        self._queues: dict[str, PartitionedQueue] = {}
+        self._elsewhere: dict[str, dict[str, Interest]] = {}
+        self._created = 0
+        self._is_settling = False
+
+    # -- queues here
+
+    def add(self, address: str, node: Node) -> None:
+        """Shares a queue of this container, where that is one with partitions."""
+        if isinstance(node, QueueNode) and node.is_partitioned and node.inlet is None:
+            if address in self._queues:
+                self._remove(self._queues[address])
+            self._queues[address] = PartitionedQueue(address, node, node.share())
+            self._settle_soon()
+
+    def _remove(self, queue: PartitionedQueue) -> None:
+        """Lets go of a queue that this container has no longer."""
+        del self._queues[queue.address]
+        for way in list(queue.ways.values()):
+            way.detach()
+        self._tell(queue, None)
+
+    # -- queues elsewhere
+
+    def take_interest(self, container: str, interest: Interest) -> None:
+        """Takes note of a container that shares a queue, and of what it holds."""
+        self._elsewhere.setdefault(interest.address, {})[container] = interest
+        self._settle_soon()
+
+    def lose_interest(self, container: str, interest: Interest) -> None:
+        """Takes note that a container shares a queue no longer."""
+        others = self._elsewhere.get(interest.address, {})
+        others.pop(container, None)
+        if not others:
+            self._elsewhere.pop(interest.address, None)
+        self._settle_soon()
+
+    # -- settling
+
+    def tick(self) -> None:
+        """Tells what is held now, and lets go of what is over."""
+        for address, node in self._vhost.nodes.items():
+            self.add(address, node)
+        for queue in list(self._queues.values()):
+            if self._vhost.nodes.get(queue.address) is not queue.node:
+                self._remove(queue)
+            elif self._held_by(queue) != queue.members.get(self._mesh.id):
+                self._settle_soon()
+            else:
+                _end_idle(queue)
+
+    def _held_by(self, queue: PartitionedQueue) -> int | None:
+        """Returns what this container holds; None where it is leaving, and shares nothing."""
+        return None if self._mesh.is_leaving else queue.held
+
+    def _settle_soon(self) -> None:
+        if not self._is_settling:
+            self._is_settling = True
+            asyncio.get_running_loop().call_soon(self._settle)
+
+    def _settle(self) -> None:
+        self._is_settling = False
+        self._create()
+        self.restore()
+        self._mesh.core.flush()
+
+    def _create(self) -> None:
+        """Makes the queues that others have and that are partitioned by what is configured here.
+
+        Else the first to come here with a message would have it know nothing of the others yet.
+        """
+        for address in [each for each in self._elsewhere if each not in self._queues]:
+            if self._created >= QUEUES_MAX:
+                return
+            try:
+                name, rule = self._vhost.rule_of(address)
+                if rule.kind != "queue" or name in self._vhost.nodes:
+                    continue
+                self._vhost.entry_of(name)
+            except Refused as refusal:
+                log.debug("queue %r of other containers: %s", address, refusal)
+                continue
+            self._created += 1
+
+    def restore(self) -> None:
+        """Gives every partition its owner, and opens the links that should be there and are not."""
+        for queue in self._queues.values():
+            members = self._members_of(queue)
+            if members != queue.members:
+                self._tell(queue, members.get(self._mesh.id))
+                queue.members = members
+                queue.owners = owners_of(queue.address, queue.inlet.count, members)
+                self._connect(queue)
+            elif self._missing(queue):
+                self._connect(queue)
+
+    def _members_of(self, queue: PartitionedQueue) -> dict[str, int]:
+        """Lists who shares a queue and can be reached, with the partitions that each holds.
+
+        One that leaves is not among them, even if nobody else is: what it took would be lost.
+        """
+        routes = self._mesh.mesh.routes
+        members = {}
+        for container, interest in self._elsewhere.get(queue.address, {}).items():
+            if interest.consumers == queue.inlet.count and routes.is_reachable(container):
+                members[container] = interest.producers
+        if not self._mesh.is_leaving:
+            members[self._mesh.id] = queue.held
+        return members
+
+    def _tell(self, queue: PartitionedQueue, held: int | None) -> None:
+        """Tells the others what is held here; None: that the queue is not shared any more."""
+        if held == queue.members.get(self._mesh.id):
+            return
+        figures = (0, 0) if held is None else (queue.inlet.count, held)
+        self._mesh.set_interest(
+            Interest(InterestKind.PARTITIONS, self._vhost.name, queue.address, *figures)
+        )
+
+    # -- ways to the owners
+
+    def _missing(self, queue: PartitionedQueue) -> set[str]:
+        """Lists the owners to which there should be a link, and is none."""
+        known = {self._mesh.id, *queue.ways}
+        return {owner for owner in queue.owners if owner is not None and owner not in known}
+
+    def _connect(self, queue: PartitionedQueue) -> None:
+        """Has each partition's messages go to its owner; they wait where there is no way yet."""
+        for container in self._missing(queue):
+            way = self._reach.open(container, queue.address, queue.inlet.entry, self)
+            if way is not None:
+                way.end.feeder = queue.inlet.entry
+                queue.ways[container] = way
+        queue.inlet.set_owners(
+            [
+                queue.node.store if owner == self._mesh.id else _end_of(queue, owner)
+                for owner in queue.owners
+            ]
+        )
+
+    def stopping(self, way: Away) -> None:
+        """Takes a link that is about to end out of use."""
+        queue = self._queues.get(way.address or "")
+        if queue is not None and queue.ways.get(way.container) is way:
+            del queue.ways[way.container]
+            self._connect_without(queue, way)
+        self._mesh.restore_later()
+
+    def refused(self, way: Away, error: AmqpError) -> None:
+        """Logs why an owner takes nothing: until it does, its messages wait."""
+        log.warning(
+            "queue %r: container %s takes no messages: %s",
+            way.address,
+            way.container,
+            error.description,
+        )
+
+    def _connect_without(self, queue: PartitionedQueue, way: Away) -> None:
+        """Has messages wait whose owner's link has gone."""
+        queue.inlet.set_owners(
+            [None if owner is way.end else owner for owner in queue.inlet.owners]
+        )
+
+
+def _end_of(queue: PartitionedQueue, owner: str | None) -> OutgoingLink | None:
+    way = None if owner is None else queue.ways.get(owner)
+    return None if way is None else way.end
+
+
+def _end_idle(queue: PartitionedQueue) -> None:
+    """Ends the links to containers that own nothing any more, once all is answered."""
+    for container in queue.ways.keys() - set(queue.owners):
+        way = queue.ways[container]
+        if not way.end.unsettled and not way.end.queue_count:
+            way.detach()

@@ -1,0 +1,193 @@
+"""Items of groups that a shard lends to another container's consumer: none overtakes another."""
+
+from __future__ import annotations
+
+import peers
+import pytest
+
+from cogwork.amqp.message import Data, Properties, Sections, decode_sections, encode_sections
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.loan import Borrower, Loan
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.session_end import Session
+from cogwork.dataplane.store import Store
+from cogwork.dataplane.wire import Wire
+
+WINDOW = 1 << 20
+
+
+class Shard:
+    """One container's part of an ordered queue, and a client there."""
+
+    def __init__(self, number: int) -> None:
+        self.core = Core()
+        self.store = Store(self.core, number, is_ordered=True)
+        self.entry = AddressEntry(self.core, "work/a", CLOSEST_CODE)
+        self.entry.add_outlet(self.store)
+        self.store.inlet = self.entry
+        self.client = peers.Peer(self.core)
+        self.publisher = self.client.publisher(self.entry)
+
+    def send(self, group: str, *bodies: str) -> None:
+        properties = Properties(group_id=group)
+        for text in bodies:
+            sections = Sections(properties=properties, body=Data([text.encode()]))
+            self.client.send(self.publisher, encode_sections(sections))
+
+    def end(self) -> Session:
+        """Makes this container's end of a tunnel."""
+        wire = Wire(self.core, self, 65536)
+        wire.start_framing()
+        wire.max_frame_out = 65536
+        session = Session(wire, 0, 0, WINDOW, WINDOW)
+        wire.map_session(0, session)
+        return session
+
+    def on_sender_disposition(
+        self, session: Session, first: int, last: int, settled: bool, state: bytes
+    ) -> None:
+        """Confirms, as a container does for the loans of a tunnel."""
+        for link in session.links:
+            if settled and isinstance(link, Loan):
+                link.confirm(first, last, 0x24)
+
+    def on_drained(self, link: Loan) -> None:
+        """Hears that a loan's credit is used up."""
+
+
+class Lent:
+    """A consumer in one container, and shards in others that lend to it."""
+
+    def __init__(self, shards: int = 1, *, keeps_order: bool = True) -> None:
+        self.near = Shard(1)
+        self.far = [Shard(2 + at) for at in range(shards)]
+        self.link = self.near.client.consumer(self.near.store)
+        self.borrower = Borrower(self.near.store, self.link)
+        self.ends = [(self.near.end(), shard.end()) for shard in self.far]
+        self.loans: list[Loan] = []
+        for shard, (here, there) in zip(self.far, self.ends, strict=True):
+            loan = Loan(here, 1, self.borrower, f"far {shard.store.shard}")
+            loan.keeps_order = keeps_order
+            loan.owner = self.near
+            here.map_link(1, loan)
+            lender = OutgoingLink(there, 1)
+            there.map_link(1, lender)
+            shard.store.add_consumer(lender, is_far=True)
+            self.borrower.add(loan)
+            self.loans.append(loan)
+        self.arrivals: list[peers.Arrival] = []
+
+    def flow(self, credit: int) -> None:
+        self.near.client.flow(self.link, credit)
+
+    def sent(self, shard: int = 0) -> bytes:
+        """Takes what a shard has sent and the consumer's container has not got yet."""
+        self.far[shard].core.flush()
+        return self.ends[shard][1].wire.take_output()
+
+    def hear(self, octets: bytes, shard: int = 0) -> None:
+        self.ends[shard][0].wire.feed(octets)
+
+    def run(self) -> None:
+        """Lets all ends hear each other until there is nothing to hear."""
+        is_busy = True
+        while is_busy:
+            is_busy = False
+            self.near.core.flush()
+            for at, (here, there) in enumerate(self.ends):
+                out, back = self.sent(at), here.wire.take_output()
+                here.wire.feed(out)
+                there.wire.feed(back)
+                is_busy |= bool(out or back)
+
+    def take(self) -> list[str]:
+        """Returns what has come to the consumer; it keeps it."""
+        arrived = self.near.client.take()
+        self.arrivals += arrived
+        bodies = [decode_sections(each.message).body for each in arrived]
+        return [body.parts[0].decode() for body in bodies if isinstance(body, Data)]
+
+    def accept_all(self) -> None:
+        for each in self.arrivals:
+            self.near.client.settle(each)
+        self.arrivals.clear()
+        self.run()
+
+
+def overrun(lent: Lent) -> list[str]:
+    """Has a consumer's own shard use up its credit while two lent items are under way.
+
+    It gives credit again between these two. Returns what it gets then, of all that there is.
+    """
+    lent.flow(2)
+    lent.run()
+    lent.far[0].send("g", "1")
+    first = lent.sent()
+    lent.far[0].send("g", "2")
+    second = lent.sent()
+    lent.near.send("other", "own", "own")
+    assert lent.take() == ["own", "own"]
+    lent.hear(first)
+    lent.flow(10)
+    lent.hear(second)
+    lent.far[0].send("g", "3")
+    lent.run()
+    return lent.take()
+
+
+def test_an_item_that_goes_back_is_not_overtaken_by_its_group() -> None:
+    lent = Lent()
+    assert overrun(lent) == ["1", "2", "3"]
+    assert lent.loans[0].returned == 2
+    assert lent.far[0].store.counts()["released"] == 2
+
+
+def test_where_no_order_is_kept_only_what_finds_no_credit_goes_back() -> None:
+    lent = Lent(keeps_order=False)
+    assert overrun(lent)[0] == "2"
+    assert lent.loans[0].returned == 1
+
+
+def test_a_loan_goes_on_after_it_has_called_items_back() -> None:
+    lent = Lent()
+    overrun(lent)
+    lent.accept_all()
+    lent.far[0].send("g", "4", "5")
+    lent.run()
+    assert lent.take() == ["4", "5"]
+    assert lent.loans[0].returned == 2
+
+
+def test_a_group_is_out_at_one_consumer_until_that_has_settled_it() -> None:
+    lent = Lent()
+    at_shard = lent.far[0].client.consumer(lent.far[0].store)
+    lent.flow(10)
+    lent.run()
+    lent.far[0].send("g", "1", "2")
+    lent.run()
+    assert lent.take() == ["1", "2"]
+    lent.far[0].client.flow(at_shard, 10)
+    lent.far[0].send("g", "3")
+    assert not lent.far[0].client.take(), "a nearer consumer has credit, but not the group"
+    lent.run()
+    assert lent.take() == ["3"]
+    lent.accept_all()
+    lent.far[0].send("g", "4")
+    assert len(lent.far[0].client.take()) == 1, "the group is free: the nearer one gets it"
+
+
+@pytest.mark.parametrize("busy", [0, 1])
+@pytest.mark.parametrize("credit", [1, 2, 3])
+def test_a_shard_without_items_keeps_no_credit_from_one_that_has_some(
+    busy: int, credit: int
+) -> None:
+    lent = Lent(shards=2)
+    lent.flow(credit)
+    lent.run()
+    lent.far[busy].send("g", "1", "2", "3", "4")
+    lent.run()
+    assert lent.take() == ["1", "2", "3", "4"][:credit]
+    lent.flow(4)
+    lent.run()
+    assert lent.take() == ["1", "2", "3", "4"][credit:]
