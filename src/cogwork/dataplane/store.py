@@ -343,6 +343,7 @@ class Store(Ledger):
             now_s: The monotonic clock. What is to be sent goes out with the next flush.
         """
         self.ticked_s = now_s
+        self.shelf.disorder.histogram.turn(now_s)
         self.shelf.restore()
         self.expire(now_s)
         self.end_doubts(now_s)
@@ -364,6 +365,7 @@ class Store(Ledger):
     def counts(self) -> dict:
         """Counts the items by where they stand, and what has happened so far."""
         shelf: Shelf = self.shelf
+        disorder: Histogram = shelf.disorder.histogram
         return {
             "depth": shelf.depth,
             "bytes": shelf.size_bytes,
@@ -391,4 +393,7 @@ class Store(Ledger):
             "duplicates": self.duplicates,
             "stale-claims": self.stale_claims,
             "removed": self.removed,
+            "disorder-p50": disorder.quantile(50),
+            "disorder-p99": disorder.quantile(99),
+            "disorder-maximum": disorder.maximum,
         }
