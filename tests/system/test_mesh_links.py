@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pytest
 from cogwork.container.users import hash_password
 
 from .meshes import Member, free_ports
-from .served import READY_TIMEOUT_S, within
+from .served import COGWORK, READY_TIMEOUT_S, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,3 +164,36 @@ def test_only_users_that_may_be_containers_link(tmp_path: Path) -> None:
         shown = [good.served.run(*words) for words in (("status", good.url), ("mesh", good.url))]
         logs = [log_of(member) for member in (server, good, bad)]
         assert SECRET not in json.dumps([*shown, *logs, links_of(good), links_of(bad)])
+
+
+def test_messages_are_counted_where_they_pass_and_nowhere_else(tmp_path: Path) -> None:
+    """A line of three, and a fourth container at its middle that wants nothing."""
+    ports = free_ports(4)
+    first = Member("first", ports[0], [], tmp_path / "first")
+    middle = Member("middle", ports[1], [ports[0]], tmp_path / "middle")
+    last = Member("last", ports[2], [ports[1]], tmp_path / "last")
+    idle = Member("idle", ports[3], [ports[1]], tmp_path / "idle")
+    with running(first, middle, last, idle):
+        within(10, lambda: len(reached(first)) == 4, "all are reached")
+        receive = ("receive", last.url, "topic/counted.#", "--count", "100")
+        receiver = subprocess.Popen([*COGWORK, *receive], stdout=subprocess.DEVNULL)
+        within(10, lambda: wanted(first, "last") == 1, "first knows what last wants")
+        first.served.run("send", first.url, "topic/counted.x", "x", "--count", "99")
+        first.served.run("send", first.url, "topic/counted.x", "y" * 100_000)
+        assert receiver.wait(20) == 0
+        within(10, lambda: wanted(first, "last") == 0, "last wants no more")
+        first.served.run("send", first.url, "topic/counted.x", "nobody wants it")
+        counts = {
+            (member.id, row["neighbour"]): (row["messages_in"], row["messages_out"])
+            for member in (first, middle, last, idle)
+            for row in links_of(member)
+        }
+    assert counts["idle", "middle"] == counts["middle", "idle"] == (0, 0)
+    assert counts["first", "middle"] == counts["middle", "last"] == (0, 100)
+    assert counts["middle", "first"] == counts["last", "middle"] == (100, 0)
+
+
+def wanted(member: Member, container: str) -> int:
+    found = json.loads(member.served.run("mesh", member.url, "--json"))
+    rows = {row["id"]: row for row in found["containers"]}
+    return int(rows[container]["interests"]["topic"])

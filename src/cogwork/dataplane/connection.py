@@ -94,6 +94,7 @@ class Connection:
 
     __slots__ = (
         "_is_ended",
+        "_passed",
         "_sasl_asked",
         "_sessions",
         "_to_send_on_open",
@@ -127,6 +128,7 @@ class Connection:
         self.peer_idle_timeout_s = 0.0
         self.started_s = core.now
         self._sessions: dict[int, SessionEndpoint | RelayedSession] = {}
+        self._passed = (0, 0)
         self._to_send_on_open: Open | None = None
         self._sasl_asked = False
         self._is_ended = False
@@ -161,6 +163,15 @@ class Connection:
     def relayed(self) -> list[RelayedSession]:
         """The sides of sessions that are passed on."""
         return [each for each in self._sessions.values() if isinstance(each, RelayedSession)]
+
+    @property
+    def passed(self) -> tuple[int, int]:
+        """Counts the messages that came in, and went out, in sessions that are passed on."""
+        incoming, outgoing = self._passed
+        for session in self.relayed:
+            incoming += session.messages_in
+            outgoing += session.messages_out
+        return incoming, outgoing
 
     def open(self, opening: Open) -> None:
         """Sends this side's open, first or in answer."""
@@ -220,7 +231,13 @@ class Connection:
         sessions = list(self._sessions.values())
         self._sessions.clear()
         for session in sessions:
+            self._keep_counts(session)
             session.lose()
+
+    def _keep_counts(self, session: SessionEndpoint | RelayedSession | None) -> None:
+        if isinstance(session, RelayedSession):
+            incoming, outgoing = self._passed
+            self._passed = incoming + session.messages_in, outgoing + session.messages_out
 
     def tick(self, now_s: float) -> None:
         """Lets time pass: sends heartbeats, and gives up a peer that is silent for too long."""
@@ -473,6 +490,6 @@ class Connection:
 
     def forget_session(self, session: SessionEndpoint | RelayedSession) -> None:
         """Frees a session's channels once both sides have ended it."""
-        self._sessions.pop(session.channel, None)
+        self._keep_counts(self._sessions.pop(session.channel, None))
         if session.remote_channel is not None:
             self.wire.map_session(session.remote_channel, None)

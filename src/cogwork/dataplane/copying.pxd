@@ -2,6 +2,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.delivery cimport Delivery
 from cogwork.dataplane.holding cimport HoldingEntry
+from cogwork.dataplane.lost_branch cimport LostBranch
 from cogwork.dataplane.outgoing cimport OutgoingLink
 from cogwork.dataplane.shipment cimport RUN_MAX, Piece, Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -20,4 +21,6 @@ cdef class CopyingEntry(HoldingEntry):
 
 # Says whether an outlet leads to another container.
 cdef inline bint is_branch(Terminus outlet) noexcept:
-    return type(outlet) is OutgoingLink and (<OutgoingLink>outlet).is_branch
+    if type(outlet) is OutgoingLink:
+        return (<OutgoingLink>outlet).is_branch
+    return type(outlet) is LostBranch

@@ -51,6 +51,8 @@ class CopyingEntry(HoldingEntry):
                 if not s.settled:
                     self.core.fanouts.records[record].waiting += 1
                 if outlet.is_ready():
+                    if not s.settled:
+                        _set_source(self.core, cython.address(shipment), is_branch(outlet))
                     outlet.take(cython.address(shipment))
                     continue
             if late is None:

@@ -36,6 +36,7 @@ cdef class Dispatcher:
     cdef int offer(self, Item* item) except -1
     cdef int serve(self) except -1
     cdef int serve_one(self, Consumer consumer) except -1
+    cdef int unlend(self, OutgoingLink link) except -1
     cdef int sweep_departed(self) except -1
     cdef int resume(self, OutgoingLink link, uint64_t number, uint32_t attempt) except -1
     cdef Item* next_for(self, Consumer consumer) except? NULL

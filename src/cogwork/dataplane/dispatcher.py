@@ -14,8 +14,8 @@ from cython.cimports.cogwork.dataplane.stock import pack
 from cython.cimports.cogwork.dataplane.stored import (
     ACQUIRED,
     EXCLUDED,
-    FAR,
     HANDED,
+    LENT,
     MARKS,
     OUT,
     PARKED,
@@ -89,6 +89,18 @@ class Dispatcher:
         # While an item is out its node is linked with the consumer's: keep that in memory.
         self.departed.append(consumer)
         return self.ledger.ring()
+
+    def unlend(self, link):
+        """Treats what is out at another container's consumer as at one of this one's, that goes."""
+        consumer: Consumer = self.consumers.get(link)
+        node: cython.pointer(Node)
+        if consumer is None:
+            return 0
+        node = consumer.hands.out.next
+        while node != cython.address(consumer.hands.out):
+            cython.cast(cython.pointer(Item), node).flags &= ~LENT
+            node = node.next
+        return 0
 
     def sweep_departed(self):
         """Loses what is still out at links that have gone, and was not answered for by them."""
@@ -281,14 +293,14 @@ class Dispatcher:
         pack(self.ledger, item, cython.address(s))
         if item.attempt > 1:
             self.redelivered += 1
-        item.flags &= ~(HANDED | MARKS | PRESETTLED | FAR)
+        item.flags &= ~(HANDED | LENT | MARKS | PRESETTLED)
         item.flags |= ACQUIRED
         if consumer.marks_received:
             item.flags |= MARKS
+        if consumer.is_far:
+            item.flags |= LENT
         if consumer.link.presettles:
             item.flags |= PRESETTLED
-        if consumer.is_far:
-            item.flags |= FAR
         return self.ship(item, consumer, cython.address(s))
 
     def ship(self, item, consumer, s):

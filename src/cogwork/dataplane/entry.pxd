@@ -19,6 +19,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef bint offered
     cdef bint rationed
     cdef uint32_t source_turn
+    cdef bint serves_near_first
     cdef Interest interest
     cdef bytes subject
     cdef public AddressEntry near
@@ -31,6 +32,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef Terminus pick(self, Shipment* s)
     cdef list matching(self)
     cdef object _feed(self, Terminus outlet)
+    cdef int _serve(self, Terminus link) except -1
     cdef int serve_held(self) except -1
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff

@@ -133,9 +133,23 @@ class AddressEntry(CopyingEntry):
             cython.cast(ReceivingEnd, link).top_up()
 
     def on_ready(self, link):
-        outlet: OutgoingLink = link
-        if self.near is not None and not outlet.is_branch:
+        """Serves what waits here, and what other containers' senders left waiting, in turn first."""
+        if self.near is None or cython.cast(OutgoingLink, link).is_branch:
+            return self._serve(link)
+        self.serves_near_first = not self.serves_near_first
+        if self.serves_near_first:
             self.near.on_ready(link)
+            return self._serve(link)
+        self._serve(link)
+        return self.near.on_ready(link)
+
+    def has_waiting(self):
+        if self.near is not None and self.near.has_waiting():
+            return True
+        return self.held_first != cython.NULL
+
+    def _serve(self, link):
+        outlet: OutgoingLink = link
         if outlet.credit:
             outlet.offered = True
             self._offer()

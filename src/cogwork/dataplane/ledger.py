@@ -19,8 +19,8 @@ from cython.cimports.cogwork.dataplane.shipment import (
 )
 from cython.cimports.cogwork.dataplane.stored import (
     DOUBT,
-    FAR,
     HANDED,
+    LENT,
     MARKS,
     OUT,
     PRESETTLED,
@@ -94,7 +94,7 @@ class Ledger(Stock):
     def commit(self, item):
         """Confirms a claim: the item is done with."""
         self.accepted += 1
-        if item.flags & (HANDED | MARKS):
+        if item.flags & (HANDED | LENT | MARKS):
             self.commits.add(number_of(item), item.attempt)
         self.forget(item)
         return SETTLE
@@ -154,7 +154,7 @@ class Ledger(Stock):
         """
         timeout_s: cython.double = self.in_doubt_timeout_s
         if is_unseen(item):
-            if not item.flags & FAR:
+            if not item.flags & LENT:
                 return self.give_back(item)
             timeout_s = LEASE_S
         self.doubted += 1

@@ -82,6 +82,7 @@ class Loan(IncomingLink):
             return 0
         if consumer.detached or not consumer.is_ready():
             self.returned += 1
+            self.refresh(0)
             return self.reply(s.token, RELEASED, True)
         return self.borrower.borrow(self, s)
 

@@ -62,6 +62,16 @@ class RelayedSession:
         other.other = self
         self.end.join(other.end)
 
+    @property
+    def messages_in(self) -> int:
+        """Counts the messages that came from this side's peer and were passed on."""
+        return self.end.messages
+
+    @property
+    def messages_out(self) -> int:
+        """Counts the messages that were passed on to this side's peer."""
+        return 0 if self.end.other is None else self.end.other.messages
+
     def begin(self, like: Begin, properties: dict[Symbol, object] | None = None) -> None:
         """Sends this side's begin, first or in answer, as the other side's peer said it."""
         if self._has_begun or self._has_ended:
@@ -93,12 +103,7 @@ class RelayedSession:
     def on_performative(self, performative: Performative) -> None:
         """Takes in an end; what else comes here is encoded in a way that nobody's peer would."""
         if not isinstance(performative, End):
-            self.close(
-                AmqpError(
-                    condition=Condition.NOT_ALLOWED,
-                    description=f"{performative.NAME} with an unusual descriptor in a tunnel",
-                )
-            )
+            self.refuse(performative.NAME)
             return
         self._peer_ended = True
         self.end.end()
@@ -106,6 +111,15 @@ class RelayedSession:
             self.other.finish(performative.error)
         self.finish(None)
         self.connection.forget_session(self)
+
+    def refuse(self, name: str) -> None:
+        """Ends both sides, for a frame that cannot be passed on by its first octets."""
+        self.close(
+            AmqpError(
+                condition=Condition.NOT_ALLOWED,
+                description=f"{name} with an unusual header or descriptor in a tunnel",
+            )
+        )
 
     def finish(self, error: AmqpError | None) -> None:
         """Ends this side, once; a peer that began is owed an answer to that first."""

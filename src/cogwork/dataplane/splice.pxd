@@ -11,4 +11,6 @@ cdef class Splice(Channel):
     cdef readonly Splice other
     cdef readonly uint64_t frames
     cdef readonly uint64_t bytes
-    cdef int _copy(self, octets data, int64_t size, uint32_t frames) except -1
+    cdef readonly uint64_t messages
+    cdef int _copy(self, octets data, int64_t size, uint32_t frames, uint32_t messages) except -1
+    cdef int _refuse(self, str name) except -1

@@ -18,8 +18,27 @@ ATTACH = cython.declare(uint8_t, 0x12)
 DETACH = cython.declare(uint8_t, 0x16)
 """From attach to detach, the performatives that belong to a session's ends alone."""
 
+TRANSFER = cython.declare(uint8_t, 0x14)
+TRANSFER_MIN_BYTES = cython.declare(uint32_t, 26)
+"""With room for a list of any form, a handle of any form, and a delivery-id."""
+
 FRAME_MIN_BYTES = cython.declare(int64_t, 11)
 """A header, and a descriptor in its short form."""
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def begins_delivery(p: octets) -> cython.bint:
+    """Tells whether a transfer's list has a delivery-id: only the first frame needs one (§2.6.14).
+
+    `p` has room for a list's head, a handle and one octet more.
+    """
+    at: cython.int = 3 if p[0] == 0xC0 else 9
+    if p[at] == 0x70:
+        at += 5
+    else:
+        at += 2 if p[at] == 0x52 else 1
+    return p[at] != 0x40
 
 
 class Splice(Channel):
@@ -30,6 +49,7 @@ class Splice(Channel):
         other: The side that what arrives here goes out by.
         frames: How many went through, coming from this side.
         bytes: Of these frames.
+        messages: How many began with one of these frames.
     """
 
     def __init__(self, wire: Wire, channel: int):
@@ -68,6 +88,7 @@ class Splice(Channel):
         """
         at: int64_t = 0
         frames: uint32_t = 0
+        messages: uint32_t = 0
         frame_size: uint32_t
         channel: uint16_t = load_u16(data + 6)
         while size - at >= FRAME_MIN_BYTES:
@@ -80,13 +101,29 @@ class Splice(Channel):
                 break
             if data[at + 10] < ATTACH or data[at + 10] > DETACH:
                 break
+            if data[at + 10] == TRANSFER and frame_size >= TRANSFER_MIN_BYTES:
+                messages += begins_delivery(data + at + 11)
             at += frame_size
             frames += 1
         if at and not self.ended:
-            self._copy(data, at, frames)
+            self._copy(data, at, frames, messages)
         return at
 
-    def _copy(self, data, size, frames):
+    def on_transfer(self, p, at, end):
+        return self._refuse("transfer")
+
+    def on_flow(self, p, at, end):
+        return self._refuse("flow")
+
+    def on_disposition(self, p, at, end):
+        return self._refuse("disposition")
+
+    def _refuse(self, name):
+        """Ends the session: nothing may be left out of it in silence."""
+        self.owner.refuse(name)
+        return 0
+
+    def _copy(self, data, size, frames, messages):
         """Writes frames to the other side's wire, under that side's channel."""
         wire: Wire
         p: cython.pointer(uint8_t)
@@ -100,6 +137,7 @@ class Splice(Channel):
             return 0
         self.frames += frames
         self.bytes += size
+        self.messages += messages
         p = wire.reserve(cython.cast(uint32_t, size))
         memcpy(p, data, size)
         while at < size:

@@ -304,8 +304,16 @@ class Store(Ledger):
         """
         self.dispatcher.add(link, marks_received, is_browser, is_far)
 
-    def remove_consumer(self, link) -> None:
-        """Feeds a link no more; what is out at it stays so until it is settled or detached."""
+    def remove_consumer(self, link, is_over: bool = True) -> None:
+        """Feeds a link no more; what is out at it stays so until it is settled or detached.
+
+        Args:
+            link: One that was added.
+            is_over: Whether its consumer has gone; False where another container's may still be
+                there, and only the way to it is broken.
+        """
+        if is_over:
+            self.dispatcher.unlend(link)
         self.dispatcher.remove(link)
 
     def on_ready(self, link):

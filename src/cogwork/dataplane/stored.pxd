@@ -24,7 +24,7 @@ cdef enum:
     EXCLUDED = 8
     AGES = 16
     PRESETTLED = 32
-    FAR = 64
+    LENT = 64
 
 # One message, with its bytes behind it; the node comes first, so that a list's nodes are items.
 cdef struct Item:

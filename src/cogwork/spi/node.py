@@ -97,6 +97,7 @@ class Subscription:
         source: What the consumer asked for: distribution mode, filters.
         marks_received: Whether the client says `received` when it hands an item to its application.
         is_far: Whether it is another container's, for what none of this one's consumers can take.
+        is_cut_off: Whether such a one may still be there, although its link has gone.
         unsettled: Delivery-tags the consumer still holds from an earlier link.
         known: What the node says of them: None for one that goes on and is sent again, an outcome
             for one that is over; a tag that is left out is nobody's, or somebody else's.
@@ -109,6 +110,7 @@ class Subscription:
     source: Source
     marks_received: bool = False
     is_far: bool = False
+    is_cut_off: bool = False
     unsettled: tuple[bytes, ...] = ()
     known: dict[bytes, DeliveryState | None] = field(default_factory=dict)
     link_id: str = ""

@@ -360,6 +360,24 @@ class DataConnection(MeshConnection):
 
     role = "data"
 
+    def __init__(self, owner: Owner, number: int) -> None:
+        super().__init__(owner, number)
+        self._carried = (0, 0)
+
+    @property
+    def carried(self) -> tuple[int, int]:
+        """Counts the messages that came over it, and that went over it, whoever sent them."""
+        sessions = self.connection.sessions
+        ends = [link.end for session in sessions for link in session.links.values()]
+        counts = [self._carried, self.connection.passed, *map(_count_of, ends)]
+        return sum(incoming for incoming, _ in counts), sum(outgoing for _, outgoing in counts)
+
+    def on_stopping(self, link: Link) -> None:
+        """Keeps the count of a link that is about to end."""
+        (incoming, outgoing), (more_in, more_out) = self._carried, _count_of(link.end)
+        self._carried = incoming + more_in, outgoing + more_out
+        super().on_stopping(link)
+
     def begin(self) -> None:
         """Lets sessions of others pass."""
         self.connection.relay = self.owner.on_begin
@@ -378,6 +396,13 @@ class DataConnection(MeshConnection):
         for link in session.owner.links.values():
             if isinstance(link.end, Loan):
                 link.end.confirm(first, last, code, None if code == ACCEPTED else state)
+
+
+def _count_of(end: IncomingLink | OutgoingLink | None) -> tuple[int, int]:
+    """Counts the messages that came, and went, by a link that has not ended."""
+    if end is None or end.detached:
+        return 0, 0
+    return (end.deliveries, 0) if isinstance(end, IncomingLink) else (0, end.deliveries)
 
 
 def _context(link: Link) -> LinkContext:

@@ -120,8 +120,9 @@ class Lender:
     def attached(self, link: Link) -> None:
         """Never happens: the other container attaches."""
 
-    def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
-        """It is about to end."""
+    def stopping(self, link: Link) -> None:
+        """It is about to end: by the other container, or because the way there is broken."""
+        self.subscription.is_cut_off = link.session.is_over
         self.node.unsubscribe(self.subscription)
 
     def detached(self, link: Link, error: AmqpError | None) -> None:

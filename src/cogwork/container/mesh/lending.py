@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 __all__ = ("MARKS_RECEIVED", "Lending", "shard_of")
 
 BROKEN_S = 5.0
-"""So long a consumer keeps what it has from a shard that cannot be reached; then it has to go, before
-the shard gives its items to others."""
+"""So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
+before the shard gives its items to others."""
 
 IDLE_S = 30.0
 """A loan that has brought nothing for so long is ended."""
@@ -280,6 +280,6 @@ class Lending:
             link.detach(
                 AmqpError(
                     condition=Condition.LINK_DETACH_FORCED,
-                    description=f"the items of container {containers[0]} cannot be settled any more",
+                    description=f"items of container {containers[0]} cannot be settled any more",
                 )
             )

@@ -19,6 +19,7 @@ from cogwork.container.mesh.gate import Gate
 from cogwork.container.mesh.names import CONTROL, DATA, DUPLICATE_LINK, INCARNATION, MESH, NUMBER
 from cogwork.container.mesh.pair import Pair
 from cogwork.container.mesh.reach import Reach
+from cogwork.container.mesh.refusals import Refusals
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.container.mesh.urls import LinkUrl
 from cogwork.container.settings import Link
@@ -63,9 +64,6 @@ TICK_S = 0.1
 RESTORE_S = 0.005
 RESTORE_MAX_S = 0.5
 """How soon a link that was lost while there is a way is opened again: at first, and at last."""
-
-REFUSALS_MAX = 256
-"""Of so many containers it is remembered what was logged last: strangers may have any name."""
 
 log = logging.getLogger("cogwork")
 
@@ -128,7 +126,7 @@ class MeshService:
         self._restore_pause_s = RESTORE_S
         self._is_ready = True
         self._is_stopped = False
-        self._refusals: dict[str, str] = {}
+        self._refusals = Refusals()
         self._on_ready: list[Callable[[], None]] = []
         self._ready_timeout_s = options.ready_timeout_s
         self._started_s = 0.0
@@ -324,15 +322,8 @@ class MeshService:
         pair.is_duplicate |= error is not None and error.condition == DUPLICATE_LINK
         is_wanted = pair.was_up or pair.is_duplicate or pair.why_lost is not None
         if why is not None and not is_wanted:
-            self._log_refusal(pair.peer, why)
+            self._refusals.tell(pair.peer, why)
         self._end_pair(pair, why)
-
-    def _log_refusal(self, container: str, why: str) -> None:
-        """Logs it once: the other container may try again and again."""
-        if self._refusals.get(container) == why or len(self._refusals) >= REFUSALS_MAX:
-            return
-        self._refusals[container] = why
-        log.error("container %s refuses the link: %s", container, why)
 
     def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
         """Passes a tunnel on."""
@@ -377,7 +368,7 @@ class MeshService:
         match effect:
             case NeighbourUp():
                 self._pairs[effect.link].was_up = True
-                self._refusals.pop(effect.neighbour, None)
+                self._refusals.forget(effect.neighbour)
                 log.info("linked with container %s", effect.neighbour)
             case NeighbourDown():
                 self.hosts.pop(effect.neighbour, None)

@@ -6,8 +6,6 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from cogwork.container.rows import peer_of
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.router.mesh.link import State
 from cogwork.spi.mesh import LinkRow
 
@@ -82,7 +80,7 @@ class View:
         link = self._service().mesh.neighbours.links.get(pair.number)
         is_up = link is not None and link.state is State.TWO_WAY
         wires = [each.connection.wire for each in (pair.control, pair.data)]
-        ends = _ends_of(pair)
+        messages_in, messages_out = pair.data.carried
         return LinkRow(
             url=_url_of(pair),
             direction="in" if pair.dialler is None else "out",
@@ -93,8 +91,8 @@ class View:
             error=pair.why_lost,
             bytes_in=sum(wire.bytes_in for wire in wires),
             bytes_out=sum(wire.bytes_out for wire in wires),
-            messages_in=sum(end.deliveries for end in ends if isinstance(end, IncomingLink)),
-            messages_out=sum(end.deliveries for end in ends if isinstance(end, OutgoingLink)),
+            messages_in=messages_in,
+            messages_out=messages_out,
         )
 
 
@@ -103,9 +101,3 @@ def _url_of(pair: Pair) -> str:
         return str(pair.dialler.url)
     client = cast("ClientContext", pair.control.connection.context)
     return f"{client.listen.transport}://{peer_of(client.sock)}"
-
-
-def _ends_of(pair: Pair) -> list[IncomingLink | OutgoingLink]:
-    """Lists the ends here of links over it; of those that pass, both ends are elsewhere."""
-    links = (link for session in pair.data.connection.sessions for link in session.links.values())
-    return [link.end for link in links if link.end is not None]

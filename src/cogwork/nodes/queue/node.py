@@ -81,7 +81,7 @@ class QueueNode:
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Lets a consumer go; what is out at it stays so until its link has ended."""
-        self.store.remove_consumer(subscription.link)
+        self.store.remove_consumer(subscription.link, is_over=not subscription.is_cut_off)
 
     def tick(self, now_s: float) -> Iterable[Effect]:
         """Lets items expire, ripen and cease to be in doubt."""

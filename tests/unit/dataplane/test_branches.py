@@ -1,0 +1,301 @@
+"""Copies for other containers: whoever publishes learns where one of them did not get through."""
+
+from __future__ import annotations
+
+import pytest
+from wires import BLOCK, DROP_OLDEST, Broker, Consumer, Publisher
+
+from cogwork.amqp.outcomes import Accepted, DeliveryState, Modified, Rejected, Released
+from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.lost_branch import LostBranch
+from cogwork.dataplane.outgoing import OutgoingLink
+
+IN_DOUBT = Modified(delivery_failed=True)
+BIG = b"x" * 200_000
+
+
+def branch(broker: Broker, credit: int = 0, **options: bool) -> Consumer:
+    """Attaches what leads to another container."""
+    found = broker.peer().consumer("all/a", **options)
+    assert isinstance(found.end, OutgoingLink)
+    found.end.is_branch = True
+    if credit:
+        found.flow(credit)
+    return found
+
+
+@pytest.fixture
+def publisher(broker: Broker) -> Publisher:
+    return broker.peer().publisher("all/a")
+
+
+@pytest.fixture
+def subscriber(broker: Broker) -> Consumer:
+    return broker.peer().consumer("all/a", credit=1000)
+
+
+def test_accepted_once_every_branch_and_every_subscriber_has_accepted(
+    broker: Broker, publisher: Publisher, subscriber: Consumer
+) -> None:
+    away = branch(broker, credit=10)
+    sent = publisher.send()
+    subscriber.accept()
+    assert publisher.outcomes == {}
+    away.accept()
+    assert publisher.outcomes == {sent: Accepted()}
+    broker.assert_clean()
+
+
+@pytest.mark.parametrize("said", [Rejected(), Released(), Modified()], ids=lambda each: each.NAME)
+def test_a_branch_that_refuses_leaves_the_publisher_in_doubt(
+    broker: Broker, publisher: Publisher, subscriber: Consumer, said: DeliveryState
+) -> None:
+    away = branch(broker, credit=10)
+    sent = publisher.send()
+    away.settle(said)
+    assert publisher.outcomes == {}, "answered before everybody was"
+    subscriber.accept()
+    assert publisher.outcomes == {sent: IN_DOUBT}
+    broker.assert_clean()
+
+
+@pytest.mark.parametrize("said", [Rejected(), Released(), Modified()], ids=lambda each: each.NAME)
+def test_a_subscriber_that_refuses_has_been_served(
+    broker: Broker, publisher: Publisher, subscriber: Consumer, said: DeliveryState
+) -> None:
+    away = branch(broker, credit=10)
+    sent = publisher.send()
+    subscriber.settle(said)
+    away.accept()
+    assert publisher.outcomes == {sent: Accepted()}
+    broker.assert_clean()
+
+
+def test_a_branch_that_is_lost_leaves_its_messages_in_doubt_and_no_others(
+    broker: Broker, publisher: Publisher, subscriber: Consumer
+) -> None:
+    away = branch(broker, credit=10)
+    first, second, third = (publisher.send(b"%d" % number) for number in range(3))
+    away.accept(away.arrivals[0])
+    away.channel.peer.vanish()
+    subscriber.accept_all()
+    assert publisher.outcomes == {first: Accepted(), second: IN_DOUBT, third: IN_DOUBT}
+    after = publisher.send()
+    subscriber.accept_all()
+    assert publisher.outcomes[after] == Accepted()
+    broker.assert_clean()
+
+
+def test_a_subscriber_that_is_lost_leaves_nothing_in_doubt(
+    broker: Broker, publisher: Publisher, subscriber: Consumer
+) -> None:
+    away = branch(broker, credit=10)
+    sent = publisher.send()
+    away.accept()
+    subscriber.channel.peer.vanish()
+    assert publisher.outcomes == {sent: Accepted()}
+    broker.assert_clean()
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_what_waits_for_a_branch_counts_as_a_branchs(
+    broker: Broker, publisher: Publisher, order: str
+) -> None:
+    if order == "after":
+        subscriber = broker.peer().consumer("all/a")
+    away = branch(broker)
+    if order == "before":
+        subscriber = broker.peer().consumer("all/a")
+    sent = [publisher.send(b"%d" % number) for number in range(4)]
+    subscriber.flow(10)
+    for arrival in subscriber.arrivals:
+        subscriber.channel.settle(arrival.id, state=Rejected())
+    away.flow(2)
+    away.accept_all()
+    assert publisher.outcomes == {sent[0]: Accepted(), sent[1]: Accepted()}
+    away.flow(2)
+    away.settle(Released())
+    away.accept(away.arrivals[2])
+    assert publisher.outcomes[sent[2]] == Accepted()
+    assert publisher.outcomes[sent[3]] == IN_DOUBT
+    broker.assert_clean()
+
+
+def test_what_waits_for_a_branch_that_goes_is_in_doubt(
+    broker: Broker, publisher: Publisher, subscriber: Consumer
+) -> None:
+    away = branch(broker, credit=1)
+    sent = [publisher.send(b"%d" % number) for number in range(5)]
+    subscriber.accept_all()
+    away.accept_all()
+    away.detach()
+    assert publisher.outcomes == {
+        sent[0]: Accepted(),
+        **dict.fromkeys(sent[1:], IN_DOUBT),
+    }
+    broker.assert_clean()
+
+
+@pytest.mark.parametrize("credit", [0, 3, 5, 100])
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_runs_reach_branches_and_subscribers_alike(
+    broker: Broker, publisher: Publisher, subscriber: Consumer, credit: int, is_settled: bool
+) -> None:
+    away = branch(broker, credit=credit)
+    slow = broker.peer().consumer("all/a", credit=credit)
+    bodies = [b"%03d" % number + b"x" * 100 for number in range(20)]
+    sent = publisher.send_at_once(bodies, settled=is_settled)
+    slow.flow(100)
+    away.flow(100)
+    assert away.bodies == slow.bodies == subscriber.bodies == bodies
+    if is_settled:
+        broker.assert_clean()
+        return
+    for number, arrival in enumerate(away.arrivals):
+        away.channel.settle(arrival.id, state=Rejected() if number % 5 == 4 else Accepted())
+    for arrival in slow.arrivals:
+        slow.channel.settle(arrival.id, state=Rejected())
+    subscriber.accept_all()
+    assert publisher.outcomes == {
+        number: IN_DOUBT if at % 5 == 4 else Accepted() for at, number in enumerate(sent)
+    }
+    broker.assert_clean()
+
+
+def test_a_run_under_way_to_a_branch_that_is_lost_is_in_doubt(
+    broker: Broker, publisher: Publisher, subscriber: Consumer
+) -> None:
+    away = branch(broker, credit=12)
+    sent = publisher.send_at_once([b"%03d" % number + b"x" * 100 for number in range(20)])
+    subscriber.accept_all()
+    for arrival in away.arrivals[:6]:
+        away.accept(arrival)
+    away.channel.peer.vanish()
+    assert publisher.outcomes == {
+        number: Accepted() if at < 6 else IN_DOUBT for at, number in enumerate(sent)
+    }
+    broker.assert_clean()
+
+
+def test_a_branch_drops_nothing_unnoticed_where_the_address_drops_for_slow_subscribers(
+    broker: Broker, publisher: Publisher
+) -> None:
+    broker.policy, broker.backlog_bytes_max = DROP_OLDEST, 300
+    slow = broker.peer().consumer("all/a")
+    broker.policy = BLOCK
+    away = branch(broker, credit=100)
+    for number in range(10):
+        publisher.send(b"%d" % number + b"x" * 100)
+    away.accept_all()
+    assert len(away.arrivals) == 10
+    slow.flow(100)
+    slow.accept_all()
+    assert len(slow.arrivals) < 10
+    assert publisher.outcomes == dict.fromkeys(publisher.sent, Accepted())
+    broker.assert_clean()
+
+
+# -- messages of many frames
+
+
+def whole(broker: Broker) -> None:
+    """Has an address take whole messages only, as those do whose branches may be lost."""
+    broker.entry("all/a").assembles = True
+
+
+@pytest.mark.parametrize("said", [Accepted(), Released()], ids=lambda each: each.NAME)
+def test_a_big_message_to_a_branch_counts_as_a_branchs(
+    broker: Broker, publisher: Publisher, subscriber: Consumer, said: DeliveryState
+) -> None:
+    whole(broker)
+    away = branch(broker, credit=10)
+    sent = publisher.send(BIG, pieces=5)
+    assert away.bodies == subscriber.bodies == [BIG]
+    subscriber.settle(Rejected())
+    away.settle(said)
+    assert publisher.outcomes == {sent: Accepted() if said == Accepted() else IN_DOUBT}
+    broker.assert_clean()
+
+
+def test_a_big_message_half_of_which_reached_a_branch_that_is_lost_is_in_doubt(
+    broker: Broker, publisher: Publisher, subscriber: Consumer
+) -> None:
+    whole(broker)
+    away = branch(broker)
+    away.channel.flow(incoming_window=2)
+    away.channel.flow(incoming_window=2, handle=away.handle, delivery_count=0, link_credit=10)
+    sent = publisher.send(BIG, pieces=5)
+    assert away.bodies == []
+    subscriber.accept_all()
+    away.channel.peer.vanish()
+    assert publisher.outcomes == {sent: IN_DOUBT}
+    broker.assert_clean()
+
+
+# -- containers that cannot be reached
+
+
+def test_a_lost_branch_leaves_the_publisher_in_doubt(
+    broker: Broker, publisher: Publisher, subscriber: Consumer
+) -> None:
+    lost = LostBranch(broker.core)
+    broker.entry("all/a").add_outlet(lost)
+    one = publisher.send()
+    subscriber.accept()
+    assert publisher.outcomes == {one: IN_DOUBT}
+    many = publisher.send_at_once([b"%03d" % number + b"x" * 100 for number in range(9)])
+    subscriber.accept_all()
+    big = publisher.send(BIG, pieces=4)
+    subscriber.accept_all()
+    assert publisher.outcomes == dict.fromkeys([one, *many, big], IN_DOUBT)
+    publisher.send(settled=True)
+    assert lost.messages == 12
+    broker.entry("all/a").remove_outlet(lost)
+    lost.close()
+    after = publisher.send()
+    subscriber.accept_all()
+    assert publisher.outcomes[after] == Accepted()
+    broker.assert_clean()
+
+
+def test_a_lost_branch_alone_is_somebody(broker: Broker, publisher: Publisher) -> None:
+    broker.entry("all/a").add_outlet(LostBranch(broker.core))
+    sent = publisher.send()
+    assert publisher.outcomes == {sent: IN_DOUBT}
+    assert broker.entry("all/a").unmatched == 0
+
+
+def test_a_port_behind_a_branch_is_a_subscriber_all_the_same(broker: Broker) -> None:
+    publisher = broker.peer().publisher("all/a")
+    away = branch(broker, credit=10)
+    broker.entry("all/a").add_outlet(broker.node)
+    sent = publisher.send()
+    (_, token, source, _) = broker.taken[0]
+    source.settle(token, 0x25)
+    away.accept()
+    assert publisher.outcomes == {sent: Accepted()}
+
+
+def test_what_comes_from_another_container_goes_to_no_branch(broker: Broker) -> None:
+    near = AddressEntry(broker.core, "all/a", MULTICAST_CODE)
+    early = broker.peer().consumer("all/a", credit=10)
+    away = branch(broker, credit=10)
+    lost, later = LostBranch(broker.core), LostBranch(broker.core)
+    broker.entry("all/a").add_outlet(lost)
+    broker.entry("all/a").show_near(near)
+    late = broker.peer().consumer("all/a", credit=10)
+    broker.entry("all/a").add_outlet(later)
+    broker.space.entries[b"near"] = near
+    other = broker.peer().publisher("near")
+    sent = other.send(b"from afar")
+    assert early.bodies == late.bodies == [b"from afar"]
+    early.accept()
+    late.accept()
+    assert other.outcomes == {sent: Accepted()}
+    assert away.bodies == []
+    assert lost.messages == later.messages == 0
+    late.detach()
+    other.send(b"again", settled=True)
+    assert early.bodies == [b"from afar", b"again"]
+    assert late.bodies == [b"from afar"]
+    broker.assert_clean()
