@@ -21,6 +21,7 @@ cdef class Lent:
     cdef uint32_t outgoing_id
     cdef int code
     cdef bint settled
+    cdef bint awaited
 
 
 @cython.final
@@ -30,6 +31,7 @@ cdef class Loan(IncomingLink):
     cdef dict numbers
     cdef readonly uint32_t returned
     cdef public uint32_t owed
+    cdef public uint32_t awaited
     cdef int refresh(self, uint32_t share) except -1
 
 
@@ -38,11 +40,15 @@ cdef class Borrower(Terminus):
     cdef readonly OutgoingLink consumer
     cdef readonly Terminus store
     cdef readonly list loans
+    cdef readonly uint32_t awaited
+    cdef bint is_pending
     cdef dict lent
     cdef dict broken
     cdef uint64_t next_number
     cdef int share_out(self) except -1
     cdef int borrow(self, Loan loan, Shipment* s) except -1
-    cdef bint take_again(self, Loan loan, uint32_t incoming_id, bytes tag) except -1
+    cdef bint take_again(self, Loan loan, Shipment* s, bytes tag) except -1
+    cdef int serve(self) except -1
+    cdef int resume(self, Lent lent, uint64_t number, Shipment* s) except -1
     cdef int _pass_back(self, Lent lent) except -1
     cdef int _confirm(self, uint64_t number, int code, bytes state) except -1

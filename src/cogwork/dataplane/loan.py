@@ -9,6 +9,10 @@ released, uncounted: lending moves nothing.
 What a consumer has is kept with its `Borrower` by the attempt's tag. So it outlives the link it came
 by: after a break the next one presents the tags, what is sent again is recognised, and what the
 consumer has said meanwhile is passed on.
+
+A client that comes from another container presents tags of its own. Its attach is not answered until
+the shards have been asked (`expect`, `begin`); what goes on is awaited, and until it has come again
+all of the consumer's credit is for that.
 """
 
 import cython
@@ -41,6 +45,7 @@ class Lent:
         code: What the consumer has said of it; 0 for nothing.
         state: The same, encoded, where it says more than its code.
         settled: Whether the consumer has settled it.
+        awaited: Whether the client has it from another container, and it has not come here yet.
     """
 
 
@@ -52,6 +57,7 @@ class Loan(IncomingLink):
         container: The shard's container.
         returned: Items that came when the consumer had no credit left.
         owed: Items that will come again after a break.
+        awaited: Items that will come which the client has from another container.
     """
 
     def __init__(self, session: Session, handle: int, borrower: Borrower, container: str):
@@ -78,7 +84,7 @@ class Loan(IncomingLink):
         """Gives an item to the consumer, or back."""
         consumer: OutgoingLink = self.borrower.consumer
         tag: bytes = bytes_from(s.tag, s.tag_size)
-        if self.borrower.take_again(self, cython.cast(uint32_t, s.token), tag):
+        if self.borrower.take_again(self, s, tag):
             return 0
         if consumer.detached or not consumer.is_ready():
             self.returned += 1
@@ -149,6 +155,7 @@ class Borrower(Terminus):
         consumer: The consumer's link.
         store: Who feeds it first.
         loans: From other containers' shards.
+        awaited: Items that the client has from another container and that have not come here yet.
     """
 
     def __init__(self, store: Terminus, consumer: OutgoingLink):
@@ -169,7 +176,12 @@ class Borrower(Terminus):
     # -- credit
 
     def on_ready(self, link):
-        self.store.on_ready(link)
+        return self.serve()
+
+    def serve(self):
+        """Lets the store and the loans use the consumer's credit."""
+        if self.awaited == 0 and not self.is_pending:
+            self.store.on_ready(self.consumer)
         return self.share_out()
 
     def has_waiting(self):
@@ -181,10 +193,10 @@ class Borrower(Terminus):
         count: uint32_t = cython.cast(uint32_t, len(self.loans))
         spare: uint32_t = self.consumer.credit
         share: uint32_t
-        if self.consumer.queue_count or self.consumer.detached:
+        if self.consumer.queue_count or self.consumer.detached or self.is_pending:
             spare = 0
         for loan in self.loans:
-            share = (spare + count - 1) // count
+            share = min(spare, loan.awaited) if self.awaited else (spare + count - 1) // count
             loan.refresh(share)
             spare -= share
             count -= 1
@@ -223,18 +235,26 @@ class Borrower(Terminus):
         s.token = self.next_number
         return self.consumer.take(s)
 
-    def take_again(self, loan, incoming_id, tag):
+    def take_again(self, loan, s, tag):
         """Recognises an item that the consumer has already; passes on what has been said of it."""
         lent: Lent
+        incoming_id: uint32_t = cython.cast(uint32_t, s.token)
         if not self.broken:
             return False
         number = self.broken.pop(tag, None)
         lent = self.lent.get(number)
         if lent is None:
             return False
+        if lent.awaited and not self.consumer.is_ready():
+            # Its client took the credit back: left as it is, the shard will have to doubt it.
+            self.broken[tag] = number
+            return True
         lent.loan = loan
         lent.incoming_id = incoming_id
         loan.numbers[incoming_id] = number
+        if lent.awaited:
+            self.resume(lent, number, s)
+            return True
         if loan.owed:
             loan.owed -= 1
         if lent.code:
@@ -292,6 +312,50 @@ class Borrower(Terminus):
         self.consumer.unsettled -= 1
         self.consumer.session.confirm(lent.outgoing_id, code, state)
         return 0
+
+    # -- what the client has from another container
+
+    def expect(self, container: str, tag: bytes) -> None:
+        """Waits for an item; the consumer gets nothing until `begin`."""
+        lent: Lent = Lent()
+        self.is_pending = True
+        self.next_number += 1
+        lent.container = container
+        lent.tag = tag
+        lent.awaited = True
+        self.lent[self.next_number] = lent
+        self.broken[tag] = self.next_number
+        self.awaited += 1
+
+    def awaits(self, tag: bytes) -> bool:
+        """Tells whether an item is awaited."""
+        lent: Lent = self.lent.get(self.broken.get(tag))
+        return lent is not None and lent.awaited
+
+    def forget(self, tag: bytes) -> None:
+        """Awaits an item no more."""
+        if self.awaits(tag):
+            del self.lent[self.broken.pop(tag)]
+            self.awaited -= 1
+            self.serve()
+
+    def begin(self) -> None:
+        """Lets items come: the client's attach is answered."""
+        self.is_pending = False
+        self.serve()
+
+    def resume(self, lent, number, s):
+        """Gives the client an item that it has from another container, so that it can settle it."""
+        lent.awaited = False
+        lent.outgoing_id = self.consumer.session.next_delivery_id
+        if lent.loan.awaited:
+            lent.loan.awaited -= 1
+        self.awaited -= 1
+        s.source_index = self.index
+        s.source_generation = self.generation
+        s.token = number
+        self.consumer.take(s)
+        return self.serve()
 
     # -- breaks
 

@@ -319,7 +319,7 @@ class Store(Ledger):
     def on_ready(self, link):
         return self.dispatcher.on_ready(link)
 
-    def resume(self, link, tags: list) -> list:
+    def resume(self, link, tags: list, handed=()) -> list:
         """Gives a consumer that came back the attempts that it still has.
 
         They are sent again on its link, under the same tags, as soon as it gives credit.
@@ -327,6 +327,8 @@ class Store(Ledger):
         Args:
             link: One of this store's consumers.
             tags: Delivery-tags that its client holds unsettled.
+            handed: Those of them that its application certainly has, where the consumer is another
+                container's; else all are.
 
         Returns:
             For each tag KEEP_CODE where that attempt goes on, SETTLE_CODE where its claim was
@@ -339,7 +341,7 @@ class Store(Ledger):
                 continue
             number = int.from_bytes(tag[4:12], "big")
             attempt = int.from_bytes(tag[12:], "big")
-            answers.append(self.dispatcher.resume(link, number, attempt))
+            answers.append(self.dispatcher.resume(link, number, attempt, tag in handed))
         return answers
 
     # -- time and the end of a batch

@@ -82,6 +82,7 @@ class Gate:
             raise Refused(f"{name!r} is no queue: only items are lent")
         node = vhost.node_of(rule, name)
         filters = read_filters(source.filter)
+        held = attach.unsettled or {}
         is_settled = attach.snd_settle_mode is SenderSettleMode.SETTLED
         end = OutgoingLink(link.session.end, link.handle, is_settled)
         end.selector = filters.selector
@@ -91,7 +92,8 @@ class Gate:
             source=source,
             marks_received=MARKS_RECEIVED in attach.desired_capabilities,
             is_far=True,
-            unsettled=tuple(attach.unsettled or ()),
+            unsettled=tuple(held),
+            handed=frozenset(tag for tag, state in held.items() if state is not None),
         )
         node.subscribe(subscription)
         link.context = Lender(node, subscription)
@@ -100,7 +102,7 @@ class Gate:
             target=Target(),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
-            unsettled=subscription.known if attach.unsettled else None,
+            unsettled=subscription.known if held else None,
         )
         link.carry(end)
 
