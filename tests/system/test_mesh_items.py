@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
+from cogwork.client.receiver import Receiver
 from cogwork.container.config import parse
 from cogwork.container.container import Container
 from cogwork.container.mesh.tunnels import Tunnels
@@ -273,6 +274,36 @@ async def test_a_client_may_leave_while_shards_are_asked(monkeypatch: pytest.Mon
         assert client.mesh.is_connected
         assert client.mesh.connections == 2
         assert containers.counts("a")["in-doubt"] == 1
+
+
+@story
+async def test_what_the_client_gives_no_credit_for_is_left_to_its_shard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with three() as containers, mover(containers) as client:
+        await put(containers, "a", "x")
+        async with client.mesh.consume("queue/a", credit=5) as items:
+            await taken(items, 1)
+            monkeypatch.setattr(Receiver, "attached", lambda _self, _link: None)
+            await client.move()
+            await eventually(lambda: containers.counts("a")["unsettled"] == 1, "it goes on")
+            await eventually(lambda: containers.counts("a")["in-doubt"] == 1, "it is given up")
+            assert containers.counts("a")["unsettled"] == 0
+            assert items.link is not None
+            assert items.link.is_attached
+
+
+@story
+async def test_of_thousands_of_items_a_thousand_go_on() -> None:
+    async with three() as containers, mover(containers) as client:
+        await put(containers, "a", *range(2000))
+        async with client.mesh.consume("queue/a", credit=2000) as items:
+            held = await taken(items, 2000)
+            await client.move()
+            with pytest.raises(cogwork.StaleAttempt) as caught:
+                await items.accept(held)
+            assert len(caught.value.items) == 1000
+        assert containers.counts("a")["accepted"] == 1000
 
 
 def test_a_container_is_killed_and_its_consumer_goes_on_elsewhere(tmp_path: Path) -> None:
