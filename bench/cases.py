@@ -7,20 +7,20 @@ generator, the same bytes, the same credit, one after the other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from routes import RawRelay, TlsRelay
+from server import Server
 
 from cogwork.cli.loadgen.scenarios import Load, run_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from server import Server
+    from contextlib import AbstractContextManager
 
     from cogwork.cli.loadgen.measure import Result
 
-__all__ = ("CASES", "Case", "Figure", "Sample")
+__all__ = ("CASES", "CPU", "P50_RATIO", "Case", "Figure", "Sample", "cpu_of", "sample_of")
 
 _MILLION: Final = 1_000_000
 _MIB: Final = 1 << 20
@@ -69,12 +69,14 @@ class Case:
     Attributes:
         title: What is measured.
         figures: Its numbers.
-        run: Runs it once.
+        run: Runs it once, through what `place` makes.
+        place: Starts the server, given the command for it; or the servers.
     """
 
     title: str
     figures: tuple[Figure, ...]
-    run: Callable[[Server], Sample]
+    run: Callable[[Any], Sample]
+    place: Callable[[str], AbstractContextManager[Any]] = Server
 
 
 CPU: Final = "CPU-s a million"
@@ -82,12 +84,12 @@ RATIO: Final = "CPU, times the raw relay's"
 GROWTH: Final = "peak memory above idle, MiB"
 
 
-def _cpu_s(result: Result) -> float:
+def cpu_of(result: Result) -> float:
     """Returns the measured process's CPU seconds; the raw relay may be too quick for the clock."""
     return max(result.cpu_s or 0.0, 0.01)
 
 
-def _sample(result: Result, values: dict[str, float]) -> Sample:
+def sample_of(result: Result, values: dict[str, float]) -> Sample:
     return Sample(values, rate=result.rate, problems=result.problems)
 
 
@@ -97,8 +99,8 @@ def _relayed(scenario: str, load: Load) -> Result:
 
 
 def _add_relay(sample: Sample, broker: Result, relay: Result) -> Sample:
-    sample.values[RATIO] = _cpu_s(broker) / broker.delivered / (_cpu_s(relay) / relay.delivered)
-    sample.relay = {CPU: _cpu_s(relay) / relay.delivered * _MILLION, "rate": relay.rate}
+    sample.values[RATIO] = cpu_of(broker) / broker.delivered / (cpu_of(relay) / relay.delivered)
+    sample.relay = {CPU: cpu_of(relay) / relay.delivered * _MILLION, "rate": relay.rate}
     sample.problems += relay.problems
     return sample
 
@@ -108,7 +110,7 @@ def _flow(scenario: str, load: Load) -> Callable[[Server], Sample]:
 
     def run(server: Server) -> Sample:
         broker = run_scenario(scenario, server.route, load)
-        sample = _sample(broker, {CPU: broker.cpu_s_per_million or 0.0})
+        sample = sample_of(broker, {CPU: broker.cpu_s_per_million or 0.0})
         return _add_relay(sample, broker, _relayed(scenario, load))
 
     return run
@@ -120,7 +122,7 @@ def _through(scenario: str, load: Load) -> Callable[[Server], Sample]:
     def run(server: Server) -> Sample:
         result = run_scenario(scenario, server.route, load)
         growth = ((result.peak_rss_bytes or 0) - (result.idle_rss_bytes or 0)) / _MIB
-        return _sample(result, {CPU: result.cpu_s_per_million or 0.0, GROWTH: growth})
+        return sample_of(result, {CPU: result.cpu_s_per_million or 0.0, GROWTH: growth})
 
     return run
 
@@ -135,7 +137,7 @@ def _tls(server: Server) -> Sample:
     broker = run_scenario("presettled", server.tls_route, load)
     with TlsRelay(certificates.server, certificates.authority) as relay:
         relayed = run_scenario("presettled", relay, load)
-    return _add_relay(_sample(broker, {CPU: broker.cpu_s_per_million or 0.0}), broker, relayed)
+    return _add_relay(sample_of(broker, {CPU: broker.cpu_s_per_million or 0.0}), broker, relayed)
 
 
 ROUTED: Final = "CPU-s a million routed"
@@ -146,7 +148,7 @@ def _topic(subscriptions_per_s: float) -> Callable[[Server], Sample]:
 
     def run(server: Server) -> Sample:
         result = run_scenario("topic", server.route, load)
-        return _sample(result, {ROUTED: _cpu_s(result) / result.sent * _MILLION})
+        return sample_of(result, {ROUTED: cpu_of(result) / result.sent * _MILLION})
 
     return run
 
@@ -159,7 +161,7 @@ def _round_trip(server: Server) -> Sample:
     broker = run_scenario("request-reply", server.route, load)
     relay = _relayed("request-reply", load)
     ours_us, theirs_us = broker.latencies_us["p50"], relay.latencies_us["p50"]
-    sample = _sample(broker, {P50_RATIO: ours_us / theirs_us})
+    sample = sample_of(broker, {P50_RATIO: ours_us / theirs_us})
     sample.relay = {"p50 µs": theirs_us, "our p50 µs": ours_us}
     sample.problems += relay.problems
     return sample
@@ -171,7 +173,7 @@ EACH: Final = "CPU µs each"
 def _each(scenario: str, load: Load) -> Callable[[Server], Sample]:
     def run(server: Server) -> Sample:
         result = run_scenario(scenario, server.route, load)
-        return _sample(result, {EACH: _cpu_s(result) / result.sent * _MILLION})
+        return sample_of(result, {EACH: cpu_of(result) / result.sent * _MILLION})
 
     return run
 
@@ -180,7 +182,7 @@ def _large(server: Server) -> Sample:
     load = Load(count=20_000, size_bytes=100 * 1024)
     broker = run_scenario("large", server.route, load)
     growth = ((broker.peak_rss_bytes or 0) - (broker.idle_rss_bytes or 0)) / _MIB
-    sample = _sample(broker, {GROWTH: growth})
+    sample = sample_of(broker, {GROWTH: growth})
     return _add_relay(sample, broker, _relayed("large", load))
 
 

@@ -21,17 +21,19 @@ _HERE = Path(__file__).parent
 class RawRelay:
     """A relay process between senders and receivers that listen; leaving the context ends it."""
 
-    def __init__(self, *command: str) -> None:
+    def __init__(self, *command: str, hops: int = 1) -> None:
         """Prepares the default relay, or the one that `command` starts.
 
         Args:
             command: The program and its first arguments; the target's port is appended. It prints
                 the port on which it listens.
+            hops: How many of it stand in a row.
         """
         self.receiver_url = ""
         self.usage: ProcessUsage | None = None
         self._command = command or (str(_HERE / "build" / "relay"),)
-        self._process: subprocess.Popen[str] | None = None
+        self._hops = hops
+        self._processes: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -42,21 +44,26 @@ class RawRelay:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+        for process in self._processes:
+            process.kill()
+            process.communicate()
 
     def sender_url(self, port: int) -> str:
-        """Starts the relay in front of `port`; returns where it listens."""
+        """Starts the relays in front of `port`; returns where the first one listens."""
         if not Path(self._command[0]).exists():
             raise PeerError(f"{self._command[0]} is not there: `make bench` builds it")
-        self._process = subprocess.Popen(
-            [*self._command, str(port)], stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        listening = self._process.stdout.readline().strip()
-        self.usage = ProcessUsage(self._process.pid)
+        listening = str(port)
+        for _ in range(self._hops):
+            listening = self._start(listening)
+        self.usage = ProcessUsage(*(process.pid for process in self._processes))
         return self._url(listening)
+
+    def _start(self, target_port: str) -> str:
+        """Starts a relay; returns the port on which it listens."""
+        process = subprocess.Popen([*self._command, target_port], stdout=subprocess.PIPE, text=True)
+        self._processes.append(process)
+        assert process.stdout is not None
+        return process.stdout.readline().strip()
 
     @staticmethod
     def _url(port: str) -> str:

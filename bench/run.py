@@ -1,4 +1,4 @@
-"""Runs the cases and writes the table in docs/performance.md.
+"""Runs the cases and writes the tables in docs/performance.md.
 
     python bench/run.py [--case NAME]... [--runs N] [--serve COMMAND] [--no-table]
 
@@ -17,13 +17,21 @@ import click
 import msgspec
 from cases import CASES, Case, Figure, Sample
 from clients import CLIENT_CASES
+from mesh_cases import MESH_CASES
 from report import Line, Measured, write_table
-from server import DEFAULT_COMMAND, Server, ServerError
+from server import DEFAULT_COMMAND, ServerError
 
 from cogwork.cli.loadgen.url import PeerError
+from cogwork.client import ClientError
 
 _PAGE: Final = Path(__file__).parent.parent / "docs" / "performance.md"
-_ALL: Final[dict[str, Case]] = {**CASES, **CLIENT_CASES}
+_TABLES: Final[dict[str, dict[str, Case]]] = {
+    "": {**CASES, **CLIENT_CASES},
+    "linked containers": MESH_CASES,
+}
+_ALL: Final[dict[str, Case]] = {
+    name: case for cases in _TABLES.values() for name, case in cases.items()
+}
 
 
 @click.command()
@@ -33,27 +41,27 @@ _ALL: Final[dict[str, Case]] = {**CASES, **CLIENT_CASES}
 @click.option("--table/--no-table", default=True, help="Write docs/performance.md.")
 def main(names: tuple[str, ...], runs: int, serve: str, table: bool) -> None:
     """Measure a fresh server for each case, and the raw relay beside it."""
-    lines: list[Line] = []
+    lines: dict[str, Line] = {}
     try:
         for name in names or tuple(_ALL):
-            line = _measure(name, _ALL[name], runs, serve)
-            click.echo(msgspec.json.encode(line).decode())
-            lines.append(line)
+            lines[name] = _measure(name, _ALL[name], runs, serve)
+            click.echo(msgspec.json.encode(lines[name]).decode())
     except ServerError as error:
         raise click.ClickException(str(error)) from None
-    if table and not names:
-        write_table(_PAGE, lines, runs)
-    sys.exit(0 if all(line.holds for line in lines) else 1)
+    for title, cases in _TABLES.items():
+        if table and cases.keys() <= lines.keys():
+            write_table(_PAGE, [lines[name] for name in cases], runs, title)
+    sys.exit(0 if all(line.holds for line in lines.values()) else 1)
 
 
 def _measure(name: str, case: Case, runs: int, serve: str) -> Line:
     samples: list[Sample] = []
     problems: list[str] = []
-    with Server(serve) as server:
+    with case.place(serve) as place:
         for _ in range(runs):
             try:
-                sample = case.run(server)
-            except PeerError as error:
+                sample = case.run(place)
+            except (PeerError, ClientError, TimeoutError) as error:
                 sample = Sample({}, problems=[str(error)])
             problems += sample.problems
             if sample.values and not sample.problems:

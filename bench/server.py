@@ -20,7 +20,7 @@ from cogwork.cli.loadgen.usage import ProcessUsage
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ("DEFAULT_COMMAND", "Certificates", "Server", "ServerError")
+__all__ = ("DEFAULT_COMMAND", "Certificates", "Server", "ServerError", "free_ports")
 
 DEFAULT_COMMAND: Final = (
     f"{Path(sys.executable).parent}/cogwork serve --id bench --config {{config}}"
@@ -61,7 +61,7 @@ class Server:
         self._directory = tempfile.TemporaryDirectory()
         self._root = Path(self._directory.name)
         self.certificates = Certificates(self._root)
-        self.port, self.tls_port = _free_ports(2)
+        self.port, self.tls_port = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -131,7 +131,7 @@ class Server:
             self._process.wait()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Finds ports that nobody listens on, each held until the last is found, so none is twice."""
     with contextlib.ExitStack() as stack:
         servers = [

@@ -1,45 +1,34 @@
-"""Plays the flights of New York 2013 through a container, and checks what came out.
+"""Plays the flights of New York 2013 through three linked containers, and checks what came out.
 
-    python examples/flights/demo.py [--url URL] [--picture FILE]
+    python examples/flights/demo.py [--picture FILE]
 
-Without `--url` it starts a container of its own. The exit code is 1 where a count disagrees.
+In the middle of each act the container that carries the traffic is killed. The exit code is 1 where
+a count disagrees.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
-from acts import (
-    CALLS_OF_EACH_ROUTE,
-    SERVICE,
-    Delays,
-    Follower,
-    ask_delays,
-    do_the_work,
-    play_topics,
-)
+from calls import CALLS_OF_EACH_ROUTE, SERVICE, Asked, Delays, ask_delays
 from flights import TOPIC, WORK, Flights, load
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from topics import Flown, Follower, play_topics
+from triangle import DIRECT_COST, Triangle
+from work import WORKERS, Shift, do_the_work
 
-import cogwork
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-START_TIMEOUT_S = 20
+DEADLINE_S = 180
+"""The acts take a tenth of it; who waits longer has lost something."""
 
 
 class Check(NamedTuple):
-    """One agreement, or disagreement."""
+    """One agreement, or disagreement: two texts that stand beside each other."""
 
     what: str
     expected: str
@@ -48,25 +37,44 @@ class Check(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """One speed."""
+    """One speed, or another fact."""
 
     what: str
     speed: str
 
 
+class Result(NamedTuple):
+    """What came of the three acts.
+
+    Attributes:
+        checks: What was counted.
+        strikes: For each act, what b carried until it was killed, and the direct link after that.
+        rates: How fast it went.
+    """
+
+    checks: list[Check]
+    strikes: list[Check]
+    rates: list[Rate]
+
+
 @click.command()
-@click.option("--url", help="A container that runs already.")
 @click.option("--picture", type=click.Path(path_type=Path), help="Save the last screen as SVG.")
-def main(url: str | None, picture: Path | None) -> None:
+def main(picture: Path | None) -> None:
     """Play a year of flights through topics, a work queue and a service."""
     console = Console(record=picture is not None, width=100 if picture else None, highlight=False)
     console.print("[bold]Cogwork[/]: the flights that left New York in 2013")
     flights = load()
-    with _container(url) as place:
-        console.print(f"{len(flights):,} flights, container at {place}")
-        checks, rates = asyncio.run(play(place, flights, console))
-    console.print(_summary(checks, rates))
-    all_hold = all(check.holds for check in checks)
+    console.print(
+        f"{len(flights):,} flights; three linked containers: from a to c by b at a cost of 2, or\n"
+        f"directly at {DIRECT_COST}. [red]In the middle of each act b is killed[/] (SIGKILL)"
+    )
+    try:
+        result = asyncio.run(play(flights, console))
+    except TimeoutError:
+        console.print("[red]✗ something that was waited for did not come[/]")
+        sys.exit(1)
+    console.print(_summary(result))
+    all_hold = all(check.holds for check in result.checks + result.strikes)
     console.print(
         "[green]✓ every count agrees[/]" if all_hold else "[red]✗ some counts disagree[/]"
     )
@@ -75,71 +83,43 @@ def main(url: str | None, picture: Path | None) -> None:
     sys.exit(0 if all_hold else 1)
 
 
-@contextmanager
-def _container(url: str | None) -> Iterator[str]:
-    """Starts a container in a process of its own, where none was given."""
-    if url is not None:
-        yield url
-        return
-    command = [sys.executable, "-m", "cogwork.cli.main", "serve", "--json"]
-    process = subprocess.Popen(
-        [*command, "--id", "demo", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        if not line:
-            raise SystemExit("the container did not start")
-        yield _url_in(line)
-    finally:
-        process.terminate()
-        process.wait(START_TIMEOUT_S)
-
-
-async def play(url: str, flights: Flights, console: Console) -> tuple[list[Check], list[Rate]]:
-    """Plays the three acts; returns what was checked and how fast it went."""
+async def play(flights: Flights, console: Console) -> Result:
+    """Plays the three acts, and starts b again after each."""
     followers = [
-        Follower("flights.JFK.#", flights.count("origin", "JFK")),
-        Follower("flights.*.LAX.*", flights.count("dest", "LAX")),
-        Follower("flights.#", len(flights)),
+        _follower(flights, "flights.JFK.#", "c", flights.count("origin", "JFK")),
+        _follower(flights, "flights.*.LAX.*", "a", flights.count("dest", "LAX")),
+        _follower(flights, "flights.#", "c", len(flights)),
     ]
     expected = flights.mean_delays()
+    calls = len(expected) * CALLS_OF_EACH_ROUTE
     delays = Delays()
     totals = {
         "published": len(flights),
         **{follower.pattern: follower.expected for follower in followers},
         "posted": len(flights),
         "confirmed": len(flights),
-        "answered": len(expected) * CALLS_OF_EACH_ROUTE,
+        "answered": calls,
     }
-    with _progress(console) as progress:
-        bars = {name: progress.add_task(name, total=total) for name, total in totals.items()}
+    async with asyncio.timeout(DEADLINE_S), Triangle.running() as triangle:
+        with _progress(console) as progress:
+            bars = {name: progress.add_task(name, total=total) for name, total in totals.items()}
 
-        def advance(name: str, count: int) -> None:
-            progress.advance(bars[name], count)
+            def advance(name: str, count: int) -> None:
+                progress.advance(bars[name], count)
 
-        async with cogwork.connect(url) as mesh:
-            topic_s = await play_topics(mesh, flights, followers, delays, advance)
-            shift = await do_the_work(mesh, flights, advance)
-            right, times_s = await ask_delays(mesh, delays, expected, advance)
-            left = await _depth(mesh)
-    checks = [_followed(follower) for follower in followers]
-    checks += [
-        _equal(f"items of {WORK} confirmed exactly once", len(flights), shift.confirmed.count(1)),
-        _equal(f"items left in {WORK}", 0, left),
-        _equal(f"right answers of {SERVICE}", totals["answered"], right),
+            flown = await play_topics(triangle, flights, followers, delays, advance)
+            await triangle.bring_back_b()
+            shift = await do_the_work(triangle, flights, advance)
+            await triangle.bring_back_b()
+            asked = await ask_delays(triangle, delays, expected, advance)
+    checks = [
+        *map(_followed, followers),
+        _repeated(flown, followers),
+        *_worked(shift, len(flights)),
+        _equal(f"right answers of {SERVICE}", calls, asked.right),
     ]
-    deliveries = sum(follower.count for follower in followers)
-    times_s.sort()
-    shares = " / ".join(f"{count:,}" for count in shift.by_worker)
-    rates = [
-        Rate(f"published to {TOPIC}.…", f"{len(flights) / topic_s:,.0f} a second"),
-        Rate("delivered to three subscribers", f"{deliveries / topic_s:,.0f} a second"),
-        Rate("work items confirmed", f"{len(flights) / shift.took_s:,.0f} a second"),
-        Rate("shares of the four workers", shares),
-        Rate("median time of a call, 32 at once", f"{times_s[len(times_s) // 2] * 1e3:.2f} ms"),
-    ]
-    return checks, rates
+    strikes = [_struck("flights", flown), _struck("work items", shift), _struck("calls", asked)]
+    return Result(checks, strikes, _rates(flown, followers, shift, asked))
 
 
 def _progress(console: Console) -> Progress:
@@ -152,39 +132,86 @@ def _progress(console: Console) -> Progress:
     )
 
 
-async def _depth(mesh: cogwork.Mesh) -> int:
-    """Asks the container how many items its queue still has."""
-    reply = await mesh.manage("READ", {"type": "queue", "name": WORK})
-    return int(reply.body["depth"])
+def _follower(flights: Flights, pattern: str, place: str, expected: int) -> Follower:
+    return Follower(pattern, place, expected, bytearray(len(flights)))
+
+
+# -- what is checked
 
 
 def _followed(follower: Follower) -> Check:
     found = f"{follower.count:,}" + ("" if follower.in_order else ", out of order")
     holds = follower.in_order and follower.count == follower.expected
-    return Check(f"flights on {follower.pattern}", f"{follower.expected:,}", found, holds)
+    what = f"{follower.pattern}, at {follower.place}"
+    return Check(what, f"{follower.expected:,}", found, holds)
+
+
+def _repeated(flown: Flown, followers: list[Follower]) -> Check:
+    """Who sends again what is in doubt may be the cause of a second copy, and of no other."""
+    found = " / ".join(f"{follower.again:,}" for follower in followers)
+    holds = all(follower.again <= flown.resent for follower in followers)
+    return Check("second copies of flights resent", f"≤ {flown.resent:,}", found, holds)
+
+
+def _worked(shift: Shift, total: int) -> list[Check]:
+    accepted = sum(shard["accepted"] for shard in shift.shards)
+    left = sum(shard["depth"] for shard in shift.shards)
+    return [
+        _equal(f"{WORK}: confirmed once", total, shift.confirmed.count(1)),
+        _equal(f"{WORK}: queue's account", total, accepted),
+        _equal(f"{WORK}: left", 0, left),
+    ]
 
 
 def _equal(what: str, expected: int, found: int) -> Check:
     return Check(what, f"{expected:,}", f"{found:,}", expected == found)
 
 
-def _summary(checks: list[Check], rates: list[Rate]) -> Table:
+def _struck(act: str, seen: Flown | Shift | Asked) -> Check:
+    """Killing b shows something only where it was at work, and the other link took over."""
+    carried, direct = seen.strike.carried, seen.direct - seen.strike.direct
+    return Check(act, f"{carried:,}", f"{direct:,}", carried > 0 and direct > 0)
+
+
+def _rates(flown: Flown, followers: list[Follower], shift: Shift, asked: Asked) -> list[Rate]:
+    total = len(shift.confirmed)
+    deliveries = sum(follower.count for follower in followers)
+    times_s = sorted(asked.times_s)
+    places = ", ".join(place for place, _ in WORKERS)
+    shares = " / ".join(f"{count:,}" for count in shift.by_worker)
+    return [
+        Rate(f"published to {TOPIC}.…", f"{total / flown.took_s:,.0f} a second"),
+        Rate("delivered to the three", f"{deliveries / flown.took_s:,.0f} a second"),
+        Rate("work items confirmed", f"{total / shift.took_s:,.0f} a second"),
+        Rate(f"shares of workers at {places}", shares),
+        Rate("median call, 32 at once", f"{times_s[len(times_s) // 2] * 1e3:.2f} ms"),
+        Rate("resent, and asked again", f"{flown.resent:,} flights, {asked.repeated:,} calls"),
+    ]
+
+
+# -- the last screen
+
+
+def _summary(result: Result) -> Table:
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("")
     table.add_column("pandas says", justify="right")
     table.add_column("Cogwork delivered", justify="right")
     table.add_column("")
-    for check in checks:
-        mark = "[green]✓[/]" if check.holds else "[red]✗[/]"
-        table.add_row(check.what, check.expected, check.found, mark)
-    table.add_section()
-    for rate in rates:
+    _add(table, result.checks)
+    heading = ("messages between a and c", "by b, then …", "… directly", "")
+    table.add_row(*heading, style="bold")
+    _add(table, result.strikes)
+    for rate in result.rates:
         table.add_row(rate.what, "", rate.speed, "")
     return table
 
 
-def _url_in(line: str) -> str:
-    return str(json.loads(line)["endpoints"][0])
+def _add(table: Table, checks: list[Check]) -> None:
+    for check in checks:
+        mark = "[green]✓[/]" if check.holds else "[red]✗[/]"
+        table.add_row(check.what, check.expected, check.found, mark)
+    table.add_section()
 
 
 if __name__ == "__main__":

@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, files
-from itertools import islice
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from cogwork import Message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ("Flights", "load")
 
@@ -34,27 +29,24 @@ class Flights:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def batches(self, address: str, size: int) -> Iterator[list[Message]]:
-        """Makes a message of every flight, numbered by its row; `size` of them at a time.
+    def message(self, address: str, row: int, **properties: object) -> Message:
+        """Makes a message of a flight.
 
         Args:
             address: `TOPIC`, for a topic of each route and carrier, or the queue's address.
-            size: Messages in a batch.
+            row: Which flight.
+            properties: Application-properties beside the row.
         """
-        names = list(self.frame)
-        numbered = enumerate(zip(*self._columns, strict=True))
-        while batch := [
-            Message(row, to=_place(address, row), properties={"row": number})
-            for number, values in islice(numbered, size)
-            for row in (dict(zip(names, values, strict=True)),)
-        ]:
-            yield batch
+        flight = {name: values[row] for name, values in self._columns.items()}
+        return Message(flight, to=_place(address, flight), properties={"row": row, **properties})
 
     @cached_property
-    def _columns(self) -> list[list[object]]:
+    def _columns(self) -> dict[str, list[object]]:
         """The columns as Python's own values; what is missing is None."""
-        columns = (self.frame[name] for name in self.frame)
-        return [column.astype(object).where(column.notna(), None).tolist() for column in columns]
+        columns = {str(name): self.frame[name].astype(object) for name in self.frame}
+        return {
+            name: values.where(values.notna(), None).tolist() for name, values in columns.items()
+        }
 
     def count(self, column: str, value: str) -> int:
         """Counts the flights with a value in a column."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,8 +14,12 @@ COUNT = 1500
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> None:
-    logging.getLogger("cogwork").setLevel(logging.CRITICAL)
+def _quiet() -> Iterator[None]:
+    logger = logging.getLogger("cogwork")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(before)
 
 
 def test_the_corpus_is_what_its_code_makes() -> None:

@@ -6,7 +6,8 @@ import resource
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.container.redirect import Redirector
+from cogwork.amqp.redirect import FORCE
+from cogwork.container.redirect import Newcomer, Redirector
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Figures
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.mesh.settings import MeshOptions
     from cogwork.container.peers import Peers
-    from cogwork.container.redirect import Newcomer
     from cogwork.container.virtual_host import VirtualHost
 
 __all__ = ("Balance",)
@@ -67,6 +67,20 @@ class Balance:
         """Sends every newcomer away that can be, and has nobody sent here."""
         self._redirector.is_draining = True
         self._mesh.set_hosts(())
+
+    def send_away(self) -> None:
+        """Redirects the clients that are here, as far as there is anywhere to go."""
+        for connection, client in list(self._peers.connections.items()):
+            opened = connection.remote
+            if opened is None or not client.is_counted or connection.is_over:
+                continue
+            if (opened.properties or {}).get(FORCE) is True:
+                continue
+            newcomer = Newcomer(client.listen.transport, is_near=client.listen.is_loopback)
+            redirect = self._choose(newcomer)
+            if redirect is not None:
+                size_bytes = connection.wire.max_frame_out
+                connection.close(redirect.to_error(frame_size_bytes=size_bytes))
 
     def tick(self, now_s: float) -> None:
         """Takes over the neighbours' figures, and tells this container's own."""

@@ -21,6 +21,7 @@ from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
 from cogwork.container.effects import EffectRunner
+from cogwork.container.leaving import Leaving
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
 from cogwork.container.mesh.lending import shard_of
@@ -33,7 +34,7 @@ from cogwork.container.virtual_host import VirtualHost
 from cogwork.dataplane.core import Core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cogwork.container.limits import Limits
     from cogwork.container.settings import Configuration, Queue, Vhost
@@ -66,6 +67,8 @@ class Container:
         vhosts: By name; the default one's is empty.
         peers: Their connections.
         mesh: The other containers.
+        leaving: Its way out of the mesh; None while it stays.
+        on_leave: Called when it has left, to stop it.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -107,6 +110,8 @@ class Container:
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
         self.peers.mesh = self.mesh
+        self.leaving: Leaving | None = None
+        self.on_leave: Callable[[], None] = _stay
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
 
     def _limit_core(self) -> None:
@@ -194,6 +199,13 @@ class Container:
     def advertised(self) -> list[str]:
         """Where clients elsewhere reach it, as URLs: what other containers redirect them to."""
         return self._listeners.advertised
+
+    def leave(self) -> None:
+        """Sends clients to others, moves items there, says good-bye, and has itself stopped."""
+        if self.leaving is None:
+            vhosts = self.vhosts.values()
+            self.leaving = Leaving(self.mesh, self._balance, vhosts, self.on_leave)
+            self.leaving.start()
 
     async def stop(self, drain_timeout_s: float | None = None) -> None:
         """Accepts no more, lets unsettled deliveries settle, then closes every connection.
@@ -325,6 +337,10 @@ class Container:
     def on_node_fault(self, _port: object, error: Exception) -> None:
         """Logs a fault of a node; all others go on."""
         log.error("a node failed: %s", error, exc_info=error)
+
+
+def _stay() -> None:
+    """A container that nobody stops goes on, alone."""
 
 
 def _may_not_wait(end: OutgoingLink) -> bool:

@@ -80,7 +80,7 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
 
     Those of the mesh are the operator's: the default virtual host's.
     """
-    mesh = mesh_view.View(lambda: container.mesh)
+    mesh = mesh_view.View(container)
     of_mesh: dict[str, Collection] = {
         LINK: links_of(mesh),
         MESH: mesh_of(mesh, container.id),

@@ -319,11 +319,10 @@ class Peers:
         """Gives a connection to the mesh: another container dialled.
 
         Raises:
-            ProtocolError: Its user is no container.
+            ProtocolError: Its user is no container, or it is not wanted.
         """
         if not self._access.is_container(connection.identity):
-            properties = {**(self._opening.properties or {}), FAILED: True}
-            connection.open(replace(self._opening, properties=properties))
+            self._open_to_refuse(connection)
             user = connection.identity
             who = "a container without a name" if user is None else f"user {user!r}"
             raise ProtocolError(
@@ -333,7 +332,17 @@ class Peers:
         del self.connections[connection]
         self._impatient.discard(connection)
         assert self.mesh is not None
-        self.mesh.adopt(connection, opened)
+        try:
+            self.mesh.adopt(connection, opened)
+        except ProtocolError:
+            if not connection.is_open:
+                self._open_to_refuse(connection)
+            raise
+
+    def _open_to_refuse(self, connection: Connection) -> None:
+        """Answers an open, and says that a close follows which tells why."""
+        properties = {**(self._opening.properties or {}), FAILED: True}
+        connection.open(replace(self._opening, properties=properties))
 
     def on_attach(self, link: Link, attach: Attach) -> None:
         """Has the attach decided."""

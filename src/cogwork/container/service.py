@@ -53,6 +53,7 @@ class Service:
             TlsFilesError: A certificate cannot be used.
         """
         await self._container.start()
+        self._container.on_leave = self._stopping.set
         self._handle_signals()
         announce()
         await self._stopping.wait()

@@ -54,7 +54,7 @@ class View:
         """
         self._container = container
         self._vhost = vhost
-        self.mesh: MeshView = mesh_view.View(lambda: container.mesh)
+        self.mesh: MeshView = mesh_view.View(container)
         self._declarations = Declarations(vhost)
         self.collections: Mapping[str, Collection] = collections_of(container, vhost)
 

@@ -26,6 +26,7 @@ from cogwork.router.addresses import (
     Unmatched,
     normalize,
 )
+from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
 from cogwork.spi.effects import Report, Send
 from cogwork.spi.node import Node, NodeContext, Refused
 
@@ -102,7 +103,7 @@ class VirtualHost:
         self._container_id = container_id
         self._shard = shard
         self._declared: dict[str, AddressRule] = {}
-        self._idle_since_s: dict[bytes, float] = {}
+        self._idle_since: dict[bytes, tuple[float, int]] = {}
         self._subscriptions = _Subscriptions(self)
         self._run = run
         self._start_topics()
@@ -229,19 +230,27 @@ class VirtualHost:
                 if name.startswith(REPLY_PREFIX):
                     return self.reach.reply_entry(name)
                 if rule.kind == "direct" and self.reach.is_wanted(name):
-                    entry = self.entry_of(name)
-                    self.reach.use(name, entry)
-                    return entry
+                    return self._used(name, self.entry_of(name))
             is_anycast = rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST
             if is_anycast and rule.dead_letter is None:
-                return self.space.entries.get(name.encode())
-            return self.entry_of(name)
+                entry = self.space.entries.get(name.encode())
+            else:
+                entry = self.entry_of(name)
+            return None if entry is None else self._used(name, entry)
         except (Refused, UnicodeDecodeError):
             return None
+
+    def _used(self, name: str, entry: AddressEntry) -> AddressEntry:
+        """Takes note that messages come to an entry which name their address themselves."""
+        entry.is_used = True
+        if self.reach is not None:
+            self.reach.use(name, entry)
+        return entry
 
     def add_dynamic(self, address: str) -> AddressEntry:
         """Makes the entry of a dynamic source; it goes with its link."""
         entry = AddressEntry(self.core, address, CLOSEST_CODE)
+        entry.is_used = True
         self.space.entries[address.encode()] = entry
         return entry
 
@@ -249,6 +258,8 @@ class VirtualHost:
         """Forgets an address at once."""
         entry = self.space.entries.pop(address.encode(), None)
         if entry is not None:
+            if self.reach is not None:
+                self.reach.entry_dropped(address)
             entry.close()
 
     # -- who uses an address
@@ -366,19 +377,21 @@ class VirtualHost:
     def forget_idle(self, now_s: float) -> None:
         """Gives up the addresses that nobody has used for a while."""
         self._forget_near()
-        idle: dict[bytes, float] = {}
+        idle: dict[bytes, tuple[float, int]] = {}
         for address, entry in list(self.space.entries.items()):
             if not entry.is_idle:
                 continue
-            since_s = self._idle_since_s.get(address, now_s)
+            since_s, received = self._idle_since.get(address, (now_s, entry.received))
+            if received != entry.received:
+                since_s = now_s
             if now_s - since_s < IDLE_S:
-                idle[address] = since_s
+                idle[address] = (since_s, entry.received)
                 continue
             self.space.entries.pop(address, None)
             if self.reach is not None:
                 self.reach.entry_dropped(address.decode())
             entry.close()
-        self._idle_since_s = idle
+        self._idle_since = idle
 
     def _forget_near(self) -> None:
         """Gives up the entries by which no other container sends any more."""
@@ -398,7 +411,13 @@ def _normalized(address: str) -> str:
         Refused: The address names nothing.
     """
     try:
-        return normalize(address)
+        name = normalize(address)
+        size_bytes = len(name.encode())
+        if size_bytes > ADDRESS_BYTES_MAX:
+            # Other containers could not be told of it.
+            text = f"an address of {size_bytes} bytes; at most {ADDRESS_BYTES_MAX} are allowed"
+            raise Refused(text, Condition.INVALID_FIELD)
+        return name
     except InvalidAddressError as error:
         raise Refused(str(error), Condition.INVALID_FIELD) from error
 

@@ -23,6 +23,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef Interest interest
     cdef bytes subject
     cdef public AddressEntry near
+    cdef public bint is_used
     cdef public object expand
     cdef uint64_t version
     cdef readonly uint64_t received
@@ -31,6 +32,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef int anycast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef Terminus pick(self, Shipment* s)
     cdef list matching(self)
+    cdef bint leads_away(self) except -1
     cdef object _feed(self, Terminus outlet)
     cdef int _serve(self, Terminus link) except -1
     cdef int serve_held(self) except -1

@@ -33,6 +33,7 @@ class AddressEntry(CopyingEntry):
     Attributes:
         assembles: Whether some outlet (a store, a port) takes only whole messages.
         near: The same address for what comes from other containers: this one's consumers alone.
+        is_used: Whether it is known that messages come here which name their address themselves.
         expand: Puts links of this address in the place of those that serve a whole topic; None
             where there is nothing to replace.
     """
@@ -86,7 +87,8 @@ class AddressEntry(CopyingEntry):
             if cython.cast(OutgoingLink, outlet).credit:
                 self.on_ready(outlet)
         else:
-            self.assembles = True
+            if not is_branch(outlet):
+                self.assembles = True
             self._offer()
         if self.near is not None and not is_branch(outlet):
             self.near.add_outlet(outlet)
@@ -205,6 +207,14 @@ class AddressEntry(CopyingEntry):
             if self.expand is not None:
                 self.outlets = self.expand(self.outlets)
         return self.outlets
+
+    def leads_away(self):
+        """Says whether copies go to other containers, too: those take only whole messages."""
+        outlet: Terminus
+        for outlet in self.matching():
+            if is_branch(outlet):
+                return True
+        return False
 
     def anycast(self, s):
         outlet: Terminus
@@ -347,10 +357,15 @@ class AddressEntry(CopyingEntry):
 
     @property
     def is_idle(self) -> bool:
-        """Says whether nobody is attached and nothing waits."""
-        if self.interest is None and self.outlets:
+        """Says whether nobody of this container is attached and nothing waits."""
+        outlet: Terminus
+        if self.sources or self.held:
             return False
-        return not self.sources and self.held == 0
+        if self.interest is None:
+            for outlet in self.outlets:
+                if not is_branch(outlet) or outlet.outstanding():
+                    return False
+        return True
 
 
 @cython.cfunc

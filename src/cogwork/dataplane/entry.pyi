@@ -15,6 +15,7 @@ BALANCED_CODE: int
 class AddressEntry(CopyingEntry):
     assembles: bool
     near: AddressEntry | None
+    is_used: bool
     expand: Callable[[list[Terminus]], list[Terminus]] | None
     def __init__(
         self,

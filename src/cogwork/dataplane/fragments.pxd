@@ -22,6 +22,7 @@ cdef class FragmentingEnd(CreditingEnd):
     cdef bint current_answered
     cdef uint64_t current_size
     cdef AddressEntry current_entry
+    cdef int route(self, Shipment* s) except -1
     cdef int on_fragment(self, TransferFields* t) except -1
     cdef object _too_large(self)
     cdef bint _has_no_room(self, uint32_t size) except -1

@@ -22,6 +22,10 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 class FragmentingEnd(CreditingEnd):
     """The end of a link on which the peer sends, with the delivery that is under way there."""
 
+    def route(self, s):
+        """Gives a whole message to its address."""
+        return 0
+
     def on_fragment(self, t):
         """Takes one transfer of a delivery that has several (AMQP 1.0 §2.6.14)."""
         if t.has_delivery_id and t.delivery_id != self.current_id:
@@ -80,7 +84,7 @@ class FragmentingEnd(CreditingEnd):
         if entry is None:
             self.discarding = True
             return 0
-        if not entry.assembles:
+        if not entry.assembles and (entry.distribution != MULTICAST or not entry.leads_away()):
             return self.start_streaming(entry, t)
         self._describe(cython.address(s), t)
         self.current = self.core.deliveries.make(cython.address(s))
@@ -211,7 +215,11 @@ class FragmentingEnd(CreditingEnd):
         s.tag = self.current_tag
         s.tag_size = self.current_tag_size
         try:
-            entry.route(cython.address(s))
+            if entry.distribution == MULTICAST:
+                # By the same way as small messages, so that none overtakes another.
+                self.route(cython.address(s))
+            else:
+                entry.route(cython.address(s))
         finally:
             free(joined)
         return 0

@@ -17,6 +17,5 @@ cdef class IncomingLink(FragmentingEnd):
     cdef public bint settles_second
     cdef public bint wants_tags
     cdef int begin_delivery(self, TransferFields* t) except -1
-    cdef int route(self, Shipment* s) except -1
     cdef int _route_each(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef int _unroutable(self, Shipment* s) except -1

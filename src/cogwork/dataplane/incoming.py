@@ -7,7 +7,7 @@ frames cuts through frame by frame, or is assembled where the entry's outlets ta
 import cython
 from cython.cimports.cogwork.dataplane.core import UNFLUSHED_MAX_BYTES
 from cython.cimports.cogwork.dataplane.holding import MULTICAST
-from cython.cimports.cogwork.dataplane.octets import octets_of
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.sections import find_to
 from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
@@ -128,11 +128,13 @@ class IncomingLink(FragmentingEnd):
             return self.entry.route(s)
         if find_to(s.data, s.size, cython.address(found), cython.address(length)) != 1:
             return self._unroutable(s)
-        if self.permit is None and self.space.topic_root is not None:
+        if self.space.topic_root is not None:
             root = self.space.topic_root
             prefix = self.space.topic_prefix
             skip = cython.cast(uint32_t, len(prefix))
             if length > skip and _starts_with(found, prefix, skip):
+                if self.permit is not None and not self.permit[bytes_from(found, length)]:
+                    return self._unroutable(s)
                 root.received += 1
                 return root.multicast(
                     s,

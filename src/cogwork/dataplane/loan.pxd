@@ -1,34 +1,21 @@
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from cogwork.dataplane.incoming cimport IncomingLink
+from cogwork.dataplane.lent cimport Chain, Lent, LentItems
 from cogwork.dataplane.outgoing cimport OutgoingLink
 from cogwork.dataplane.shipment cimport Shipment, Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
 
-cdef class Loan
-
-
-# An item that a consumer has from another container's shard.
-@cython.final
-@cython.freelist(1024)
-cdef class Lent:
-    cdef Loan loan
-    cdef str container
-    cdef bytes tag
-    cdef bytes state
-    cdef uint32_t incoming_id
-    cdef uint32_t outgoing_id
-    cdef int code
-    cdef bint settled
-    cdef bint awaited
+cdef class Borrower
 
 
 @cython.final
 cdef class Loan(IncomingLink):
     cdef readonly Borrower borrower
     cdef readonly str container
-    cdef dict numbers
+    cdef Chain chain
+    cdef int32_t place
     cdef readonly uint32_t returned
     cdef public uint32_t owed
     cdef public uint32_t awaited
@@ -40,15 +27,19 @@ cdef class Borrower(Terminus):
     cdef readonly OutgoingLink consumer
     cdef readonly Terminus store
     cdef readonly list loans
-    cdef readonly uint32_t awaited
-    cdef bint is_pending
-    cdef dict lent
+    cdef LentItems lent
+    cdef list places
     cdef dict broken
-    cdef uint64_t next_number
+    cdef readonly dict expected
+    cdef bint is_pending
+    cdef int serve(self) except -1
+    cdef bint resume(self, Loan loan, Shipment* s, bytes tag) except -1
     cdef int share_out(self) except -1
     cdef int borrow(self, Loan loan, Shipment* s) except -1
-    cdef bint take_again(self, Loan loan, Shipment* s, bytes tag) except -1
-    cdef int serve(self) except -1
-    cdef int resume(self, Lent lent, uint64_t number, Shipment* s) except -1
-    cdef int _pass_back(self, Lent lent) except -1
-    cdef int _confirm(self, uint64_t number, int code, bytes state) except -1
+    cdef bint take_again(self, Loan loan, uint32_t incoming_id, bytes tag) except -1
+    cdef int32_t seat(self, Loan loan) except -1
+    cdef Loan loan_of(self, Lent* item)
+    cdef int part(self, Loan loan) except -1
+    cdef int _pass_back(self, Lent* item, uint64_t token) except -1
+    cdef bint _has(self, uint64_t token) noexcept
+    cdef int _confirm(self, uint64_t token, int code, bytes state) except -1

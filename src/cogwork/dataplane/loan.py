@@ -11,18 +11,20 @@ by: after a break the next one presents the tags, what is sent again is recognis
 consumer has said meanwhile is passed on.
 
 A client that comes from another container presents tags of its own. Its attach is not answered until
-the shards have been asked (`expect`, `begin`); what goes on is awaited, and until it has come again
-all of the consumer's credit is for that.
+the shards have been asked (`expect`, `begin`); what goes on is awaited, and until it has come all of
+the consumer's credit is for that.
 """
 
 import cython
 from cython.cimports.cogwork.dataplane.entry import AddressEntry
 from cython.cimports.cogwork.dataplane.holding import CLOSEST
+from cython.cimports.cogwork.dataplane.lent import Lent, LentItems
 from cython.cimports.cogwork.dataplane.octets import bytes_from
 from cython.cimports.cogwork.dataplane.session_end import Session
 from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
     LOST,
+    NOWHERE,
     RECEIVED,
     RELEASED,
     fill_verdict,
@@ -31,22 +33,6 @@ from cython.cimports.cogwork.dataplane.shipment import (
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
-
-
-class Lent:
-    """One item in a consumer's hands.
-
-    Attributes:
-        loan: The link it came by; None while that is broken.
-        container: The shard's container.
-        tag: Names the attempt.
-        incoming_id: The delivery-id on the loan's session.
-        outgoing_id: The delivery-id on the consumer's session.
-        code: What the consumer has said of it; 0 for nothing.
-        state: The same, encoded, where it says more than its code.
-        settled: Whether the consumer has settled it.
-        awaited: Whether the client has it from another container, and it has not come here yet.
-    """
 
 
 class Loan(IncomingLink):
@@ -72,7 +58,8 @@ class Loan(IncomingLink):
         IncomingLink.__init__(self, session, handle)
         self.borrower = borrower
         self.container = container
-        self.numbers = {}
+        self.chain.first = self.chain.last = NOWHERE
+        self.place = borrower.seat(self)
         self.wants_tags = True
         self.entry = AddressEntry(session.core, "(loan)", CLOSEST, None, None, True)
         self.entry.add_outlet(self)
@@ -83,8 +70,11 @@ class Loan(IncomingLink):
     def take(self, s):
         """Gives an item to the consumer, or back."""
         consumer: OutgoingLink = self.borrower.consumer
-        tag: bytes = bytes_from(s.tag, s.tag_size)
-        if self.borrower.take_again(self, s, tag):
+        if self.borrower.expected and self.borrower.resume(self, s, bytes_from(s.tag, s.tag_size)):
+            return 0
+        if self.borrower.broken and self.borrower.take_again(
+            self, cython.cast(uint32_t, s.token), bytes_from(s.tag, s.tag_size)
+        ):
             return 0
         if consumer.detached or not consumer.is_ready():
             self.returned += 1
@@ -121,28 +111,28 @@ class Loan(IncomingLink):
             code: The outcome's descriptor code.
             state: The outcome encoded, where it says more than its code.
         """
-        incoming_id: uint32_t = first
-        left: uint32_t = cython.cast(uint32_t, last) - incoming_id + 1
-        while left and self.numbers:
-            number = self.numbers.pop(incoming_id, None)
-            if number is not None:
+        lent: LentItems = self.borrower.lent
+        at: uint32_t = self.chain.first
+        passed: uint32_t = cython.cast(uint32_t, last) - cython.cast(uint32_t, first)
+        incoming_id: uint32_t
+        token: uint64_t
+        while at != NOWHERE:
+            token = lent.token_at(at)
+            incoming_id = lent.slots[at].incoming_id
+            at = lent.slots[at].next
+            if cython.cast(int32_t, incoming_id - cython.cast(uint32_t, last)) > 0:
+                break
+            if incoming_id - cython.cast(uint32_t, first) <= passed:
                 self.unsettled -= 1
-                self.borrower._confirm(number, code, state)
-            incoming_id += 1
-            left -= 1
+                lent.unlink(cython.address(self.chain), token)
+                self.borrower._confirm(token, code, state)
 
     def detach(self) -> None:
         """Ends the link; what it brought stays in the consumer's hands."""
         entry: AddressEntry = self.entry
-        lent: Lent
         if self.detached:
             return
-        for number in self.numbers.values():
-            lent = self.borrower.lent.get(number)
-            if lent is not None:
-                lent.loan = None
-                self.borrower.broken[lent.tag] = number
-        self.numbers.clear()
+        self.borrower.part(self)
         IncomingLink.detach(self)
         entry.remove_outlet(self)
         entry.close()
@@ -155,7 +145,6 @@ class Borrower(Terminus):
         consumer: The consumer's link.
         store: Who feeds it first.
         loans: From other containers' shards.
-        awaited: Items that the client has from another container and that have not come here yet.
     """
 
     def __init__(self, store: Terminus, consumer: OutgoingLink):
@@ -168,8 +157,10 @@ class Borrower(Terminus):
         self.store = store
         self.consumer = consumer
         self.loans = []
-        self.lent = {}
+        self.lent = LentItems()
+        self.places = []
         self.broken = {}
+        self.expected = {}
         consumer.core.register(self)
         consumer.feeder = self
 
@@ -180,7 +171,7 @@ class Borrower(Terminus):
 
     def serve(self):
         """Lets the store and the loans use the consumer's credit."""
-        if self.awaited == 0 and not self.is_pending:
+        if not self.expected and not self.is_pending:
             self.store.on_ready(self.consumer)
         return self.share_out()
 
@@ -196,7 +187,7 @@ class Borrower(Terminus):
         if self.consumer.queue_count or self.consumer.detached or self.is_pending:
             spare = 0
         for loan in self.loans:
-            share = min(spare, loan.awaited) if self.awaited else (spare + count - 1) // count
+            share = min(spare, loan.awaited) if self.expected else (spare + count - 1) // count
             loan.refresh(share)
             spare -= share
             count -= 1
@@ -219,176 +210,194 @@ class Borrower(Terminus):
 
     # -- items
 
+    def seat(self, loan):
+        """Finds a place for a loan, by which its items name it."""
+        if None in self.places:
+            at = self.places.index(None)
+            self.places[at] = loan
+            return at
+        self.places.append(loan)
+        return cython.cast(int32_t, len(self.places) - 1)
+
+    def loan_of(self, item):
+        """Returns the link that an item came by; None while that is broken."""
+        return None if item.place < 0 else self.places[item.place]
+
+    def part(self, loan):
+        """Keeps what the consumer has from a loan that ends."""
+        token: uint64_t
+        while loan.chain.first != NOWHERE:
+            token = self.lent.token_at(loan.chain.first)
+            self.lent.unlink(cython.address(loan.chain), token)
+            self.broken[self.lent.tag_of(token)] = (token, loan.container)
+        self.places[loan.place] = None
+        return 0
+
     def borrow(self, loan, s):
         """Gives an item to the consumer, under the tag it came with."""
-        lent: Lent = Lent()
-        self.next_number += 1
-        lent.loan = loan
-        lent.container = loan.container
-        lent.tag = bytes_from(s.tag, s.tag_size)
-        lent.incoming_id = cython.cast(uint32_t, s.token)
-        lent.outgoing_id = self.consumer.session.next_delivery_id
-        self.lent[self.next_number] = lent
-        loan.numbers[lent.incoming_id] = self.next_number
+        token: uint64_t = self.lent.make(s.tag, s.tag_size)
+        self.lent.link(
+            cython.address(loan.chain), token, loan.place, cython.cast(uint32_t, s.token)
+        )
+        self.lent.find(token).outgoing_id = self.consumer.session.next_delivery_id
         s.source_index = self.index
         s.source_generation = self.generation
-        s.token = self.next_number
+        s.token = token
         return self.consumer.take(s)
 
-    def take_again(self, loan, s, tag):
+    def take_again(self, loan, incoming_id, tag):
         """Recognises an item that the consumer has already; passes on what has been said of it."""
-        lent: Lent
-        incoming_id: uint32_t = cython.cast(uint32_t, s.token)
-        if not self.broken:
+        item: cython.pointer(Lent)
+        token: uint64_t
+        kept = self.broken.pop(tag, None)
+        if kept is None:
             return False
-        number = self.broken.pop(tag, None)
-        lent = self.lent.get(number)
-        if lent is None:
+        token = kept[0]
+        item = self.lent.find(token)
+        if item == cython.NULL:
             return False
-        if lent.awaited and not self.consumer.is_ready():
-            # Its client took the credit back: left as it is, the shard will have to doubt it.
-            self.broken[tag] = number
-            return True
-        lent.loan = loan
-        lent.incoming_id = incoming_id
-        loan.numbers[incoming_id] = number
-        if lent.awaited:
-            self.resume(lent, number, s)
-            return True
+        self.lent.link(cython.address(loan.chain), token, loan.place, incoming_id)
         if loan.owed:
             loan.owed -= 1
-        if lent.code:
-            self._pass_back(lent)
-            if lent.settled:
-                loan.numbers.pop(incoming_id)
-                del self.lent[number]
+        if item.code:
+            self._pass_back(item, token)
+            if item.settled:
+                self.lent.unlink(cython.address(loan.chain), token)
+                self.lent.drop(token)
         return True
 
     def resolve_outcome(self, token, verdict):
         """Takes what the consumer says; what it has not settled is the shard's to confirm."""
-        lent: Lent = self.lent.get(token)
-        if lent is None:
+        item: cython.pointer(Lent) = self.lent.find(token)
+        loan: Loan
+        if item == cython.NULL:
             return REFUSE if verdict.code == ACCEPTED else SETTLE
+        loan = self.loan_of(item)
         if verdict.code == LOST:
             # The consumer has gone, and its loans will: the shards know what that means.
-            del self.lent[token]
+            if loan is not None:
+                self.lent.unlink(cython.address(loan.chain), token)
+            self.lent.drop(token)
             return SETTLE
-        lent.code = verdict.code
-        lent.state = state_of(verdict)
-        lent.settled = verdict.settled
-        self._pass_back(lent)
+        item.code = verdict.code
+        item.settled = verdict.settled
+        if verdict.code == ACCEPTED or verdict.code == RELEASED or verdict.code == RECEIVED:
+            self.lent.keep_state(token, None)
+        else:
+            self.lent.keep_state(token, state_of(verdict))
+        self._pass_back(item, token)
         if not verdict.settled:
             return KEEP
-        if lent.loan is not None:
-            lent.loan.numbers.pop(lent.incoming_id, None)
-            del self.lent[token]
+        if loan is not None:
+            self.lent.unlink(cython.address(loan.chain), token)
+            self.lent.drop(token)
         return SETTLE
 
-    def _pass_back(self, lent):
+    def _pass_back(self, item, token):
         """Says to the shard what the consumer said, if there is a way."""
         verdict: Verdict
         session: Session
-        if lent.loan is None:
+        loan: Loan = self.loan_of(item)
+        if loan is None:
             return 0
-        session = lent.loan.session
-        fill_verdict(
-            cython.address(verdict), lent.code, None if lent.code == RECEIVED else lent.state
-        )
+        session = loan.session
+        state: bytes = self.lent.state_of(token)
+        fill_verdict(cython.address(verdict), item.code, state)
         session.settle(
             cython.address(session.to_sender),
             True,
-            lent.incoming_id,
+            item.incoming_id,
             cython.address(verdict),
-            lent.settled,
+            item.settled,
         )
-        if lent.settled:
-            lent.loan.unsettled -= 1
+        if item.settled:
+            loan.unsettled -= 1
         return 0
 
-    def _confirm(self, number, code, state):
-        lent: Lent = self.lent.pop(number, None)
-        if lent is None or lent.settled or self.consumer.detached:
+    def _confirm(self, token, code, state):
+        """Settles an item that no loan has any more, and forgets it."""
+        item: cython.pointer(Lent) = self.lent.find(token)
+        settled: cython.bint
+        outgoing_id: uint32_t
+        if item == cython.NULL:
+            return 0
+        settled = item.settled
+        outgoing_id = item.outgoing_id
+        self.lent.drop(token)
+        if settled or self.consumer.detached:
             return 0
         self.consumer.unsettled -= 1
-        self.consumer.session.confirm(lent.outgoing_id, code, state)
+        self.consumer.session.confirm(outgoing_id, code, state)
         return 0
 
     # -- what the client has from another container
 
     def expect(self, container: str, tag: bytes) -> None:
         """Waits for an item; the consumer gets nothing until `begin`."""
-        lent: Lent = Lent()
         self.is_pending = True
-        self.next_number += 1
-        lent.container = container
-        lent.tag = tag
-        lent.awaited = True
-        self.lent[self.next_number] = lent
-        self.broken[tag] = self.next_number
-        self.awaited += 1
-
-    def awaits(self, tag: bytes) -> bool:
-        """Tells whether an item is awaited."""
-        lent: Lent = self.lent.get(self.broken.get(tag))
-        return lent is not None and lent.awaited
+        self.expected[tag] = container
 
     def forget(self, tag: bytes) -> None:
-        """Awaits an item no more."""
-        if self.awaits(tag):
-            del self.lent[self.broken.pop(tag)]
-            self.awaited -= 1
-            self.serve()
+        """Expects an item no more."""
+        del self.expected[tag]
+        self.serve()
 
     def begin(self) -> None:
         """Lets items come: the client's attach is answered."""
         self.is_pending = False
         self.serve()
 
-    def resume(self, lent, number, s):
-        """Gives the client an item that it has from another container, so that it can settle it."""
-        lent.awaited = False
-        lent.outgoing_id = self.consumer.session.next_delivery_id
-        if lent.loan.awaited:
-            lent.loan.awaited -= 1
-        self.awaited -= 1
-        s.source_index = self.index
-        s.source_generation = self.generation
-        s.token = number
-        self.consumer.take(s)
-        return self.serve()
+    def resume(self, loan, s, tag):
+        """Gives the client an item that it has from another container; returns whether it is one.
+
+        Where the client took its credit back, the item is left as it is: the shard has to doubt it.
+        """
+        if tag not in self.expected:
+            return False
+        if self.consumer.is_ready():
+            del self.expected[tag]
+            if loan.awaited:
+                loan.awaited -= 1
+            self.borrow(loan, s)
+            self.serve()
+        return True
 
     # -- breaks
 
     def tags_of(self, container: str) -> list:
-        """Lists the tags of what the consumer has from a container whose loan is broken."""
-        lent: Lent
-        found: list = []
-        for tag, number in self.broken.items():
-            lent = self.lent.get(number)
-            if lent is not None and lent.container == container:
-                found.append(tag)
-        return found
+        """Lists the tags of what the consumer has from a container, with no loan."""
+        tags: list = [tag for tag, home in self.expected.items() if home == container]
+        for tag, kept in self.broken.items():
+            if kept[1] == container and self._has(kept[0]):
+                tags.append(tag)
+        return tags
 
     def containers(self) -> list:
-        """Lists the containers from which the consumer has something whose loan is broken."""
-        lent: Lent
-        found: list = []
-        for number in self.broken.values():
-            lent = self.lent.get(number)
-            if lent is not None and lent.container not in found:
-                found.append(lent.container)
+        """Lists the containers from which the consumer has something with no loan."""
+        found: list = list(set(self.expected.values()))
+        for kept in self.broken.values():
+            if kept[1] not in found and self._has(kept[0]):
+                found.append(kept[1])
         return found
+
+    def _has(self, token):
+        return self.lent.find(token) != cython.NULL
 
     def close_tag(self, tag: bytes, code: int, state: bytes = None) -> None:
         """Confirms or refuses what a shard says is over, as it was asked after a break."""
-        number = self.broken.pop(tag, None)
-        if number is not None:
-            self._confirm(number, code, state)
+        kept = self.broken.pop(tag, None)
+        if kept is not None:
+            self._confirm(kept[0], code, state)
 
     def close(self) -> None:
         """Leaves the consumer to its store."""
+        loan: Loan
+        for loan in self.places:
+            if loan is not None:
+                loan.chain.first = loan.chain.last = NOWHERE
         if self.consumer.feeder is self:
             self.consumer.feeder = self.store
         self.lent.clear()
+        self.expected.clear()
         self.broken.clear()
         self.consumer.core.unregister(self)

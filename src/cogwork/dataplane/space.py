@@ -14,15 +14,16 @@ class AddressSpace:
 
         Args:
             core: The core whose entries it holds.
-            resolver: Called with an address that is not known; returns its entry, or None.
+            resolver: Called with an address that is not known, or that nobody has sent to in this
+                way before; returns its entry, or None.
         """
         self.core = core
         self.resolver = resolver
         self.entries = {}
 
     def find(self, address):
-        entry = self.entries.get(address)
-        if entry is None:
+        entry: AddressEntry = self.entries.get(address)
+        if entry is None or not entry.is_used:
             entry = self.resolver(address)
         return entry
 

@@ -25,6 +25,8 @@ class LinkRow:
         error: Why it is not up; None where nothing is wrong.
         bytes_in: What came over it.
         bytes_out: What went over it.
+        control_bytes_in: The part of it that containers told each other, and no application.
+        control_bytes_out: The same of what went over it.
         messages_in: Messages that came over it.
         messages_out: Messages that went over it.
     """
@@ -38,6 +40,8 @@ class LinkRow:
     error: str | None = None
     bytes_in: int = 0
     bytes_out: int = 0
+    control_bytes_in: int = 0
+    control_bytes_out: int = 0
     messages_in: int = 0
     messages_out: int = 0
 
@@ -74,9 +78,12 @@ class MeshView(Protocol):
             KeyError: There is none.
         """
 
+    def leave(self) -> None:
+        """Has this container leave: clients and items go to others, then it stops."""
+
     def snapshot(self) -> dict[str, object]:
         """Returns what this container knows of the mesh, in plain values.
 
-        There are `id`, `incarnation`, `links`, `containers` and `shards`; see
-        `cogwork.router.mesh.view`.
+        There are `id`, `incarnation`, `links`, `containers` and `shards`, see
+        `cogwork.router.mesh.view`; and `leaving`: how far it is with that, or None.
         """

@@ -655,7 +655,7 @@ class Moved:
         tags = self.borrower.tags_of("far")
         codes = self.shard.store.resume(self.tunnel.lender, tags, tags if handed else ())
         for tag, code in zip(tags, codes, strict=True):
-            assert self.borrower.awaits(tag)
+            assert tag in self.borrower.expected
             if code == KEEP_CODE:
                 self.tunnel.loan.awaited += 1
             else:
@@ -689,7 +689,8 @@ def test_nothing_comes_before_the_attach_is_answered_and_then_what_the_client_ha
     assert moved.tunnel.loan.credit == 0
     arrivals = moved.begin()
     assert [each.tag for each in arrivals] == held
-    assert moved.borrower.awaited == moved.tunnel.loan.awaited == moved.tunnel.loan.credit == 0
+    assert moved.tunnel.loan.awaited == moved.tunnel.loan.credit == 0
+    assert moved.borrower.expected == {}
     moved.consumer.settle(arrivals[0], last=arrivals[1], settled=False)
     moved.consumer.settle(arrivals[2], Released())
     moved.take()
@@ -714,7 +715,7 @@ def test_what_waits_for_credit_comes_as_there_is_some() -> None:
     moved.begin()
     got: list[peers.Arrival] = []
     for credit in (3, 1, 1, 1):
-        assert len(got) == 0 or moved.borrower.awaited == 5 - len(got)
+        assert len(got) == 0 or len(moved.borrower.expected) == 5 - len(got)
         moved.flow(credit)
         got += moved.take()
     assert [each.tag for each in got[:5]] == held
@@ -744,7 +745,7 @@ def test_an_awaited_item_stays_with_its_shard_where_the_credit_is_taken_back() -
     moved.near.core.flush()
     moved.consumer.flow(moved.link, 0)
     assert moved.take() == []
-    assert moved.borrower.awaits(arrival.tag)
+    assert arrival.tag in moved.borrower.expected
     assert lent.far.counts("unsettled", "ready") == [1, 0]
     moved.borrower.forget(arrival.tag)
     moved.flow(1)
@@ -778,7 +779,7 @@ def test_the_next_loan_goes_on_where_one_broke() -> None:
     moved.tunnel.cut()
     moved.tunnel = Tunnel(lent.far, moved.borrower, marks_received=True)
     assert sorted(moved.borrower.tags_of("far")) == sorted([first.tag, second.tag])
-    assert [moved.borrower.awaits(each.tag) for each in (first, second)] == [False, True]
+    assert moved.borrower.expected == {second.tag: "far"}
     assert lent.far.store.resume(moved.tunnel.lender, [first.tag, second.tag]) == [KEEP_CODE] * 2
     moved.tunnel.loan.owed = moved.tunnel.loan.awaited = 1
     moved.tunnel.attach()

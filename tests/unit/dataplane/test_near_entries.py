@@ -1,4 +1,4 @@
-"""Anycast between containers: consumers at a cost, and consumers that messages of others reach."""
+"""Anycast between containers: consumers at a cost, and consumers that others reach, too."""
 
 from __future__ import annotations
 

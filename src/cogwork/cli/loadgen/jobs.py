@@ -59,7 +59,7 @@ class ProducerJob(_Base, tag="producer", frozen=True):
 
 
 class ConsumerJob(_Base, tag="consumer", frozen=True):
-    """Receive deliveries and check them, until told to finish.
+    """Receive deliveries and check them.
 
     Attributes:
         addresses: One for each link.
@@ -67,6 +67,8 @@ class ConsumerJob(_Base, tag="consumer", frozen=True):
         producers: How many producers number their messages.
         credit: Each link's window.
         is_timed: Whether latencies are kept.
+        count: Deliveries in all, or some more, after which it stays and reads nothing; 0: until
+            told to finish.
     """
 
     addresses: list[str]
@@ -74,6 +76,7 @@ class ConsumerJob(_Base, tag="consumer", frozen=True):
     producers: int = 1
     credit: int = 5000
     is_timed: bool = False
+    count: int = 0
 
 
 class RequesterJob(_Base, tag="requester", frozen=True):

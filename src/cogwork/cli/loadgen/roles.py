@@ -195,7 +195,10 @@ class _ConsumerRole(_Connected):
         self._wires.append(wire)
 
     def run(self, slice_s: float) -> bool:
-        return self._is_finishing or super().run(slice_s)
+        return self._is_finishing or super().run(slice_s) or self._has_enough()
+
+    def _has_enough(self) -> bool:
+        return 0 < self._job.count <= self.progress()[1]
 
     def finish(self) -> None:
         self._is_finishing = True

@@ -51,6 +51,9 @@ CONTROL_ADDRESS = "$mesh"
 CONTROL_WINDOW = 256
 """Messages of the protocol on their way; it paces itself long before."""
 
+WAITING_MAX = 10_000
+"""Messages that may wait for a neighbour: it would have been silent long before."""
+
 SETTINGS = ConnectionSettings(
     max_frame_size_bytes=FRAME_BYTES,
     channel_max=65_535,
@@ -326,8 +329,19 @@ class ControlConnection(MeshConnection):
     def send(self, data: bytes) -> None:
         """Sends a message of the protocol, as soon as the other side takes it."""
         self.messages_out += 1
+        if len(self._waiting) >= WAITING_MAX:
+            self._give_up()
+            return
         self._waiting.append(_DATA_SECTION + len(data).to_bytes(4, "big") + data)
         self._send_waiting()
+
+    def _give_up(self) -> None:
+        """Ends a connection whose other end says hello, and takes nothing."""
+        error = AmqpError(
+            condition=Condition.RESOURCE_LIMIT_EXCEEDED,
+            description=f"{WAITING_MAX} messages of the protocol wait to be taken",
+        )
+        asyncio.get_running_loop().call_soon(self.connection.lose, error)
 
     def _send_waiting(self) -> None:
         while self._waiting and self._end is not None:

@@ -109,9 +109,11 @@ class LinkDialler:
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     async def _while_linked(self) -> None:
-        """Waits for as long as the other container's own link to this one stands."""
+        """Waits while the other container's own link to this one stands, or it was cut off."""
         while self.peer and self._mesh.is_linked(self.peer):
             self.problem = None
+            await asyncio.sleep(PAUSE_S)
+        while self.peer and self._mesh.arrivals.is_kept_out(self.peer):
             await asyncio.sleep(PAUSE_S)
 
     async def _stood_well(self, pair: Pair) -> bool:

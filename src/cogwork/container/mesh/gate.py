@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
+from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
 from cogwork.container.mesh.lending import MARKS_RECEIVED
-from cogwork.container.mesh.names import VHOST
+from cogwork.container.mesh.moving import Intake
+from cogwork.container.mesh.names import MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.nodes.queue.node import QueueNode
 from cogwork.spi.node import Refused, Subscription
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ class Gate:
     def __init__(self, mesh: MeshService, vhosts: Mapping[str, VirtualHost]) -> None:
         self._mesh = mesh
         self._vhosts = vhosts
+        self._intakes = {name: Intake(mesh.core, vhost) for name, vhost in vhosts.items()}
 
     def take(self, link: Link, attach: Attach) -> None:
         """Accepts or refuses a link."""
@@ -61,6 +65,9 @@ class Gate:
         target = attach.target
         if not isinstance(target, Target):
             raise Refused("a sender without a target", Condition.INVALID_FIELD)
+        if MOVE in (attach.properties or {}):
+            self._take_items(link, attach, vhost)
+            return
         entry = None if target.address is None else vhost.near_entry_of(target.address)
         end = IncomingLink(link.session.end, link.handle, entry, vhost.near, WINDOW)
         link.attach(
@@ -72,6 +79,25 @@ class Gate:
         if entry is not None:
             entry.add_source(end)
         end.open_credit()
+
+    def _take_items(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
+        """Takes a link by which a container that leaves moves items here."""
+        target = attach.target
+        address = target.address if isinstance(target, Target) else None
+        origin = origin_of(link.session)
+        if address is None or origin is None:
+            raise Refused("items without a queue", Condition.INVALID_FIELD)
+        if not isinstance((attach.properties or {}).get(MOVE), int):
+            raise Refused(f"{MOVE} is no incarnation", Condition.INVALID_FIELD)
+        if self._mesh.is_leaving:
+            raise Refused("this container is leaving, too")
+        name, rule = vhost.rule_of(address)
+        if rule.kind != "queue":
+            raise Refused(f"{name!r} is no queue: only items are moved")
+        vhost.entry_of(name)
+        node = vhost.node_of(rule, name)
+        assert isinstance(node, QueueNode)
+        self._intakes[vhost.name].take(link, attach, origin, node)
 
     def _take_receiver(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
         source = attach.source
@@ -124,7 +150,8 @@ class Lender:
 
     def stopping(self, link: Link) -> None:
         """It is about to end: by the other container, or because the way there is broken."""
-        self.subscription.is_cut_off = link.session.is_over
+        # Only a link that goes with its session ends without a detach by either side.
+        self.subscription.is_cut_off = link.state is LinkState.DETACHED
         self.node.unsubscribe(self.subscription)
 
     def detached(self, link: Link, error: AmqpError | None) -> None:

@@ -96,7 +96,7 @@ class Borrowing:
             return
         known = remote.unsettled or {}
         for tag in self.tags:
-            if self.consumer.borrower.awaits(tag):
+            if tag in self.consumer.borrower.expected:
                 self._learn(tag, known)
             elif tag not in known:
                 self.consumer.borrower.close_tag(tag, REJECTED, STALE_STATE)
@@ -326,10 +326,10 @@ class Lending:
 
     def _end_silence(self, consumer: Consumer, now_s: float) -> None:
         """Waits no longer for shards that do not say, or do not send, what a client presents."""
-        if not consumer.borrower.awaited or now_s - consumer.asked_s <= ANSWER_S:
+        if not consumer.borrower.expected or now_s - consumer.asked_s <= ANSWER_S:
             return
         is_asked = bool(consumer.asked)
-        for container in consumer.asked or set(consumer.borrower.containers()):
+        for container in consumer.asked or set(consumer.borrower.expected.values()):
             self._forsake(consumer, container)
         consumer.asked.clear()
         if is_asked:
@@ -338,7 +338,7 @@ class Lending:
     def _forsake(self, consumer: Consumer, container: str) -> None:
         """Leaves it to a shard what becomes of the items that are awaited from there."""
         borrower = consumer.borrower
-        tags = [tag for tag in borrower.tags_of(container) if borrower.awaits(tag)]
+        tags = [tag for tag, home in borrower.expected.items() if home == container]
         for tag in tags:
             borrower.forget(tag)
         loan = consumer.loans.get(container)

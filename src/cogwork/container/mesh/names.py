@@ -18,6 +18,7 @@ __all__ = (
     "HOPS_MAX",
     "INCARNATION",
     "MESH",
+    "MOVE",
     "NUMBER",
     "TO",
     "VHOST",
@@ -53,3 +54,7 @@ VHOST: Final = Symbol("cogwork:vhost")
 
 FRAME_BYTES: Final = 32_768
 """The largest frame between containers: one that fits the first hop must fit all others."""
+
+MOVE: Final = Symbol("cogwork:move")
+"""In attach: the link brings items of a container that leaves; its value is that one's
+incarnation."""

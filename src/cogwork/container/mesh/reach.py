@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.lending import Lending
@@ -40,6 +41,9 @@ __all__ = ("Reach",)
 
 LOST_HOLD_S = 10.0
 """So long the subscribers of a container that cannot be reached are waited for."""
+
+GATEWAY_IDLE_S = 60.0
+"""A way to the reply addresses of a container is closed when nothing has gone there for so long."""
 
 REPLY_PREFIX = "_reply/"
 
@@ -79,6 +83,7 @@ class Away:
         """It is over."""
         if error is not None:
             log.debug("container %s: %s", self.container, error.description)
+            self.reach.refused(self, error)
 
     def detach(self) -> None:
         """Ends it from this side."""
@@ -121,6 +126,9 @@ class Reach:
         self._topic_entries: dict[str, AddressEntry] = {}
         self._gateways: dict[str, AddressEntry] = {}
         self._consumers: dict[str, int] = {}
+        self._given_up: set[str] = set()
+        self._gone: set[str] = set()
+        self._gateways_seen: dict[str, tuple[int, float]] = {}
         self._count = 0
         self.lending = Lending(mesh, vhost)
 
@@ -270,9 +278,6 @@ class Reach:
 
     def entry_added(self, address: str, entry: AddressEntry) -> None:
         """Takes note of a new entry."""
-        if entry.distribution == MULTICAST_CODE:
-            # A branch that is lost takes only whole messages.
-            entry.assembles = True
         if self._topic_of(address) is not None:
             entry.expand = partial(self._expand, address)
             self._topic_entries[address] = entry
@@ -281,6 +286,7 @@ class Reach:
         """Ends the links of an address that nobody uses here any more."""
         self._topic_entries.pop(address, None)
         self._used.pop(address, None)
+        self._gone.discard(address)
         for way in list(self._ways.pop(address, {}).values()):
             way.detach()
 
@@ -298,7 +304,7 @@ class Reach:
     def _containers_for(self, address: str) -> set[str]:
         if address.startswith(REPLY_PREFIX):
             container = self._home_of(address)
-            return set() if container is None else {container}
+            return set() if container is None or address in self._gone else {container}
         return self._wanted.get(address, set())
 
     def _reconcile(self, address: str) -> None:
@@ -312,7 +318,8 @@ class Reach:
             ways[container].detach()
         is_lost = False
         for container in wanted - ways.keys():
-            is_lost |= not self._extend(container, address, entry)
+            is_there = self._extend(container, address, entry)
+            is_lost |= not is_there and container not in self._given_up
         if entry.distribution == MULTICAST_CODE:
             entry.remove_outlet(self._lost)
             if is_lost:
@@ -392,6 +399,13 @@ class Reach:
             way.entry.remove_outlet(way.end)
         self._mesh.restore_later()
 
+    def refused(self, way: Away, error: AmqpError) -> None:
+        """Takes note that an address is not there: one for replies never comes back."""
+        address = way.address
+        is_reply = address is not None and address.startswith(REPLY_PREFIX)
+        if address in self._used and is_reply and error.condition == Condition.NOT_FOUND:
+            self._gone.add(address)
+
     def restore(self) -> None:
         """Opens what should be open and is not."""
         for container, branch in self._branches.items():
@@ -411,10 +425,32 @@ class Reach:
     def sweep(self, now_s: float) -> None:
         """Gives up containers that have not been reached for long, and gateways nobody uses."""
         unreachable = self._mesh.mesh.routes.unreachable_since_s
+        given_up = {each for each, since_s in unreachable.items() if now_s - since_s > LOST_HOLD_S}
         for container, branch in self._branches.items():
-            since_s = unreachable.get(container)
-            if branch.way is None and since_s is not None and now_s - since_s > LOST_HOLD_S:
+            if branch.way is None and container in given_up:
                 self._stand(branch, None)
+        self._sweep_gateways(now_s)
+        if given_up != self._given_up:
+            self._given_up = given_up
+            for address in list(self._used):
+                self._reconcile(address)
+
+    def _sweep_gateways(self, now_s: float) -> None:
+        """Closes the ways to other containers' reply addresses that have not been used for long."""
+        for home, entry in list(self._gateways.items()):
+            received, since_s = self._gateways_seen.get(home, (-1, now_s))
+            ways = [each for each in entry.outlets if isinstance(each, OutgoingLink)]
+            if received != entry.received or any(_is_busy(way) for way in ways):
+                self._gateways_seen[home] = (entry.received, now_s)
+            elif now_s - since_s > GATEWAY_IDLE_S:
+                del self._gateways[home], self._gateways_seen[home]
+                for way in ways:
+                    way.owner.detach()
+                entry.close()
+
+
+def _is_busy(end: OutgoingLink) -> bool:
+    return end.unsettled > 0 or end.queue_count > 0
 
 
 def _container_of(outlet: OutgoingLink) -> str:

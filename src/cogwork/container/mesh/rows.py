@@ -16,9 +16,10 @@ __all__ = ("LINK", "MESH", "LinkRow", "link_row", "mesh_row")
 
 LINK = (
     *("name", "url", "direction", "state", "neighbour", "cost", "since", "error"),
-    *("bytes_in", "bytes_out", "messages_in", "messages_out"),
+    *("bytes_in", "bytes_out", "control_bytes_in", "control_bytes_out"),
+    *("messages_in", "messages_out"),
 )
-MESH = ("name", "id", "incarnation", "containers", "links", "shards")
+MESH = ("name", "id", "incarnation", "containers", "links", "shards", "leaving")
 
 
 def link_row(link: LinkRow) -> Row:

@@ -12,11 +12,11 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
-from cogwork.container.mesh.connection import ControlConnection, DataConnection
+from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.container.mesh.arrivals import Arrivals
 from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.gate import Gate
-from cogwork.container.mesh.names import CONTROL, DATA, DUPLICATE_LINK, INCARNATION, MESH, NUMBER
+from cogwork.container.mesh.names import DUPLICATE_LINK
 from cogwork.container.mesh.pair import Pair
 from cogwork.container.mesh.reach import Reach
 from cogwork.container.mesh.refusals import Refusals
@@ -44,7 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cogwork.amqp.performatives import Attach, Begin, Open
-    from cogwork.container.mesh.connection import MeshConnection
+    from cogwork.container.mesh.connection import (
+        ControlConnection,
+        DataConnection,
+        MeshConnection,
+    )
     from cogwork.container.settings import MeshOptions
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
@@ -77,7 +81,9 @@ class MeshService:
         incarnation: This container's.
         mesh: What is known of the others.
         tunnels: The sessions to them.
+        is_leaving: Whether this container takes nothing over from others any more.
         reaches: What each virtual host can reach there, by its name.
+        arrivals: What others have dialled.
     """
 
     def __init__(
@@ -111,17 +117,18 @@ class MeshService:
         self.tunnels = Tunnels(self)
         self.reaches = {name: Reach(self, vhost) for name, vhost in vhosts.items()}
         self.hosts: dict[str, tuple[str, ...]] = {}
+        self.arrivals = Arrivals(self)
         self._gate = Gate(self, vhosts)
         self._diallers: dict[str, LinkDialler] = {}
         self._pairs: dict[int, Pair] = {}
         self._by_connection: dict[MeshConnection, Pair] = {}
-        self._waiting: dict[tuple[str, int, int], DataConnection] = {}
         self._number = 0
         self._dial_number = int(time.time() * 1000)
         self._timer: asyncio.TimerHandle | None = None
         self._due_s = 0.0
         self._swept_s = 0.0
-        self._restores = False
+        self.is_leaving = False
+        self._restoring: asyncio.TimerHandle | None = None
         self._restored_s = 0.0
         self._restore_pause_s = RESTORE_S
         self._is_ready = True
@@ -214,25 +221,9 @@ class MeshService:
         """Takes a connection that another container dialled.
 
         Raises:
-            ProtocolError: It does not say what it is for.
+            ProtocolError: It does not say what it is for, or is not wanted.
         """
-        properties = opened.properties or {}
-        number, incarnation = properties.get(NUMBER), properties.get(INCARNATION)
-        if not isinstance(number, int) or not isinstance(incarnation, int):
-            raise ProtocolError(Condition.INVALID_FIELD, f"an open without {NUMBER} of a pair")
-        key = (opened.container_id, incarnation, number)
-        if properties.get(MESH) == DATA:
-            data = DataConnection(self, number)
-            self._waiting[key] = data
-            data.adopt(connection, opened)
-        elif properties.get(MESH) == CONTROL and key in self._waiting:
-            control = ControlConnection(self, number)
-            control.adopt(connection, opened)
-            self.add_pair(control, self._waiting.pop(key), None)
-        else:
-            raise ProtocolError(
-                Condition.INVALID_FIELD, f"{MESH} is neither {DATA} nor {CONTROL} after it"
-            )
+        self.arrivals.adopt(connection, opened)
 
     def add_pair(
         self, control: ControlConnection, data: DataConnection, dialler: LinkDialler | None
@@ -313,8 +304,7 @@ class MeshService:
         if pair is not None:
             self._on_pair_lost(pair, error)
             return
-        for key in [key for key, each in self._waiting.items() if each is connection]:
-            del self._waiting[key]
+        self.arrivals.forget(connection)
 
     def _on_pair_lost(self, pair: Pair, error: AmqpError | None) -> None:
         """Ends a link that the other container has ended, and logs why it did not want it."""
@@ -382,6 +372,8 @@ class MeshService:
             return
         pair.why_lost = effect.description
         pair.is_duplicate = effect.reason is Reason.DUPLICATE_LINK
+        if effect.reason in _OFFENCES:
+            self.arrivals.keep_out(pair.peer, effect.description)
         condition = DUPLICATE_LINK if pair.is_duplicate else Condition.CONNECTION_FORCED
         error = AmqpError(condition=condition, description=effect.description)
         pair.control.close(error)
@@ -425,6 +417,7 @@ class MeshService:
             reach.lending.tick(now_s)
         if now_s - self._swept_s >= SWEEP_S:
             self._swept_s = now_s
+            self.arrivals.sweep(now_s)
             for reach in self.reaches.values():
                 reach.sweep(now_s)
         self.core.flush()
@@ -471,22 +464,30 @@ class MeshService:
         now_s = time.monotonic()
         if now_s - self._restored_s > RESTORE_MAX_S:
             self._restore_pause_s = RESTORE_S
-        if not self._restores:
+        if self._restoring is None:
             self._restore_soon(self._restore_pause_s)
             self._restore_pause_s = min(2 * self._restore_pause_s, RESTORE_MAX_S)
 
     def _restore_soon(self, delay_s: float = 0.0) -> None:
-        if self._restores or self._is_stopped:
+        """Has `_restore` called after a while, or when it would be anyway if that is sooner."""
+        if self._is_stopped:
             return
-        self._restores = True
-        asyncio.get_running_loop().call_later(delay_s, self._restore)
+        loop = asyncio.get_running_loop()
+        due_s = loop.time() + delay_s
+        if self._restoring is not None:
+            if self._restoring.when() <= due_s:
+                return
+            self._restoring.cancel()
+        self._restoring = loop.call_at(due_s, self._restore)
 
     def _restore(self) -> None:
-        self._restores = False
+        self._restoring = None
         self._restored_s = time.monotonic()
         for reach in self.reaches.values():
             reach.restore()
         self.core.flush()
 
+
+_OFFENCES = frozenset({Reason.FLOOD, Reason.MALFORMED, Reason.TOO_MUCH})
 
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

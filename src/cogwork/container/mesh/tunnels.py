@@ -91,8 +91,10 @@ class Tunnels:
         for key, kind in ((FROM, str), (TO, str), (INCARNATION, int), (NUMBER, int), (HOPS, int)):
             if not isinstance(properties.get(key), kind):
                 return f"a session between containers whose begin does not say {key}"
-        if _number(properties[HOPS]) >= HOPS_MAX:
+        if not 0 <= _number(properties[HOPS]) < HOPS_MAX:
             return f"a tunnel through more than {HOPS_MAX} containers"
+        if properties[FROM] == self._mesh.id:
+            return "a tunnel that comes back to where it began"
         if properties[TO] == self._mesh.id:
             latest = self._latest.get(str(properties[FROM]), (0, 0))
             if _age(properties) <= latest:

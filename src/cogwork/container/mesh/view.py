@@ -10,9 +10,8 @@ from cogwork.router.mesh.link import State
 from cogwork.spi.mesh import LinkRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogwork.container.clients import ClientContext
+    from cogwork.container.container import Container
     from cogwork.container.mesh.dialler import LinkDialler
     from cogwork.container.mesh.pair import Pair
     from cogwork.container.mesh.service import MeshService
@@ -23,13 +22,16 @@ __all__ = ("View",)
 class View:
     """The mesh, as management sees it."""
 
-    def __init__(self, service: Callable[[], MeshService]) -> None:
-        """Needs the mesh.
+    def __init__(self, container: Container) -> None:
+        """Needs the container, which may have no mesh yet.
 
         Args:
-            service: Finds it, once it is there.
+            container: Whose mesh it is.
         """
-        self._service = service
+        self._container = container
+
+    def _service(self) -> MeshService:
+        return self._container.mesh
 
     def links(self) -> list[LinkRow]:
         """Lists the links that are kept from here, and those that came in."""
@@ -45,9 +47,15 @@ class View:
         """Gives up a link that is dialled from here; see `MeshView`."""
         self._service().remove_link(url)
 
+    def leave(self) -> None:
+        """Has this container leave the mesh for good; see `MeshView`."""
+        self._container.leave()
+
     def snapshot(self) -> dict[str, object]:
         """Returns what is known of the mesh; see `MeshView`."""
-        return self._service().mesh.snapshot(time.monotonic())
+        leaving = self._container.leaving
+        known = self._service().mesh.snapshot(time.monotonic())
+        return {**known, "leaving": None if leaving is None else leaving.facts}
 
     def _dialled(self, dialler: LinkDialler) -> LinkRow:
         if dialler.pair is not None:
@@ -79,7 +87,7 @@ class View:
     def _standing(self, pair: Pair) -> LinkRow:
         link = self._service().mesh.neighbours.links.get(pair.number)
         is_up = link is not None and link.state is State.TWO_WAY
-        wires = [each.connection.wire for each in (pair.control, pair.data)]
+        control, data = pair.control.connection.wire, pair.data.connection.wire
         messages_in, messages_out = pair.data.carried
         return LinkRow(
             url=_url_of(pair),
@@ -89,8 +97,10 @@ class View:
             cost=0 if link is None else link.effective_cost,
             since_s=pair.since_s,
             error=pair.why_lost,
-            bytes_in=sum(wire.bytes_in for wire in wires),
-            bytes_out=sum(wire.bytes_out for wire in wires),
+            bytes_in=control.bytes_in + data.bytes_in,
+            bytes_out=control.bytes_out + data.bytes_out,
+            control_bytes_in=control.bytes_in,
+            control_bytes_out=control.bytes_out,
             messages_in=messages_in,
             messages_out=messages_out,
         )

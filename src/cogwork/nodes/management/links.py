@@ -59,3 +59,9 @@ class Links:
                 "link is removed there",
             ) from None
         return Reply({}, 204)
+
+    def leave(self, _request: Request, requester: Requester) -> Reply:
+        """Has the container leave the mesh; how far it is says `leaving` in what READ answers."""
+        demand(requester, ADDRESS)
+        self._container.mesh.leave()
+        return Reply({}, 202)

@@ -1,0 +1,123 @@
+"""How long messages stay away when the container they pass is killed, or stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from typing import TYPE_CHECKING, Final
+
+import cogwork
+from cogwork.cli.loadgen.url import PeerError
+from cogwork.client import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet import Edge, Fleet, Member
+
+__all__ = ("DIAMOND", "HEARTBEAT_S", "kill_transit", "stop_transit")
+
+DIAMOND: Final[tuple[Edge, ...]] = (
+    ("a", "b", 1),
+    ("b", "d", 1),
+    ("a", "c", 5),
+    ("c", "d", 5),
+)
+"""From a to d there are two ways, and the one by b is preferred."""
+
+HEARTBEAT_S: Final = 1.0
+
+_PACE_S: Final = 0.001
+_CALM_S: Final = 0.5
+_TIMEOUT_S: Final = 20.0
+_IN_FLIGHT_S: Final = 0.005
+"""A signal takes its time: what was sent so soon after it may still have passed."""
+
+
+def kill_transit(fleet: Fleet, address: str, times: int) -> list[float]:
+    """Kills the transit container; returns how long nothing came, each time."""
+    return [_disturb(fleet, f"{address}.{at}", signal.SIGKILL, _start_again) for at in range(times)]
+
+
+def stop_transit(fleet: Fleet, address: str, times: int) -> list[float]:
+    """Stops the transit container; returns how long nothing came, each time."""
+    return [
+        _disturb(fleet, f"{address}.{at}", signal.SIGSTOP, lambda b: b.signal(signal.SIGCONT))
+        for at in range(times)
+    ]
+
+
+def _start_again(member: Member) -> None:
+    member.end(signal.SIGKILL)
+    member.start()
+
+
+def _disturb(fleet: Fleet, address: str, number: int, mend: Callable[[Member], None]) -> float:
+    """Sends the transit container a signal while messages pass it.
+
+    Raises:
+        PeerError: They do not pass it, or nothing comes any more.
+    """
+    _wait_for_way(fleet, "b")
+    try:
+        return asyncio.run(_flow(fleet, address, number))
+    finally:
+        mend(fleet["b"])
+        fleet.wait_until_linked()
+
+
+def _wait_for_way(fleet: Fleet, by: str) -> None:
+    deadline_s = time.monotonic() + _TIMEOUT_S
+    while fleet["a"].next_hops().get("d") != by or fleet["d"].next_hops().get("a") != by:
+        if time.monotonic() > deadline_s:
+            raise PeerError(f"the way does not lead by {by}")
+        time.sleep(0.1)
+
+
+async def _flow(fleet: Fleet, address: str, number: int) -> float:
+    """Sends a message each millisecond; returns when the first one came that left afterwards."""
+    sent_s: list[float] = []
+    came: list[tuple[int, float]] = []
+
+    def note(number: int) -> None:
+        came.append((number, time.monotonic()))
+
+    async def receive() -> None:
+        async with (
+            cogwork.connect(fleet["d"].url, force=True) as mesh,
+            mesh.subscribe(address) as messages,
+        ):
+            async for message in messages:
+                note(message.body)
+
+    async def send() -> None:
+        async with (
+            cogwork.connect(fleet["a"].url, force=True) as mesh,
+            mesh.publisher(address) as out,
+        ):
+            while True:
+                sent_s.append(time.monotonic())
+                await out.send(len(sent_s) - 1, settled=True)
+                await asyncio.sleep(_PACE_S)
+
+    receiver = asyncio.create_task(receive())
+    await asyncio.sleep(_CALM_S)
+    sender = asyncio.create_task(send())
+    await asyncio.sleep(_CALM_S)
+    if not came:
+        raise PeerError("no message came, before anything was disturbed")
+    since_s = time.monotonic()
+    fleet["b"].signal(number)
+    found_s: list[float] = []
+    while not found_s and time.monotonic() < since_s + _TIMEOUT_S:
+        await asyncio.sleep(0.01)
+        found_s = [at_s - since_s for at, at_s in came if sent_s[at] > since_s + _IN_FLIGHT_S]
+    for task in (receiver, sender):
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, ClientError):
+            await task
+    if not found_s:
+        raise PeerError("no message came any more")
+    return found_s[0]

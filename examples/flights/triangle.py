@@ -1,0 +1,195 @@
+"""Three containers, each in a process of its own, linked as a triangle; one of them is killed.
+
+From a to c the way through b costs 2, the direct link 10. So what a and c have for each other goes
+through b for as long as it lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import cogwork
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from cogwork import Mesh
+
+__all__ = ("DIRECT_COST", "Strike", "Triangle")
+
+DIRECT_COST = 10
+SERVE = (sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--config")
+
+LINK, MESH = "org.cogwork.link", "org.cogwork.mesh"
+
+TIMEOUT_S = 20
+IDLE_S = 2
+POLL_S = 0.005
+
+
+@dataclass(frozen=True)
+class Strike:
+    """How b was killed.
+
+    Attributes:
+        carried: Messages that it had carried between a and c.
+        direct: Messages that had gone over the direct link by then.
+    """
+
+    carried: int
+    direct: int
+
+
+class Triangle:
+    """The containers a, b and c.
+
+    Attributes:
+        clients: Connected to a and to c.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Starts nothing yet.
+
+        Args:
+            folder: Takes the containers' configurations.
+        """
+        self.clients: dict[str, Mesh] = {}
+        self._urls: dict[str, str] = {}
+        self._folder = folder
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._consoles: dict[str, Mesh] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls) -> AsyncIterator[Self]:
+        """Runs the three for the length of an `async with` block."""
+        with tempfile.TemporaryDirectory(prefix="cogwork-demo-") as folder:
+            triangle = cls(Path(folder))
+            try:
+                triangle._start("c")
+                triangle._start("a", c=DIRECT_COST)
+                triangle._start("b", a=1, c=1)
+                async with AsyncExitStack() as stack:
+                    for place in ("a", "c"):
+                        for clients in (triangle.clients, triangle._consoles):
+                            client = cogwork.connect(triangle._urls[place])
+                            clients[place] = await stack.enter_async_context(client)
+                    await triangle._until(triangle._leads_through_b)
+                    yield triangle
+            finally:
+                triangle._stop()
+
+    # -- what happens to b
+
+    async def kill_b(self, is_time: Callable[[], bool]) -> Strike:
+        """Kills b by SIGKILL while it carries messages: they have just become more.
+
+        Args:
+            is_time: Tells whether the middle is reached.
+
+        Raises:
+            TimeoutError: It carries none.
+        """
+        while not is_time():
+            await asyncio.sleep(POLL_S)
+        seen = await self.messages_over("b")
+        async with asyncio.timeout(IDLE_S):
+            while (carried := await self.messages_over("b")) == seen:
+                await asyncio.sleep(POLL_S)
+        strike = Strike(carried, await self.messages_over("c"))
+        self._processes["b"].kill()
+        self._processes["b"].wait()
+        return strike
+
+    async def bring_back_b(self) -> None:
+        """Starts b again, and has traffic go through it.
+
+        What goes well stays on its way, so the direct link is taken away for a moment.
+        """
+        await asyncio.to_thread(self._start, "b", a=1, c=1)
+        await self._until(self._leads_through_b)
+        await self._manage_direct_link("DELETE")
+        await self._until(self._is_direct_link_gone)
+        await self._manage_direct_link("CREATE", cost=DIRECT_COST)
+        await self._until(self._leads_through_b)
+
+    async def messages_over(self, neighbour: str) -> int:
+        """Asks a how many messages have gone over its link to a neighbour, both ways together."""
+        reply = await self._consoles["a"].manage("QUERY", {"type": LINK})
+        names = reply.body["attributeNames"]
+        links = [dict(zip(names, values, strict=True)) for values in reply.body["results"]]
+        return sum(
+            link["messages_in"] + link["messages_out"]
+            for link in links
+            if link["neighbour"] == neighbour
+        )
+
+    # -- the ways
+
+    async def _leads_through_b(self) -> bool:
+        """Tells whether a and c are linked, and know of the cheaper way through b."""
+        return await self._next_hops() == ("b", "b") and await self._is_direct_link_up()
+
+    async def _is_direct_link_up(self) -> bool:
+        return "c" in await self._neighbours_of_a()
+
+    async def _is_direct_link_gone(self) -> bool:
+        return await self._next_hops() == ("b", "b") and not await self._is_direct_link_up()
+
+    async def _neighbours_of_a(self) -> dict[str, int]:
+        return dict((await self._containers_seen_by("a"))["a"]["neighbours"])
+
+    async def _next_hops(self) -> tuple[str | None, str | None]:
+        """Returns the next hop from a to c, and from c to a."""
+        from_a, from_c = await self._containers_seen_by("a"), await self._containers_seen_by("c")
+        return from_a.get("c", {}).get("next_hop"), from_c.get("a", {}).get("next_hop")
+
+    async def _containers_seen_by(self, name: str) -> dict[str, dict[str, Any]]:
+        reply = await self._consoles[name].manage("READ", {"type": MESH})
+        return {container["id"]: container for container in reply.body["containers"]}
+
+    async def _manage_direct_link(self, operation: str, **properties: object) -> None:
+        """Has a make or drop its link to c."""
+        link = {"type": LINK, "name": self._urls["c"], **properties}
+        await self._consoles["a"].manage(operation, link)
+
+    async def _until(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            while not await holds():
+                await asyncio.sleep(POLL_S)
+
+    # -- processes
+
+    def _start(self, name: str, **costs: int) -> None:
+        """Starts a container, linked with others at these costs."""
+        file = self._folder / f"{name}.toml"
+        links = "".join(
+            f'[[link]]\nurl = "{self._urls[other]}"\ncost = {cost}\n'
+            for other, cost in costs.items()
+        )
+        file.write_text(f'id = "{name}"\n[[listen]]\nport = 0\n{links}')
+        log = self._folder / f"{name}.log"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [*SERVE, str(file)], stdout=subprocess.PIPE, stderr=output, text=True
+            )
+        self._processes[name] = process
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise SystemExit(f"container {name} did not start:\n{log.read_text()}")
+        self._urls[name] = str(json.loads(line)["endpoints"][0])
+
+    def _stop(self) -> None:
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            process.wait(TIMEOUT_S)

@@ -1,0 +1,102 @@
+"""How a container leaves the mesh for good: clients first, then items, then itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from cogwork.container.mesh.moving import Mover
+from cogwork.nodes.queue.node import QueueNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cogwork.container.balance import Balance
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.virtual_host import VirtualHost
+
+__all__ = ("Leaving",)
+
+MOVE_TIMEOUT_S = 300.0
+"""Items that consumers have not settled by then stay, and are named in the log."""
+
+FAREWELL_S = 0.5
+"""So long the others take to go other ways before the links are closed, and whoever looks on to see
+that it is done."""
+
+log = logging.getLogger("cogwork")
+
+
+class Leaving:
+    """One container's way out. Owned by the container.
+
+    Attributes:
+        phase: What it is doing: empty before it has begun, `clients`, `items`, `links` or `done`.
+    """
+
+    def __init__(
+        self,
+        mesh: MeshService,
+        balance: Balance,
+        vhosts: Iterable[VirtualHost],
+        on_left: Callable[[], None],
+    ) -> None:
+        """Does nothing yet.
+
+        Args:
+            mesh: The other containers.
+            balance: Sends clients there.
+            vhosts: Have the queues.
+            on_left: Called at the end, to stop the container.
+        """
+        self.phase = ""
+        self._mesh = mesh
+        self._balance = balance
+        self._vhosts = list(vhosts)
+        self._on_left = on_left
+        self._mover = Mover(mesh)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins; without effect where it has begun."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._leave())
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """How far it is, in plain values."""
+        left = sum(
+            node.store.depth
+            for vhost in self._vhosts
+            for node in vhost.nodes.values()
+            if isinstance(node, QueueNode)
+        )
+        return {
+            "phase": self.phase,
+            "moved": self._mover.moved,
+            "left": left,
+            "problem": self._mover.problem,
+        }
+
+    async def _leave(self) -> None:
+        log.info("leaving the mesh")
+        self._mesh.is_leaving = True
+        self.phase = "clients"
+        self._balance.drain()
+        self._balance.send_away()
+        self._mesh.core.flush()
+        self.phase = "items"
+        deadline_s = time.monotonic() + MOVE_TIMEOUT_S
+        for vhost in self._vhosts:
+            await self._mover.move_all(vhost, deadline_s)
+        self.phase = "links"
+        self._mesh.leave()
+        self._mesh.core.flush()
+        await asyncio.sleep(FAREWELL_S)
+        self.phase = "done"
+        facts = self.facts
+        log.info("left the mesh: %d items moved, %d stay", facts["moved"], facts["left"])
+        await asyncio.sleep(FAREWELL_S)
+        self._on_left()

@@ -1,0 +1,133 @@
+"""Several linked containers in one event loop."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import cogwork
+from cogwork.container.config import parse
+from cogwork.container.container import Container
+
+from .stories import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+    from contextlib import AbstractAsyncContextManager
+
+T = TypeVar("T")
+
+HEARTBEAT_S = 0.2
+
+
+class Linked:
+    """Containers, and a client for each that asks for one.
+
+    Attributes:
+        containers: By id.
+        clients: Those that `client` made, by container and virtual host.
+    """
+
+    def __init__(self, stack: AsyncExitStack, configuration: str) -> None:
+        self.containers: dict[str, Container] = {}
+        self.clients: dict[tuple[str, str], cogwork.Mesh] = {}
+        self._stack = stack
+        self._configuration = configuration
+
+    async def start(self, name: str, dials: Iterable[str] = (), configuration: str = "") -> None:
+        """Starts a container on a free port, linked with others that run."""
+        links = "".join(f'[[link]]\nurl = "{self.address(each)}"\n' for each in dials)
+        text = (
+            f'id = "{name}"\n[[listen]]\nport = 0\n{links}\n[mesh]\nheartbeat_s = {HEARTBEAT_S}\n'
+            f"{self._configuration}\n{configuration}"
+        )
+        container = Container(parse(text, "test"))
+        await container.start()
+        self.containers[name] = container
+        self._stack.push_async_callback(self.stop, name)
+
+    async def stop(self, name: str) -> None:
+        """Stops a container, where that has not been done."""
+        container = self.containers.pop(name, None)
+        if container is not None:
+            await container.stop(drain_timeout_s=0)
+
+    def cut_off(self, name: str) -> None:
+        """Has all of a container's links fail, and dials no more: the others see it die."""
+        mesh = self.containers[name].mesh
+        for dialler in mesh.diallers:
+            dialler.stop()
+        for pair in mesh.pairs:
+            pair.data.connection.on_lost(104)
+            pair.control.connection.on_lost(104)
+
+    def address(self, name: str) -> str:
+        """Where a container listens, as `HOST:PORT`."""
+        return self.containers[name].endpoints[0].removeprefix("amqp://")
+
+    async def client(self, name: str, vhost: str = "", *, is_new: bool = False) -> cogwork.Mesh:
+        """Returns a client of a container: the same one as before, unless a new one is wanted."""
+        known = self.clients.get((name, vhost))
+        if known is not None and not is_new:
+            return known
+        made = cogwork.connect(f"{self.containers[name].endpoints[0]}/{vhost}")
+        client = await self.enter(made)
+        self.clients.setdefault((name, vhost), client)
+        return client
+
+    async def enter(self, manager: AbstractAsyncContextManager[T]) -> T:
+        """Enters a context for as long as the containers run."""
+        return await self._stack.enter_async_context(manager)
+
+    async def settle(self) -> None:
+        """Waits until everybody knows what everybody else wants."""
+        await eventually(self.is_settled, "all containers know the same")
+
+    def is_settled(self) -> bool:
+        """Tells whether everybody knows what everybody else wants."""
+        meshes = {name: each.mesh.mesh for name, each in self.containers.items()}
+        for one in meshes.values():
+            if one.interests.local.throttle.due_s != math.inf:
+                return False
+            for name, other in meshes.items():
+                if one is other:
+                    continue
+                known = one.interests.table.origins.get(name)
+                told = other.interests.own_table
+                if one.next_hop(name) is None or told is None:
+                    return False
+                if (0 if known is None else known.digest) != told.digest:
+                    return False
+        return True
+
+    def data_frames(self, one: str, other: str) -> int:
+        """Counts what has gone from a container to its neighbour but for the protocol."""
+        return sum(
+            pair.data.connection.wire.frames_out
+            for pair in self.containers[one].mesh.pairs
+            if pair.peer == other
+        )
+
+
+@asynccontextmanager
+async def linked(*edges: str, configuration: str = "") -> AsyncIterator[Linked]:
+    """Runs linked containers in this event loop; they know each other when it begins.
+
+    Args:
+        edges: As `a-b`; the first names the containers in the order of their start.
+        configuration: What every container's says besides id, listener and links.
+    """
+    async with AsyncExitStack() as stack:
+        made = Linked(stack, configuration)
+        names = dict.fromkeys(name for edge in edges for name in edge.split("-"))
+        for name in names:
+            others = [other for other in made.containers if is_edge(name, other, edges)]
+            await made.start(name, others)
+        await made.settle()
+        yield made
+
+
+def is_edge(one: str, other: str, edges: Iterable[str]) -> bool:
+    """Tells whether two are to be linked."""
+    return f"{one}-{other}" in edges or f"{other}-{one}" in edges
