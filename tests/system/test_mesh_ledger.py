@@ -125,6 +125,7 @@ def test_no_item_is_lost_or_confirmed_twice(tmp_path: Path, policy: str) -> None
     )
     assert counts["accepted"] + parked == ITEMS
     assert twice(book.confirmed) == [], "confirmed twice"
+    assert book.confirmed.total() <= counts["accepted"], "confirmed, and not accepted"
     assert book.again(marked=False) == 0, "taken again without a mark"
     assert len(set(items) - book.taken.keys()) <= parked, "lost: neither taken nor parked"
     if policy == "park":

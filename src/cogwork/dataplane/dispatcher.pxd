@@ -37,6 +37,9 @@ cdef class Dispatcher:
     cdef int serve(self) except -1
     cdef int serve_one(self, Consumer consumer) except -1
     cdef int unlend(self, OutgoingLink link) except -1
+    cdef int _unlend(self, Consumer consumer) except -1
+    cdef uint32_t serial_of(self, OutgoingLink link) except? 0
+    cdef int take_back(self, uint32_t serial) except -1
     cdef int sweep_departed(self) except -1
     cdef int resume(self, OutgoingLink link, uint64_t number, uint32_t attempt, bint is_handed) except -1
     cdef Item* next_for(self, Consumer consumer) except? NULL

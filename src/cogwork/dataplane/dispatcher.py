@@ -93,13 +93,37 @@ class Dispatcher:
     def unlend(self, link):
         """Treats what is out at another container's consumer as at one of this one's, that goes."""
         consumer: Consumer = self.consumers.get(link)
-        node: cython.pointer(Node)
-        if consumer is None:
-            return 0
-        node = consumer.hands.out.next
+        return 0 if consumer is None else self._unlend(consumer)
+
+    def _unlend(self, consumer):
+        node: cython.pointer(Node) = consumer.hands.out.next
         while node != cython.address(consumer.hands.out):
             cython.cast(cython.pointer(Item), node).flags &= ~LENT
             node = node.next
+        return 0
+
+    def serial_of(self, link):
+        """Says what a consumer is known by also when its link has gone."""
+        consumer: Consumer = self.consumers.get(link)
+        return 0 if consumer is None else consumer.serial
+
+    def take_back(self, serial):
+        """Gives back what was sent to another container's consumer, and has not arrived there.
+
+        That consumer has a new link, on which it said what it has: that has been resumed, and what
+        else is unseen was on the way when the old link broke.
+        """
+        consumer: Consumer
+        node: cython.pointer(Node) = self.shelf.doubtful.next
+        item: cython.pointer(Item)
+        for consumer in self.departed:
+            if consumer.serial == serial:
+                self._unlend(consumer)
+        while node != cython.address(self.shelf.doubtful):
+            item = cython.cast(cython.pointer(Item), node)
+            node = node.next
+            if item.consumer == serial and item.flags & LENT:
+                self.ledger.end_lease(item)
         return 0
 
     def sweep_departed(self):

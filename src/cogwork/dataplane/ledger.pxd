@@ -26,5 +26,6 @@ cdef class Ledger(Stock):
     cdef int modify(self, Item* item, Verdict* verdict) except -1
     cdef int stale(self, Verdict* verdict) except -1
     cdef int lose(self, Item* item) except -1
+    cdef int end_lease(self, Item* item) except -1
     cdef int end_doubt(self, Item* item) except -1
     cdef int end_doubts(self, double now_s) except -1

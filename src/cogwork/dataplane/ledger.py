@@ -165,6 +165,10 @@ class Ledger(Stock):
         self.deadlines.push(item.due_s, number_of(item))
         return 0
 
+    def end_lease(self, item):
+        """Gives back an item in doubt that its consumer's application certainly has not had."""
+        return self.give_back(item) if is_unseen(item) else 0
+
     def end_doubt(self, item):
         """Decides over an item for which no claim has come."""
         if is_unseen(item):

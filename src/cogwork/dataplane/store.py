@@ -316,6 +316,18 @@ class Store(Ledger):
             self.dispatcher.unlend(link)
         self.dispatcher.remove(link)
 
+    def serial_of(self, link) -> int:
+        """Returns what a consumer is known by to `take_back`; 0 where it is none."""
+        return self.dispatcher.serial_of(link)
+
+    def take_back(self, serial: int) -> None:
+        """Gives back what a consumer of another container has not got before its link broke.
+
+        Args:
+            serial: Its number; what it has by its own account has been resumed by its next link.
+        """
+        self.dispatcher.take_back(serial)
+
     def on_ready(self, link):
         return self.dispatcher.on_ready(link)
 

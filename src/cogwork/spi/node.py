@@ -97,6 +97,7 @@ class Subscription:
         source: What the consumer asked for: distribution mode, filters.
         marks_received: Whether the client says `received` when it hands an item to its application.
         is_far: Whether it is another container's, for what none of this one's consumers can take.
+        borrower: Names such a one, whatever link it has; empty where it has no name.
         is_cut_off: Whether such a one may still be there, although its link has gone.
         unsettled: Delivery-tags the consumer still holds from an earlier link.
         handed: Those of them that its application has, as another container says of a far one.
@@ -111,6 +112,7 @@ class Subscription:
     source: Source
     marks_received: bool = False
     is_far: bool = False
+    borrower: str = ""
     is_cut_off: bool = False
     unsettled: tuple[bytes, ...] = ()
     handed: frozenset[bytes] = frozenset()

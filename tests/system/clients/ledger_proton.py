@@ -46,7 +46,8 @@ class Worker(Handler):
         assert delivery is not None
         assert receiver is not None
         if delivery.settled:
-            self._confirmed.append(delivery.item)
+            if delivery.remote_state == Delivery.ACCEPTED:  # else the claim came too late
+                self._confirmed.append(delivery.item)
             self.unconfirmed -= 1
             delivery.settle()
             receiver.flow(1)

@@ -43,8 +43,12 @@ class Linked:
     def remove_link(self, url: str) -> None:
         raise NotImplementedError
 
+    def leave(self) -> None:
+        raise AssertionError
+
     def snapshot(self) -> dict[str, object]:
-        return {"id": "north", "incarnation": 1, "links": [], "containers": [], "shards": []}
+        nobody: dict[str, object] = {"links": [], "containers": [], "shards": []}
+        return {"id": "north", "incarnation": 1, "leaving": None, **nobody}
 
 
 def numbers(count: int) -> Entities[int]:

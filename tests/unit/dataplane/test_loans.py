@@ -515,6 +515,48 @@ def test_a_claim_under_way_when_the_tunnel_broke_is_confirmed_after_it(lent: Len
     assert lent.link.unsettled == 0
 
 
+@pytest.mark.parametrize("is_swept", [True, False])
+def test_what_was_under_way_when_the_tunnel_broke_is_given_back_by_the_next(is_swept: bool) -> None:
+    lent = Lent(marks=True)
+    had, handed = lent.lend("had", "handed")
+    lent.settle(handed, RECEIVED, settled=False)
+    lent.far.send("under way")
+    lent.far.core.flush()
+    assert lent.far.counts("unsettled") == [3]
+    serial = lent.far.store.serial_of(lent.tunnel.lender)
+    if is_swept:
+        lent.tunnel.cut()
+        assert lent.far.counts("in-doubt") == [3]
+    else:
+        lent.borrower.remove(lent.tunnel.loan)
+        lent.tunnel.loan.detach()
+        lent.far.store.remove_consumer(lent.tunnel.lender, is_over=False)
+        lent.tunnel.lender.detach()
+    lent.tunnel = lent._tunnel()
+    assert lent.tunnel.resume() == [KEEP_CODE, KEEP_CODE]
+    lent.far.store.take_back(serial)
+    lent.tunnel.attach()
+    assert texts(lent.take()) == ["under way"]
+    assert lent.far.counts("unsettled", "in-doubt", "ready") == [3, 0, 0]
+    for each in (had, handed):
+        lent.settle(each, settled=False)
+    assert [number for number, _ in lent.confirmations()] == [had.delivery_id, handed.delivery_id]
+    assert lent.far.counts("accepted", "stale-claims") == [2, 0]
+
+
+def test_what_another_consumer_may_have_is_not_taken_back() -> None:
+    lent = Lent(marks=True)
+    (arrival,) = lent.lend("a")
+    serial = lent.far.store.serial_of(lent.tunnel.lender)
+    lent.tunnel.cut()
+    lent.far.store.take_back(serial + 1)
+    assert lent.far.counts("in-doubt", "ready") == [1, 0]
+    assert lent.far.store.serial_of(lent.tunnel.lender) == 0
+    assert lent.again() == [KEEP_CODE]
+    lent.settle(arrival, settled=False)
+    assert lent.far.counts("accepted") == [1]
+
+
 def test_two_breaks_in_a_row_are_like_one(lent: Lent) -> None:
     (arrival,) = lent.lend("a")
     lent.tunnel.cut()

@@ -16,7 +16,7 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
 from cogwork.container.mesh.lending import MARKS_RECEIVED
 from cogwork.container.mesh.moving import Intake
-from cogwork.container.mesh.names import MOVE, VHOST
+from cogwork.container.mesh.names import BORROWER, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -118,6 +118,7 @@ class Gate:
             source=source,
             marks_received=MARKS_RECEIVED in attach.desired_capabilities,
             is_far=True,
+            borrower=str((attach.properties or {}).get(BORROWER, "")),
             unsettled=tuple(held),
             handed=frozenset(tag for tag, state in held.items() if state is not None),
         )

@@ -24,7 +24,7 @@ from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Attach, Role
 from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.amqp.types import Symbol
-from cogwork.container.mesh.names import VHOST
+from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.dataplane.loan import Borrower, Loan
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
@@ -138,6 +138,7 @@ class Consumer:
         attach: How it attached.
         borrower: Its side of all loans.
         loans: By the shard's container.
+        name: What shards know it by, whatever link it has.
         broken_since_s: Since when it has something from a shard that cannot be reached.
         asked: Whose shards are to say what has become of items that it presents.
         asked_s: When they were asked, or told to go on.
@@ -147,6 +148,7 @@ class Consumer:
     subscription: Subscription
     attach: Attach
     borrower: Borrower
+    name: str
     loans: dict[str, Borrowing] = field(default_factory=dict)
     broken_since_s: float | None = None
     asked: set[str] = field(default_factory=set)
@@ -177,7 +179,9 @@ class Lending:
             return False
         borrower = Borrower(node.store, subscription.link)
         address = subscription.address
-        consumer = Consumer(address, subscription, attach, borrower)
+        self._count += 1
+        name = f"{self._mesh.id}.{self._mesh.incarnation:x}/{self._count}"
+        consumer = Consumer(address, subscription, attach, borrower, name)
         self._consumers.setdefault(address, {})[subscription] = consumer
         self._expect(consumer)
         for container in self._wanted(address, consumer):
@@ -284,7 +288,7 @@ class Lending:
             rcv_settle_mode=attach.rcv_settle_mode,
             unsettled={tag: presented.get(tag) for tag in tags} or None,
             desired_capabilities=attach.desired_capabilities,
-            properties={VHOST: self._vhost.name},
+            properties={VHOST: self._vhost.name, BORROWER: consumer.name},
         )
 
     def lost(self) -> None:

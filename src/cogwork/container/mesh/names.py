@@ -8,6 +8,7 @@ from cogwork.amqp.redirect import MESH
 from cogwork.amqp.types import Symbol
 
 __all__ = (
+    "BORROWER",
     "CONTROL",
     "DATA",
     "DUPLICATE_LINK",
@@ -51,6 +52,9 @@ HOPS_MAX: Final = 64
 
 VHOST: Final = Symbol("cogwork:vhost")
 """In attach: the virtual host whose address is meant."""
+
+BORROWER: Final = Symbol("cogwork:borrower")
+"""In attach: the consumer for whom a loan is, by a name that outlives the link."""
 
 FRAME_BYTES: Final = 32_768
 """The largest frame between containers: one that fits the first hop must fit all others."""

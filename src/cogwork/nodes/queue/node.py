@@ -54,6 +54,7 @@ class QueueNode:
         self.address = context.address
         self.options = QueueOptions.of(context.options)
         self._emit = context.emit
+        self._cut_off: dict[str, int] = {}
         self.store = _store(context, self.options)
         self.store.handler = self
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
@@ -79,14 +80,21 @@ class QueueNode:
         for tag, code in zip(tags, codes, strict=True):
             if code != STALE_CODE:
                 subscription.known[tag] = Accepted() if code == SETTLE_CODE else None
+        earlier = self._cut_off.pop(subscription.borrower, None)
+        if earlier is not None:
+            self.store.take_back(earlier)
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Lets a consumer go; what is out at it stays so until its link has ended."""
+        if subscription.is_cut_off and subscription.borrower:
+            self._cut_off[subscription.borrower] = self.store.serial_of(subscription.link)
         self.store.remove_consumer(subscription.link, is_over=not subscription.is_cut_off)
 
     def tick(self, now_s: float) -> Iterable[Effect]:
         """Lets items expire, ripen and cease to be in doubt."""
         self.store.tick(now_s)
+        if self._cut_off and not self.store.counts()["in-doubt"]:
+            self._cut_off.clear()
         return self._bury(self.store)
 
     def status(self) -> Mapping[str, object]:
