@@ -59,6 +59,11 @@ class Member:
         assert self.process is not None
         return self.process.pid
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process runs."""
+        return self.process is not None and self.process.poll() is None
+
     def start(self) -> None:
         """Starts it, or starts it again."""
         command = (Path(sys.executable).parent / "cogwork", "serve", "--config", self.configuration)
@@ -73,6 +78,8 @@ class Member:
     def end(self, number: int) -> None:
         """Ends it by a signal."""
         assert self.process is not None
+        if not self.is_alive:
+            return
         self.process.send_signal(number)
         self.process.send_signal(signal.SIGCONT)
         try:

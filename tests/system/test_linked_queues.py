@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import cogwork
 from cogwork.nodes.queue.node import QueueNode
 
 from .linked import Linked, linked
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    import cogwork
     from cogwork.container.mesh.lending import Lending
 
 LINE = ("a-b", "b-c")
@@ -291,3 +291,31 @@ async def test_loans_end_when_nothing_comes_by_them(monkeypatch: pytest.MonkeyPa
         await post(mesh, "a", "y")
         (item,) = await take(items, 1)
         assert item.body == "y"
+
+
+@pytest.mark.parametrize("back_at", ["c", "b"], ids=["same container", "another one"])
+@story
+async def test_a_client_that_comes_back_goes_on_with_what_it_had(back_at: str) -> None:
+    async with linked("a-b", "b-c", "c-a") as mesh:
+        urls = [mesh.containers[name].endpoints[0] for name in "cb"]
+        client = await mesh.enter(cogwork.connect(urls))
+        items = await mesh.enter(client.consume(QUEUE, credit=5))
+        await post(mesh, "a", *range(5))
+        out = await take(items, 3)
+        await eventually(lambda: shard(mesh, "a")["unsettled"] == 5, "all are lent")
+        await asyncio.sleep(QUIET_S)
+        if back_at == "c":
+            for connection in list(mesh.containers["c"].peers.connections):
+                connection.lose()
+        else:
+            await mesh.stop("c")
+        await asyncio.sleep(QUIET_S)
+        for item in out:
+            await item.accept()
+        rest = await take(items, 2)
+        assert sorted(item.body for item in (*out, *rest)) == list(range(5))
+        for item in rest:
+            await item.accept()
+        await eventually(lambda: shard(mesh, "a")["depth"] == 0, "the shard knows it")
+        counts = shard(mesh, "a")
+        assert (counts["accepted"], counts["stale-claims"]) == (5, 0)

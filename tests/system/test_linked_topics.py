@@ -294,3 +294,32 @@ async def test_a_subscriber_that_goes_stops_the_copies(patterns: Iterable[str]) 
         await mesh.settle()
         await client.publish("topic/a", 3)
         assert await bodies(again, 1) == [3]
+
+
+RESTRICTED = """
+[anonymous]
+permissions = [{ address = "topic/ok.#", rights = ["send", "receive"] }]
+"""
+
+
+@story
+async def test_a_user_who_may_send_only_to_some_topics_keeps_the_order_over_all_of_them() -> None:
+    async with linked(*LINE, configuration=RESTRICTED) as mesh:
+        there = await mesh_subscription(mesh, "c", "topic/ok.#")
+        await mesh.settle()
+        client = await mesh.client("a")
+        sent: list[object] = []
+        async with client.publisher() as publisher:
+            posts = []
+            for number in range(60):
+                body = BIG if number % 10 == 5 else number
+                posts.append(publisher.post(body, to=f"topic/ok.{number % 3}"))
+                sent.append(body)
+                if number % 20 == 7:
+                    with pytest.raises(cogwork.Released):
+                        await publisher.post(number, to="topic/bad")
+                    with pytest.raises(cogwork.Released):
+                        await publisher.post(BIG, to="topic/bad")
+            for post in posts:
+                await post
+        assert await bodies(there, 60) == sent

@@ -73,7 +73,7 @@ async def dial(mesh: Linked, name: str, kind: type[MeshConnection]) -> MeshConne
         (odd(DataConnection, lambda said: said.pop(INCARNATION)), "an open without"),
         (odd(DataConnection, lambda said: said.update({MESH: "both"})), "neither data nor control"),
         (odd(DataConnection, lambda said: said.update({MESH: 7})), "neither data nor control"),
-        (ControlConnection, "neither data nor control after it"),
+        (ControlConnection, "the other connection of the pair is not here"),
         (odd(DataConnection, len, max_frame_size=512), "containers take frames of 32768 bytes"),
     ],
 )
@@ -102,7 +102,7 @@ async def test_a_data_connection_alone_is_closed_in_time(monkeypatch: pytest.Mon
         assert not alone.connection.is_over
         await eventually(lambda: alone.connection.is_over, "it is closed")
         assert mesh.containers["a"].mesh.arrivals._waiting == {}
-        with pytest.raises(ConnectionError, match="neither data nor control after it"):
+        with pytest.raises(ConnectionError, match="the other connection of the pair is not here"):
             await dial(mesh, "a", ControlConnection)
 
 

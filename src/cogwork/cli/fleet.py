@@ -11,22 +11,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import sys
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from cogwork.cli.children import COMMAND, code_of_child, in_words, lines
 from cogwork.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ("Fleet",)
-
-COMMAND = (sys.executable, "-m", "cogwork.cli.main")
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
@@ -34,8 +32,6 @@ STOP_TIMEOUT_S = 15.0
 
 POLL_S = 0.05
 """How often children are looked at while they start."""
-
-READ_BYTES = 65_536
 
 COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_red")
 
@@ -125,7 +121,7 @@ class Fleet:
         while not all(each.listens.is_set() for each in self._children):
             ended = next((each for each in self._children if each.watch.done()), None)
             if ended is not None:
-                return _code_of(ended.watch.result())
+                return code_of_child(ended.watch.result())
             if time.monotonic() > deadline_s:
                 click.echo(f"cogwork: not all listen after {START_TIMEOUT_S:g} s", err=True)
                 return ExitCode.TIMEOUT
@@ -156,18 +152,18 @@ class Fleet:
         await asyncio.gather(self._show_log(child), self._read_output(child))
         code = await child.process.wait()
         if not self._stopping.is_set():
-            click.echo(f"cogwork: container {child.name} {_in_words(code)}", err=True)
+            click.echo(f"cogwork: container {child.name} {in_words(code)}", err=True)
         return code
 
     async def _show_log(self, child: _Child) -> None:
         assert child.process.stderr is not None
-        async for line in _lines(child.process.stderr):
+        async for line in lines(child.process.stderr):
             click.echo(f"{child.prefix}{line}", err=True)
 
     async def _read_output(self, child: _Child) -> None:
         """Its first line says that it listens; more there is none."""
         assert child.process.stdout is not None
-        async for _ in _lines(child.process.stdout):
+        async for _ in lines(child.process.stdout):
             child.listens.set()
 
     # -- end
@@ -193,26 +189,3 @@ class Fleet:
             if child.process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     child.process.send_signal(number)
-
-
-async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Yields lines of any length, without their ends."""
-    rest = b""
-    while chunk := await reader.read(READ_BYTES):
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield line.decode(errors="replace")
-    if rest:
-        yield rest.decode(errors="replace")
-
-
-def _code_of(code: int) -> ExitCode:
-    """Returns the exit code of a child that could not start, where it is one of ours."""
-    known = {int(each) for each in ExitCode} - {ExitCode.OK}
-    return ExitCode(code) if code in known else ExitCode.ERROR
-
-
-def _in_words(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    return f"was ended by {signal.Signals(-code).name}"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cogwork.cli import link
-from cogwork.cli.graph import Vertex, graph_of
+from cogwork.cli.folding import Folding
+from cogwork.cli.graph import graph_of
 from cogwork.cli.manager import Manager
 from cogwork.cli.pictures import as_dot, as_svg
 from cogwork.cli.reach import reach
@@ -18,6 +19,7 @@ from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, in_words, table
 
 if TYPE_CHECKING:
+    from cogwork.cli.graph import Graph, Vertex
     from cogwork.client import Mesh
 
 __all__ = ("mesh",)
@@ -49,11 +51,13 @@ SHARDS = {
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as one JSON object.")
 @click.option("--dot", "wants_dot", is_flag=True, help="A picture, for Graphviz.")
 @click.option("--svg", "wants_svg", is_flag=True, help="A picture, as SVG.")
-def mesh(url: str, as_json: bool, wants_dot: bool, wants_svg: bool) -> None:
+@click.option("--workers", is_flag=True, help="Show the workers of a container one by one.")
+def mesh(url: str, as_json: bool, wants_dot: bool, wants_svg: bool, workers: bool) -> None:
     """Show the containers of a mesh, and the ways to them.
 
     All of it as the container at URL knows it: links and their costs, next hops, what is wanted
-    where, the backlog of queues by shard, and who is unreachable since when.
+    where, the backlog of queues by shard, and who is unreachable since when. Workers of one
+    container stand together, but in JSON.
     """
     if as_json + wants_dot + wants_svg > 1:
         raise click.UsageError("only one of --json, --dot and --svg")
@@ -70,25 +74,51 @@ def mesh(url: str, as_json: bool, wants_dot: bool, wants_svg: bool) -> None:
         click.echo(json.dumps(jsonable(document), ensure_ascii=False))
     elif wants_dot or wants_svg:
         draw = as_dot if wants_dot else as_svg
-        click.echo(draw(graph_of(snapshot)), nl=False)
+        graph = graph_of(snapshot)
+        folding = Folding(() if workers else graph.vertices)
+        click.echo(draw(folding.graph(graph)), nl=False)
     else:
-        _show(snapshot, links)
+        _show(snapshot, links, unfolds=workers)
 
 
-def _show(snapshot: dict[str, Any], links: list[dict[str, Any]]) -> None:
+def _show(snapshot: dict[str, Any], links: list[dict[str, Any]], *, unfolds: bool) -> None:
     screen = console()
-    now_s = time.time()
-    screen.print(f"the mesh as [bold]{snapshot['id']}[/bold] sees it")
-    vertices = graph_of(snapshot).vertices.values()
-    rows = [_row(vertex, snapshot["id"], now_s) for vertex in vertices]
-    shown = [table("containers", CONTAINERS, rows, len(rows))]
+    own = snapshot["id"]
+    screen.print(f"the mesh as [bold]{own}[/bold] sees it")
+    graph = graph_of(snapshot)
+    folding = Folding(graph.vertices)
+    rows = _rows(graph, folding, unfolds=unfolds)
+    shown = [table("containers", CONTAINERS, rows, len(folding.graph(graph).vertices))]
+    shards = snapshot["shards"]
+    if not unfolds:
+        links = [row for row in links if not folding.is_inside(own, row["neighbour"])]
+        shards = folding.shards(shards)
     if links:
-        shown.append(table(f"links of {snapshot['id']}", link.COLUMNS, links, len(links)))
-    if snapshot["shards"]:
-        shown.append(table("shards", SHARDS, snapshot["shards"], len(snapshot["shards"])))
+        shown.append(table(f"links of {own}", link.COLUMNS, links, len(links)))
+    if shards:
+        shown.append(table("shards", SHARDS, shards, len(shards)))
     for parts in shown:
         for part in parts:
             screen.print(part)
+
+
+def _rows(graph: Graph, folding: Folding, *, unfolds: bool) -> list[dict[str, Any]]:
+    """Makes the rows of the table; below a container with workers, these where they are wanted."""
+    now_s = time.time()
+    folded = folding.graph(graph)
+    rows = []
+    for vertex in folded.vertices.values():
+        row = _row(vertex, folded.own, now_s)
+        rows.append(row)
+        workers = [graph.vertices[name] for name in folding.workers.get(vertex.id, ())]
+        if workers:
+            lost = sum(not each.is_reachable for each in workers)
+            row["id"] += f" ({len(workers)} workers{f', {lost} unreachable' if lost else ''})"
+        if unfolds:
+            for worker in workers:
+                mark = "└" if worker is workers[-1] else "├"
+                rows.append({**_row(worker, graph.own, now_s), "id": f"{mark} {worker.id}"})
+    return rows
 
 
 def _row(vertex: Vertex, own: str, now_s: float) -> dict[str, Any]:

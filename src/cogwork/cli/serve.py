@@ -6,14 +6,19 @@ import asyncio
 import json
 import logging
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from cogwork.cli.exit_codes import ExitCode
 from cogwork.container.config import defaults, load, with_options
 from cogwork.container.container import Container
 from cogwork.container.service import Service
+from cogwork.container.settings import WORKERS_MAX
+from cogwork.container.workers import Worker
 from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
@@ -36,41 +41,79 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
     metavar="HOST:PORT",
     help="A container to link with; repeatable.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1, WORKERS_MAX),
+    metavar="N",
+    help="How many processes share the work: one for each core that it may use.",
+)
 @click.option("--config", type=CONFIG_PATH, metavar="FILE", help="The configuration, in TOML.")
 @click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
+@click.option("--worker", "worker_json", hidden=True, help="What a supervisor tells a worker.")
 def serve(
     *,
     container_id: str | None,
     listen: tuple[str, ...],
     links: tuple[str, ...],
+    workers: int | None,
     config: Path | None,
     data_dir: str | None,
     as_json: bool,
-) -> None:
+    worker_json: str | None,
+) -> ExitCode:
     """Run a container.
 
     Options win over the file. Without either, the container listens on 127.0.0.1:5672 for clients
     of this machine. SIGHUP reads the configuration again, SIGTERM lets deliveries settle and stops.
     """
+    worker = None if worker_json is None else msgspec.json.decode(worker_json, type=Worker)
 
     def read() -> Configuration:
         configuration = load(config) if config is not None else defaults()
-        return with_options(configuration, container_id, listen, data_dir, links)
+        whole = with_options(
+            configuration, container_id, listen, data_dir, links=links, workers=workers
+        )
+        return whole if worker is None else worker.configured(whole)
 
     configuration = read()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    if worker is None and configuration.workers > 1:
+        from cogwork.cli import workers as crew  # noqa: PLC0415  # most containers have none
+
+        options = _words(
+            {"--id": container_id, "--config": config, "--data": data_dir, "--workers": workers},
+            {"--listen": listen, "--link": links},
+        )
+        return crew.run(configuration, options, as_json=as_json)
+    prefix = "" if worker is None else f"{configuration.id} ".replace("%", "%%")
+    logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
     if configuration.data_dir is not None:
         Path(configuration.data_dir).mkdir(parents=True, exist_ok=True)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
-        runner.run(_run(configuration, read, as_json=as_json))
+        runner.run(_run(configuration, worker, read, as_json=as_json))
+    return ExitCode.OK
+
+
+def _words(single: dict[str, object], repeated: dict[str, tuple[str, ...]]) -> list[str]:
+    """Writes options as they stand on a command line."""
+    given = [(name, value) for name, value in single.items() if value is not None]
+    given += [(name, value) for name, values in repeated.items() for value in values]
+    return [word for name, value in given for word in (name, str(value))]
 
 
 async def _run(
-    configuration: Configuration, read: Callable[[], Configuration], *, as_json: bool
+    configuration: Configuration,
+    worker: Worker | None,
+    read: Callable[[], Configuration],
+    *,
+    as_json: bool,
 ) -> None:
-    container = Container(configuration)
-    await Service(container, read).run(lambda: _announce(container, as_json=as_json))
+    container = Container(configuration, worker)
+    service = Service(container, read)
+    if worker is None:
+        await service.run(lambda: _announce(container, as_json=as_json))
+    else:
+        await service.run(lambda: _take_up_work(container, service))
 
 
 def _announce(container: Container, *, as_json: bool) -> None:
@@ -79,3 +122,19 @@ def _announce(container: Container, *, as_json: bool) -> None:
         click.echo(json.dumps(facts))
     else:
         click.echo(f"container {container.id} listens on {', '.join(container.endpoints)}")
+
+
+def _take_up_work(container: Container, service: Service) -> None:
+    """Tells the supervisor that this worker serves clients, and stops when that one has gone."""
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _on_stdin, service)
+    if container.mesh.is_ready:
+        _announce(container, as_json=True)
+    else:
+        container.mesh.when_ready(lambda: _announce(container, as_json=True))
+
+
+def _on_stdin(service: Service) -> None:
+    """Takes the end of stdin: nothing is ever written there."""
+    if not os.read(sys.stdin.fileno(), 1):
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        service.stop()

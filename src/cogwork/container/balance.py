@@ -51,6 +51,7 @@ class Balance:
         age_s = options.heartbeat_s + SWEEP_S
         self._redirector = Redirector(options.redirect_margin, age_s)
         self._known: set[str] = set()
+        self._own: tuple[str, ...] = ()
         peers.redirect = self._choose
 
     def _choose(self, newcomer: Newcomer) -> Redirect | None:
@@ -62,6 +63,11 @@ class Balance:
         for gone in self._known - self._mesh.mesh.neighbours.active.keys():
             self._known.discard(gone)
             self._redirector.remove(gone)
+
+    def advertise(self, urls: tuple[str, ...]) -> None:
+        """Tells neighbours where clients may be sent to reach this container."""
+        self._own = urls
+        self._mesh.set_hosts(urls)
 
     def drain(self) -> None:
         """Sends every newcomer away that can be, and has nobody sent here."""
@@ -88,7 +94,8 @@ class Balance:
         self._forget_gone()
         self._known = set(active)
         for neighbour, link in active.items():
-            hosts = self._mesh.hosts.get(neighbour, ())
+            # Workers share their listeners: who is sent there may come back.
+            hosts = [url for url in self._mesh.hosts.get(neighbour, ()) if url not in self._own]
             if link.figures is not None and hosts:
                 self._redirector.update(neighbour, link.figures.connections, hosts, now_s)
             else:

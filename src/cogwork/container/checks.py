@@ -54,8 +54,7 @@ def find_problem(configuration: Configuration) -> Problem | None:
 
 
 def _configuration(configuration: Configuration) -> Iterator[Problem]:
-    if configuration.id is not None and len(configuration.id.encode()) > ID_BYTES_MAX:
-        yield Problem(("id",), f"{len(configuration.id.encode())} bytes", f"at most {ID_BYTES_MAX}")
+    yield from _id(configuration)
     can_log_in = _mechanisms_with_users(configuration.users)
     for at, listen in enumerate(configuration.listeners):
         for problem in _listen(listen, can_log_in):
@@ -75,6 +74,17 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
         for problem in _virtual_host(vhost):
             yield problem.below("vhost", at)
     yield from _twice("vhost", "name", [vhost.name for vhost in configuration.vhosts])
+
+
+def _id(configuration: Configuration) -> Iterator[Problem]:
+    """Checks the length of the id, to which that of a worker adds its number."""
+    if configuration.id is None:
+        return
+    size_bytes = len(configuration.id.encode())
+    workers = configuration.workers
+    size_max_bytes = ID_BYTES_MAX - (len(f".{workers - 1}") if workers > 1 else 0)
+    if size_bytes > size_max_bytes:
+        yield Problem(("id",), f"{size_bytes} bytes", f"at most {size_max_bytes}")
 
 
 def _mechanisms_with_users(users: Iterable[User]) -> set[Mechanism]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cogwork.container.permissions import Permissions
     from cogwork.container.settings import Listen, Right
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.workers import LinkSocket
 
 __all__ = ("ClientContext",)
 
@@ -39,7 +40,7 @@ class ClientContext:
         name_of_certificate: Tells whom its client certificate names; None without TLS.
     """
 
-    listen: Listen
+    listen: Listen | LinkSocket
     mechanisms: tuple[Symbol, ...]
     number: int
     vhost: VirtualHost

@@ -129,7 +129,9 @@ def with_options(
     container_id: str | None = None,
     listen: Sequence[str] = (),
     data_dir: str | None = None,
+    *,
     links: Sequence[str] = (),
+    workers: int | None = None,
 ) -> Configuration:
     """Lets the options of the command line win over the file.
 
@@ -139,6 +141,7 @@ def with_options(
         listen: Each `--listen`, as HOST:PORT; given any, they replace the file's listeners.
         data_dir: `--data`.
         links: Each `--link`, besides those of the file.
+        workers: `--workers`.
 
     Raises:
         ConfigurationError: An option is malformed, or contradicts the file.
@@ -148,6 +151,8 @@ def with_options(
         changes["id"] = container_id
     if data_dir is not None:
         changes["data_dir"] = data_dir
+    if workers is not None:
+        changes["workers"] = workers
     if listen:
         changes["listeners"] = [_listen_option(endpoint) for endpoint in listen]
     if links:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.limits import Limits
     from cogwork.container.settings import Configuration, Queue, Vhost
+    from cogwork.container.workers import Worker
     from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.outgoing import OutgoingLink
@@ -71,16 +72,18 @@ class Container:
         on_leave: Called when it has left, to stop it.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, worker: Worker | None = None) -> None:
         """Makes a container that does not listen yet.
 
         Args:
             configuration: Checked.
+            worker: Which of several processes it is, with `configuration` its own; None is all.
 
         Raises:
             CogworkError: A user's hash, an address rule or a node is wrong.
         """
         self.configuration = configuration
+        self._worker = worker
         self.id = configuration.id or socket.gethostname()
         self.incarnation = int(time.time() * 1000)
         self.started_at = time.time()
@@ -141,10 +144,12 @@ class Container:
             ListenError: A port is taken.
             TlsFilesError: A certificate cannot be used.
         """
-        self._listeners.open(self.configuration.listeners)
+        self._listeners.open(self.configuration.listeners, is_shared=self._worker is not None)
+        if self._worker is not None:
+            self._listeners.open_for_links(self._worker.socket)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.mesh.start(self.configuration.links)
-        self.mesh.set_hosts(tuple(self.advertised))
+        self._balance.advertise(tuple(self.advertised))
 
     def reconfigure(self, configuration: Configuration) -> list[str]:
         """Takes over what a running container can; the rest stays as it was.
@@ -166,6 +171,7 @@ class Container:
             nodes=old.nodes,
             links=old.links,
             mesh=old.mesh,
+            workers=old.workers,
         )
         wanted = _vhosts_of(configuration)
         tables = {name: table_of(each) for name, each in wanted.items()}

@@ -31,7 +31,7 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "node": attrgetter("address"),
 }
 
-RESTART_KEYS = frozenset({"id", "data_dir", "listen", "link", "mesh", "node"})
+RESTART_KEYS = frozenset({"id", "data_dir", "workers", "listen", "link", "mesh", "node"})
 """What the process holds on to: its identity, its directory, sockets, links and nodes."""
 
 LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})

@@ -11,8 +11,9 @@ from msgspec import structs
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.redirect import Host
+from cogwork.amqp.sasl import ANONYMOUS
 from cogwork.amqp.types import Symbol
-from cogwork.io.listener import Listener
+from cogwork.io.listener import Listener, listening_path, listening_socket
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
 from cogwork.io.tls import ServerTls, TlsFiles, common_name
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext
     from cogwork.container.peers import Peers
     from cogwork.container.settings import Listen, Tls
+    from cogwork.container.workers import LinkSocket
     from cogwork.io.stream import ByteStream
 
 __all__ = ("Listeners",)
@@ -55,10 +57,15 @@ class Listeners:
         """
         self._peers = peers
         self._open: list[_Open] = []
+        self._links: Listener | None = None
         self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
 
-    def open(self, listens: Iterable[Listen]) -> None:
+    def open(self, listens: Iterable[Listen], *, is_shared: bool = False) -> None:
         """Opens a listener for each; closes all of them again where one fails.
+
+        Args:
+            listens: Where, and as what.
+            is_shared: Whether other processes listen there, too.
 
         Raises:
             ListenError: A port is taken.
@@ -68,11 +75,21 @@ class Listeners:
             for listen in listens:
                 tls = ServerTls(_files_of(listen.tls)) if listen.tls is not None else None
                 place = _Open(listen, _mechanisms_of(listen), None, tls)
-                place.listener = Listener(listen.host, listen.port, partial(self._accept, place))
+                sock = listening_socket(listen.host, listen.port, is_shared=is_shared)
+                place.listener = Listener(sock, partial(self._accept, place))
                 self._open.append(place)
         except Exception:
             self.close()
             raise
+
+    def open_for_links(self, listen: LinkSocket) -> None:
+        """Listens for other containers of this machine.
+
+        Raises:
+            ListenError: The socket cannot be made.
+        """
+        sock = listening_path(listen.path)
+        self._links = Listener(sock, partial(self._accept_link, listen), listen.path)
 
     @property
     def urls(self) -> list[str]:
@@ -133,6 +150,8 @@ class Listeners:
             if place.listener is not None:
                 place.listener.close()
         self._open.clear()
+        if self._links is not None:
+            self._links.close()
 
     def _accept(self, place: _Open, sock: socket.socket) -> None:
         listen = place.listen
@@ -140,11 +159,16 @@ class Listeners:
         if accepted is None:
             return
         connection, client = accepted
-        if listen.transport == "amqp":
+        if listen.is_plain:
             SocketPump(connection, sock)
             return
         stream = self._stream_of(listen, place.tls, client)
         StreamPump(connection, sock, stream, self._scratch)
+
+    def _accept_link(self, listen: LinkSocket, sock: socket.socket) -> None:
+        accepted = self._peers.accept(listen, (ANONYMOUS,), sock)
+        if accepted is not None:
+            SocketPump(accepted[0], sock)
 
     def _stream_of(
         self, listen: Listen, tls: ServerTls | None, client: ClientContext

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.settings import Listen
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.workers import LinkSocket
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
@@ -125,7 +126,7 @@ class Peers:
         )
 
     def accept(
-        self, listen: Listen, mechanisms: tuple[Symbol, ...], sock: socket.socket
+        self, listen: Listen | LinkSocket, mechanisms: tuple[Symbol, ...], sock: socket.socket
     ) -> tuple[Connection, ClientContext] | None:
         """Makes a connection of an accepted socket; a few too many are told why they are not.
 
@@ -135,6 +136,8 @@ class Peers:
             sock: The socket; it is closed here where no connection is made.
         """
         excess = len(self.connections) - self._limits.connections
+        if listen.is_for_links:
+            excess = -1  # links do not stand with the connections of clients
         if excess >= 0 or self.is_draining:
             self.refused += 1
             self._log_refused()
@@ -142,7 +145,7 @@ class Peers:
             sock.close()
             return None
         self.accepted += 1
-        fd = sock.fileno() if listen.transport == "amqp" else -1
+        fd = sock.fileno() if listen.is_plain else -1
         connection = Connection(self._core, self, self._settings, fd)
         client = ClientContext(
             listen,
@@ -273,6 +276,8 @@ class Peers:
         if MESH in (opened.properties or {}):
             self._hand_over(connection, opened)
             return
+        if client.listen.is_for_links:
+            raise ProtocolError(Condition.UNAUTHORIZED_ACCESS, "only containers connect here")
         hostname = opened.hostname or ""
         name = hostname.removeprefix(VHOST_PREFIX) if hostname.startswith(VHOST_PREFIX) else ""
         vhost = self._vhosts.get(name)
@@ -321,7 +326,8 @@ class Peers:
         Raises:
             ProtocolError: Its user is no container, or it is not wanted.
         """
-        if not self._access.is_container(connection.identity):
+        is_sibling = self.client_of(connection).listen.is_for_links
+        if not is_sibling and not self._access.is_container(connection.identity):
             self._open_to_refuse(connection)
             user = connection.identity
             who = "a container without a name" if user is None else f"user {user!r}"

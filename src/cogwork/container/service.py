@@ -63,12 +63,13 @@ class Service:
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_stop)
+            loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         loop.add_signal_handler(signal.SIGUSR1, self._start, self._write_state)
         loop.add_signal_handler(signal.SIGUSR2, self._say)
 
-    def _on_stop(self) -> None:
+    def stop(self) -> None:
+        """Does what SIGTERM does: lets deliveries settle and stops, the second time at once."""
         (self._at_once if self._stopping.is_set() else self._stopping).set()
 
     async def _stop(self) -> None:

@@ -49,6 +49,9 @@ PRIORITIES = 10
 DEDUPLICATION_COUNT = 100_000
 """Remembered message-ids of a queue: some 10 MB at most."""
 
+WORKERS_MAX = 64
+"""Each is linked with each: beyond a dozen the links cost more than the cores bring."""
+
 Text = Annotated[str, Meta(min_length=1)]
 Mechanism = Literal["ANONYMOUS", "PLAIN", "EXTERNAL"]
 Right = Literal["send", "receive", "manage"]
@@ -91,6 +94,16 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sasl: Annotated[list[Mechanism], Meta(min_length=1)] | None = None
     origins: list[Text] = []
     advertise: Text | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether sockets carry AMQP as it is."""
+        return self.transport == "amqp"
+
+    @property
+    def is_for_links(self) -> bool:
+        """Whether other containers connect here and nobody else."""
+        return False
 
     @property
     def is_loopback(self) -> bool:
@@ -279,6 +292,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         id: The container's id; None takes the machine's name.
         data_dir: Where the container keeps files; None keeps none.
+        workers: How many processes share the work; each of them is a container.
         listeners: `[[listen]]`.
         links: `[[link]]`.
         mesh: `[mesh]`.
@@ -293,6 +307,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     id: Text | None = None
     data_dir: Text | None = None
+    workers: Annotated[int, Meta(ge=1, le=WORKERS_MAX)] = 1
     listeners: list[Listen] = field(default_factory=_loopback, name="listen")
     links: list[Link] = field(default_factory=list, name="link")
     mesh: MeshOptions = field(default_factory=MeshOptions)

@@ -41,7 +41,8 @@ class LentItems:
         item.code = 0
         item.settled = False
         item.tag_size = min(tag_size, cython.cast(uint32_t, TAG_MAX))
-        memcpy(item.tag, tag, item.tag_size)
+        if item.tag_size:
+            memcpy(item.tag, tag, item.tag_size)
         return self.token_at(slot)
 
     def link(self, chain, token, place, incoming_id):

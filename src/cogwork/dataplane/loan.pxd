@@ -19,6 +19,7 @@ cdef class Loan(IncomingLink):
     cdef readonly uint32_t returned
     cdef public uint32_t owed
     cdef public uint32_t awaited
+    cdef bint is_limited
     cdef int refresh(self, uint32_t share) except -1
 
 

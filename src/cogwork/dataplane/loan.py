@@ -34,6 +34,9 @@ from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+LENT_MAX = cython.declare(uint32_t, 1500)
+"""What a consumer has from one shard at most: after a break an attach names all of it, in one frame."""
+
 
 class Loan(IncomingLink):
     """The link from one shard to one consumer.
@@ -91,9 +94,11 @@ class Loan(IncomingLink):
 
         What is to be sent again needs none of the consumer's: that has it already.
         """
+        room: uint32_t = LENT_MAX - self.unsettled if self.unsettled < LENT_MAX else 0
         if self.detached:
             return 0
-        share += self.owed
+        self.is_limited = share > room
+        share = min(share, room) + self.owed
         if share == 0 and self.credit:
             self.credit = 0
             return self.flow_later()
@@ -126,6 +131,8 @@ class Loan(IncomingLink):
                 self.unsettled -= 1
                 lent.unlink(cython.address(self.chain), token)
                 self.borrower._confirm(token, code, state)
+        if self.is_limited:
+            self.borrower.share_out()
 
     def detach(self) -> None:
         """Ends the link; what it brought stays in the consumer's hands."""
@@ -291,6 +298,8 @@ class Borrower(Terminus):
         if loan is not None:
             self.lent.unlink(cython.address(loan.chain), token)
             self.lent.drop(token)
+            if loan.is_limited:
+                self.share_out()
         return SETTLE
 
     def _pass_back(self, item, token):

@@ -146,8 +146,8 @@ class UnsettledRing:
         span: uint32_t = last - first
         delivery_id: uint32_t
         found: list = []
-        if not self.spilled:
-            return found
+        if not self.spilled or (first - self.first < self.size and last - self.first < self.size):
+            return found  # what the ring covers has not spilled
         if span < cython.cast(uint64_t, len(self.spilled)):
             for step in range(cython.cast(uint64_t, span) + 1):
                 delivery_id = first + cython.cast(uint32_t, step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
@@ -12,7 +13,7 @@ from cogwork.amqp.errors import CogworkError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("ListenError", "Listener")
+__all__ = ("ListenError", "Listener", "listening_path", "listening_socket", "reserved_socket")
 
 BACKLOG = 1024
 """Connections the kernel keeps for us while a batch runs."""
@@ -31,23 +32,31 @@ class ListenError(CogworkError):
 class Listener:
     """A listening socket."""
 
-    def __init__(self, host: str, port: int, on_accept: Callable[[socket.socket], None]) -> None:
-        """Binds and starts to accept.
+    def __init__(
+        self,
+        sock: socket.socket,
+        on_accept: Callable[[socket.socket], None],
+        path: str | None = None,
+    ) -> None:
+        """Starts to accept.
 
         Args:
-            host: A name or an address.
-            port: 0 for any free one.
+            sock: Listens; this object owns it.
             on_accept: Gets each connected, non-blocking socket, and owns it.
-
-        Raises:
-            ListenError: The port is taken, or the host is none of this machine's.
+            path: The socket's file, where it has one: it is removed in the end.
         """
         self._loop = asyncio.get_running_loop()
         self._on_accept = on_accept
-        self._socket = _bind(host, port)
-        self.host = host
-        self.port: int = self._socket.getsockname()[1]
-        self._loop.add_reader(self._socket.fileno(), self._accept)
+        self._socket = sock
+        self._path = path
+        sock.setblocking(False)
+        self._loop.add_reader(sock.fileno(), self._accept)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        port: int = self._socket.getsockname()[1]
+        return port
 
     def _accept(self) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
@@ -75,9 +84,62 @@ class Listener:
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
+            if self._path is not None:
+                Path(self._path).unlink(missing_ok=True)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+    """Listens on a port.
+
+    Args:
+        host: A name or an address.
+        port: 0 for any free one.
+        is_shared: Whether other processes of this user may listen there, too; the kernel shares
+            the connections out.
+
+    Raises:
+        ListenError: The port is taken, or the host is none of this machine's.
+    """
+    return _bound(host, port, is_shared=is_shared, listens=True)
+
+
+def reserved_socket(host: str, port: int) -> socket.socket:
+    """Takes a port for processes that will share it; listens to nobody.
+
+    Args:
+        host: A name or an address.
+        port: 0 for any free one.
+
+    Raises:
+        ListenError: Somebody listens there, even if it were ready to share.
+    """
+    probe = _bound(host, port, is_shared=False, listens=False)
+    port = probe.getsockname()[1]
+    probe.close()
+    return _bound(host, port, is_shared=True, listens=False)
+
+
+def listening_path(path: str) -> socket.socket:
+    """Listens on a Unix-domain socket, in the place of one that a dead process has left.
+
+    Args:
+        path: In a directory where nobody else can make files.
+
+    Raises:
+        ListenError: The socket cannot be made.
+    """
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        Path(path).unlink(missing_ok=True)
+        sock.bind(path)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise ListenError(f"cannot listen on {path}: {error.strerror}") from error
+    return sock
+
+
+def _bound(host: str, port: int, *, is_shared: bool, listens: bool) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -89,9 +151,11 @@ def _bind(host: str, port: int) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Accepted sockets inherit it from the one that listens.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if is_shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind(address)
-        sock.listen(BACKLOG)
-        sock.setblocking(False)
+        if listens:
+            sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
         raise ListenError(f"cannot listen on {host}:{port}: {error.strerror}") from error

@@ -298,6 +298,16 @@ def test_a_consumer_that_takes_its_credit_back_stops_the_shard(lent: Lent) -> No
     assert lent.far.counts("ready") == [1]
 
 
+def test_a_consumer_has_no_more_than_an_attach_can_name() -> None:
+    lent = Lent(credit=4000)
+    had = lent.lend(*map(str, range(2000)))
+    assert len(had) == 1500
+    assert lent.far.counts("ready") == [500]
+    for arrival in had[:800]:
+        lent.settle(arrival)
+    assert len(lent.take()) > 0, "what it gave up makes room"
+
+
 def test_items_of_many_frames_arrive_whole_and_keep_their_tag() -> None:
     lent = Lent(frame_size=600)
     body = "x" * 5000

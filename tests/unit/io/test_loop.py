@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from cogwork.io.linger import LingeringSocket
-from cogwork.io.listener import Listener
+from cogwork.io.listener import Listener, listening_socket
 from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def test_a_socket_closed_by_its_reader_is_not_written_in_the_same_turn() -> None
 def test_accepted_sockets_send_small_frames_at_once() -> None:
     async def story() -> int:
         accepted: list[socket.socket] = []
-        listener = Listener("127.0.0.1", 0, accepted.append)
+        listener = Listener(listening_socket("127.0.0.1", 0), accepted.append)
         with socket.create_connection(("127.0.0.1", listener.port)):
             while not accepted:
                 await asyncio.sleep(0.001)

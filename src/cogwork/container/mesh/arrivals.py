@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.container.mesh.connection import ControlConnection, DataConnection
-from cogwork.container.mesh.names import CONTROL, DATA, INCARNATION, MESH, NUMBER
+from cogwork.container.mesh.names import CONTROL, DATA, INCARNATION, MESH, NUMBER, OTHER_CONTAINER
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Open
@@ -58,10 +58,10 @@ class Arrivals:
             control = ControlConnection(self._mesh, number)
             control.adopt(connection, opened)
             self._mesh.add_pair(control, self._waiting.pop(key)[0], None)
+        elif properties.get(MESH) == CONTROL:
+            raise ProtocolError(OTHER_CONTAINER, "the other connection of the pair is not here")
         else:
-            raise ProtocolError(
-                Condition.INVALID_FIELD, f"{MESH} is neither {DATA} nor {CONTROL} after it"
-            )
+            raise ProtocolError(Condition.INVALID_FIELD, f"{MESH} is neither {DATA} nor {CONTROL}")
 
     def _adopt_data(self, connection: Connection, opened: Open, key: Key) -> None:
         if key in self._waiting or len(self._waiting) >= WAITING_MAX:

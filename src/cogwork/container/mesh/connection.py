@@ -26,6 +26,7 @@ from cogwork.container.mesh.names import (
     INCARNATION,
     MESH,
     NUMBER,
+    OTHER_CONTAINER,
 )
 from cogwork.dataplane.connection import ConnectionSettings
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
@@ -44,7 +45,15 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.session_end import Session
 
-__all__ = ("SETTINGS", "TRACE", "ControlConnection", "DataConnection", "LinkContext", "Owner")
+__all__ = (
+    "SETTINGS",
+    "TRACE",
+    "ControlConnection",
+    "DataConnection",
+    "LinkContext",
+    "OtherContainerError",
+    "Owner",
+)
 
 CONTROL_ADDRESS = "$mesh"
 
@@ -70,6 +79,10 @@ TRACE = b"cogwork container"
 """What a container says of itself as an anonymous peer: it need not wait until others are known."""
 
 _DATA_SECTION = b"\x00\x53\x75\xb0"
+
+
+class OtherContainerError(ConnectionError):
+    """Who was dialled shares its port with the one that has the pair's first connection."""
 
 
 class Owner(Protocol):
@@ -277,7 +290,9 @@ class MeshConnection:
         """The connection is over."""
         if not self.opened.done():
             why = str(self._fault) if self._fault is not None else _told(error)
-            self.opened.set_exception(ConnectionError(why))
+            is_elsewhere = error is not None and error.condition == OTHER_CONTAINER
+            kind = OtherContainerError if is_elsewhere else ConnectionError
+            self.opened.set_exception(kind(why))
             self.opened.exception()
         self.owner.on_lost(self, error)
 

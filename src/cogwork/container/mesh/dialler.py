@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -11,7 +12,12 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.mesh.connection import SETTINGS, ControlConnection, DataConnection
+from cogwork.container.mesh.connection import (
+    SETTINGS,
+    ControlConnection,
+    DataConnection,
+    OtherContainerError,
+)
 from cogwork.container.mesh.urls import link_url
 from cogwork.dataplane.connection import Connection
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
@@ -34,6 +40,9 @@ PAUSE_MAX_S = 2.0
 """Pauses between attempts; each is twice the one before, and up to half longer at random."""
 
 CONNECT_TIMEOUT_S = 5.0
+
+MEETINGS_MAX = 64
+"""Attempts to meet one container twice where several share a port, before it is begun anew."""
 
 C = TypeVar("C", bound="MeshConnection")
 
@@ -129,7 +138,9 @@ class LinkDialler:
 
     def _failed(self, problem: str) -> None:
         if problem != self.last_problem:
-            log.warning("link to %s: %s", self.url, problem)
+            # A worker of this container that is not there is its supervisor's to report.
+            level = logging.DEBUG if self.url.is_unix else logging.WARNING
+            log.log(level, "link to %s: %s", self.url, problem)
         self.has_failed = True
         self.is_refused = False
         self._has_problem(problem)
@@ -151,16 +162,23 @@ class LinkDialler:
             data.connection.close()
             return None
         try:
-            control = await self._open(ControlConnection, number)
+            control = await self._open_control(number)
         except BaseException:
             data.connection.lose()
             raise
         return self._mesh.add_pair(control, data, self)
 
+    async def _open_control(self, number: int) -> ControlConnection:
+        """Opens the second connection with the container that has the first: ports are shared."""
+        for _ in range(MEETINGS_MAX - 1):
+            with contextlib.suppress(OtherContainerError):
+                return await self._open(ControlConnection, number)
+        return await self._open(ControlConnection, number)
+
     async def _open(self, kind: type[C], number: int) -> C:
         sock = await _connected_socket(self.url)
         try:
-            is_plain = self.url.scheme == "amqp"
+            is_plain = self.url.scheme != "amqps"
             stream = None if is_plain else self._encrypted()
             made = kind(self._mesh, number)
             fd = sock.fileno() if is_plain else -1
@@ -191,23 +209,29 @@ class LinkDialler:
 async def _connected_socket(url: LinkUrl) -> socket.socket:
     """Connects to the first address of the host that answers."""
     loop = asyncio.get_running_loop()
+    if url.is_unix:
+        return await _connected_to(socket.socket(socket.AF_UNIX), url.host)
     found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
     problem: OSError = OSError(f"{url.host} has no address")
     for family, kind, protocol, _, address in found:
         sock = socket.socket(family, kind, protocol)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await loop.sock_connect(sock, address)
+            return await _connected_to(sock, address)
         except OSError as error:
-            sock.close()
             problem = error
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
     raise problem
+
+
+async def _connected_to(sock: socket.socket, address: str | tuple[object, ...]) -> socket.socket:
+    """Connects a new socket, which is closed where that fails."""
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def _reason(error: Exception) -> str:

@@ -268,7 +268,8 @@ class Lending:
             self._mesh.restore_later()
             return
         self._count += 1
-        presented = consumer.attach.unsettled or {}
+        said = consumer.attach.unsettled or {}
+        expected = consumer.borrower.expected
         link = session.open_link(
             f"{self._mesh.id}/{self._vhost.name}/loan/{self._count}", Role.RECEIVER
         )
@@ -286,7 +287,7 @@ class Lending:
             target=Target(),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
-            unsettled={tag: presented.get(tag) for tag in tags} or None,
+            unsettled={tag: said[tag] if tag in expected else None for tag in tags} or None,
             desired_capabilities=attach.desired_capabilities,
             properties={VHOST: self._vhost.name, BORROWER: consumer.name},
         )

@@ -21,6 +21,7 @@ __all__ = (
     "MESH",
     "MOVE",
     "NUMBER",
+    "OTHER_CONTAINER",
     "TO",
     "VHOST",
 )
@@ -31,6 +32,10 @@ DATA: Final = "data"
 
 DUPLICATE_LINK: Final = Symbol("cogwork:duplicate-link")
 """The condition of a close: another link to the same container is kept."""
+
+OTHER_CONTAINER: Final = Symbol("cogwork:other-container")
+"""The condition of a close: the pair's first connection is not here. Containers that share a port
+are dialled by chance; the one that dials tries again until it meets the same one twice."""
 
 FAILED: Final = Symbol("amqp:connection-establishment-failed")
 """In an open: the close that says why follows. What other implementations of AMQP 1.0 say, too."""

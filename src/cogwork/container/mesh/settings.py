@@ -26,7 +26,7 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[link]]`: a neighbour that this container dials.
 
     Attributes:
-        url: `HOST:PORT`, or `amqp[s]://[USER:PASSWORD@]HOST[:PORT]`.
+        url: `HOST:PORT`, `amqp[s]://[USER:PASSWORD@]HOST[:PORT]`, or `unix://PATH`.
         cost: What the way over it costs.
         certificate: For `amqps`: PEM file that this container shows.
         key: PEM file with its private key; None where the certificate's file holds it.
@@ -63,8 +63,10 @@ class MeshOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             neighbours' interests are known.
         redirect_margin: How many clients more than a neighbour this container may have before
             newcomers are sent there; None sends nobody away.
+        worker_cost: What the way from one worker to another costs.
     """
 
     heartbeat_s: Positive = HEARTBEAT_S
     ready_timeout_s: Annotated[float, Meta(ge=0)] = READY_TIMEOUT_S
     redirect_margin: Count | None = None
+    worker_cost: Cost = 1

@@ -20,6 +20,10 @@ _PORTS = {"amqp": 5672, "amqps": 5671}
 _BARE = re.compile(r"(?:\[[^\]]*\]|[^:/@]*):\d+")
 _LOOPBACK = "127.0.0.1"
 _ENDPOINT = "a host and a port from 1 to 65535"
+_UNIX = "unix://"
+
+PATH_BYTES_MAX = 107
+"""What fits the address of a Unix-domain socket, with the zero at its end."""
 
 
 class BadLinkUrl(Refused):
@@ -41,9 +45,9 @@ class LinkUrl:
     """Another container's listener, and how to log in there.
 
     Attributes:
-        scheme: `amqp` or `amqps`.
-        host: Its name or address, in lower case.
-        port: Its port.
+        scheme: `amqp`, `amqps` or `unix`.
+        host: Its name or address, in lower case; for a Unix-domain socket the path.
+        port: Its port; 0 for a Unix-domain socket.
         user: For SASL PLAIN; None for anonymous, or for a certificate.
         password: The user's.
         certificate: PEM file that this side shows.
@@ -62,14 +66,17 @@ class LinkUrl:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads `HOST:PORT`, or `amqp[s]://[USER:PASSWORD@]HOST[:PORT]`.
+        """Reads `HOST:PORT`, `amqp[s]://[USER:PASSWORD@]HOST[:PORT]` or `unix://PATH`.
 
         Args:
-            text: Percent-encoded where user or password need it; no host is loopback.
+            text: Percent-encoded where user or password need it, but for a path, which stands as
+                it is; no host is loopback.
 
         Raises:
             BadLinkUrl: It is something else; the message shows no password.
         """
+        if text.startswith(_UNIX):
+            return cls("unix", _socket_path(text), 0)
         if _BARE.fullmatch(text):
             text = f"amqp://{_LOOPBACK if text.startswith(':') else ''}{text}"
         try:
@@ -93,8 +100,15 @@ class LinkUrl:
 
     @property
     def endpoint(self) -> str:
-        """Host and port: what tells one link from another."""
+        """Host and port, or the path: what tells one link from another."""
+        if self.is_unix:
+            return self.host
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_unix(self) -> bool:
+        """Whether it is a Unix-domain socket."""
+        return self.scheme == "unix"
 
     @property
     def has_certificate(self) -> bool:
@@ -105,6 +119,13 @@ class LinkUrl:
         """Writes it without the password."""
         user = "" if self.user is None else f"{self.user}@"
         return f"{self.scheme}://{user}{self.endpoint}"
+
+
+def _socket_path(text: str) -> str:
+    path = text.removeprefix(_UNIX)
+    if not path.startswith("/") or "\0" in path or len(path.encode()) > PATH_BYTES_MAX:
+        raise _bad(text, f"the path of a socket from / on, of at most {PATH_BYTES_MAX} bytes")
+    return path
 
 
 def link_url(link: Link) -> LinkUrl:

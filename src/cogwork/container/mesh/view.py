@@ -110,4 +110,6 @@ def _url_of(pair: Pair) -> str:
     if pair.dialler is not None:
         return str(pair.dialler.url)
     client = cast("ClientContext", pair.control.connection.context)
+    if client.listen.is_for_links:
+        return f"{client.listen.transport}://{client.listen.endpoint}#{pair.peer}"
     return f"{client.listen.transport}://{peer_of(client.sock)}"

@@ -1,6 +1,7 @@
 """Measurements without a server: the workers' own sink, and a relay that tampers."""
 
 import dataclasses
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,8 +9,11 @@ from socket import SHUT_WR, create_connection, create_server, socket
 
 import pytest
 
+from cogwork.cli.loadgen.jobs import ConsumerJob, ProducerJob
+from cogwork.cli.loadgen.measure import Broker, Transit, measure
 from cogwork.cli.loadgen.scenarios import Load, run_scenario
 from cogwork.cli.loadgen.url import PeerError
+from cogwork.cli.loadgen.usage import ProcessUsage
 
 
 @dataclasses.dataclass
@@ -88,6 +92,58 @@ def _frames(source: socket) -> Iterator[Iterator[bytes]]:
 def test_a_repeated_delivery_does_not_pass() -> None:
     result = run_scenario("presettled", Doubling(), Load(count=1000))
     assert any("twice or out of order: 1" in problem for problem in result.problems)
+
+
+class Swapping(Doubling):
+    """Lets one transfer overtake the one before it."""
+
+    def _relay(self, server: socket, port: int) -> None:
+        with server, server.accept()[0] as sender, create_connection(("127.0.0.1", port)) as sink:
+            back = threading.Thread(target=_copy, args=(sink, sender), daemon=True)
+            back.start()
+            with _frames(sender) as frames:
+                for index, octets in enumerate(frames):
+                    sink.sendall(next(frames) + octets if index == 100 else octets)
+            with suppress(OSError):  # the sink may have gone first
+                sink.shutdown(SHUT_WR)
+            back.join(5)
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_order_counts_where_it_is_promised(is_ordered: bool) -> None:
+    result = measure(Swapping(), _transit(1000, is_ordered=is_ordered))
+    assert result.delivered == 1000
+    assert bool(result.problems) == is_ordered
+
+
+def test_what_comes_twice_does_not_pass_for_out_of_order() -> None:
+    result = measure(Doubling(), _transit(1000, is_ordered=False))
+    assert any("too many: 1" in problem for problem in result.problems)
+
+
+def _transit(count: int, *, is_ordered: bool) -> Transit:
+    consumer = ConsumerJob(addresses=["here"])
+    return Transit(
+        [consumer], [ProducerJob(addresses=["here"], count=count)], is_ordered=is_ordered
+    )
+
+
+def test_a_job_keeps_the_url_that_it_has() -> None:
+    with create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    consumer = ConsumerJob(addresses=["here"], url=f"amqp://127.0.0.1:{port}")
+    with pytest.raises(PeerError, match=f"cannot connect to 127.0.0.1:{port}:"):
+        measure(Direct(), Transit([consumer], [ProducerJob(addresses=["here"])]))
+
+
+def test_senders_may_connect_elsewhere_than_receivers() -> None:
+    assert Broker("amqp://egress").sender_url(0) == "amqp://egress"
+    assert Broker("amqp://egress", None, "amqp://ingress").sender_url(0) == "amqp://ingress"
+
+
+def test_figures_of_several_processes_are_added_up() -> None:
+    one, two = ProcessUsage(os.getpid()), ProcessUsage(os.getpid(), os.getpid())
+    assert two.rss_bytes() > 1.5 * one.rss_bytes() > 0
 
 
 def test_a_worker_that_cannot_connect_says_why() -> None:

@@ -1,0 +1,101 @@
+"""`cogwork serve --workers N`: several containers behind one port."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import socket
+import tempfile
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from cogwork.cli.children import COMMAND
+from cogwork.cli.supervisor import Supervisor, Timing
+from cogwork.container.mesh.urls import PATH_BYTES_MAX
+from cogwork.container.settings import WORKERS_MAX
+from cogwork.container.workers import Worker, worker_id
+from cogwork.io.listener import reserved_socket
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.cli.exit_codes import ExitCode
+    from cogwork.cli.supervisor import WorkerProcess
+    from cogwork.container.settings import Configuration
+
+__all__ = ("run",)
+
+STOP_MARGIN_S = 5.0
+"""How long workers may take to stop beyond the time that deliveries have to settle."""
+
+SHORT_DIRECTORY = "/tmp"  # what is made there is private: `mkdtemp`
+"""Where sockets are where the usual place has a name too long for them."""
+
+
+def run(configuration: Configuration, options: Sequence[str], *, as_json: bool) -> ExitCode:
+    """Runs the workers until a signal ends them.
+
+    Args:
+        configuration: Of all of them together.
+        options: Those of `serve` that say where the configuration comes from.
+        as_json: Whether to say where they listen as a JSON object.
+
+    Returns:
+        How it ended.
+
+    Raises:
+        ListenError: A port is taken.
+    """
+    name = configuration.id or socket.gethostname()
+    prefix = f"{name} ".replace("%", "%%")
+    logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
+    with contextlib.ExitStack() as stack:
+        # Held until the end: a port stays theirs while a worker that died is not back yet.
+        sockets = [
+            stack.enter_context(reserved_socket(listen.host, listen.port))
+            for listen in configuration.listeners
+        ]
+        ports = [sock.getsockname()[1] for sock in sockets]
+        directory = stack.enter_context(_private_directory())
+        commands = {}
+        for number in range(configuration.workers):
+            told = Worker(number, configuration.workers, directory, ports)
+            words = ("serve", *options, "--worker", msgspec.json.encode(told).decode())
+            commands[worker_id(configuration, number)] = (*COMMAND, *words)
+        timing = Timing(stop_s=configuration.limits.drain_timeout_s + STOP_MARGIN_S)
+
+        def announce(workers: list[WorkerProcess]) -> None:
+            _announce(name, workers, as_json=as_json)
+
+        async def supervise() -> ExitCode:
+            return await Supervisor(commands, timing).run(announce)
+
+        return asyncio.run(supervise())
+
+
+def _private_directory() -> tempfile.TemporaryDirectory[str]:
+    """Makes a directory for sockets that nobody else can enter."""
+    room = PATH_BYTES_MAX - len(f"/cogwork-12345678/{WORKERS_MAX}")
+    usual = tempfile.gettempdir()
+    place = usual if len(os.fsencode(usual)) <= room else SHORT_DIRECTORY
+    return tempfile.TemporaryDirectory(prefix="cogwork-", dir=place, ignore_cleanup_errors=True)
+
+
+def _announce(name: str, workers: list[WorkerProcess], *, as_json: bool) -> None:
+    endpoints = json.loads(workers[0].said)["endpoints"]
+    if not as_json:
+        where = ", ".join(endpoints)
+        click.echo(f"container {name} listens on {where}, with {len(workers)} workers")
+        return
+    rows = [
+        {"id": each.id, "process_id": each.process.pid}
+        for each in workers
+        if each.process is not None
+    ]
+    facts = {"id": name, "endpoints": endpoints, "process_id": os.getpid(), "workers": rows}
+    click.echo(json.dumps(facts))

@@ -1,0 +1,77 @@
+"""Sockets that listen: ports that several processes share, and Unix-domain sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cogwork.io.listener import (
+    Listener,
+    ListenError,
+    listening_path,
+    listening_socket,
+    reserved_socket,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+
+
+def port_of(sock: socket.socket) -> int:
+    port: int = sock.getsockname()[1]
+    return port
+
+
+def test_a_reserved_port_is_for_those_who_share_it() -> None:
+    with reserved_socket(HOST, 0) as held:
+        port = port_of(held)
+        with listening_socket(HOST, port, is_shared=True) as one:
+            with listening_socket(HOST, port, is_shared=True) as other:
+                assert port_of(one) == port_of(other) == port
+            with pytest.raises(ListenError, match=f"cannot listen on {HOST}:{port}: .* in use"):
+                listening_socket(HOST, port)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_port_where_somebody_listens_is_not_reserved(is_shared: bool) -> None:
+    with (
+        listening_socket(HOST, 0, is_shared=is_shared) as taken,
+        pytest.raises(ListenError, match="in use"),
+    ):
+        reserved_socket(HOST, port_of(taken))
+
+
+def test_nobody_is_answered_on_a_port_that_is_only_reserved() -> None:
+    with reserved_socket(HOST, 0) as held, socket.socket() as client:
+        assert client.connect_ex((HOST, port_of(held))) != 0
+
+
+def test_a_unix_socket_takes_the_place_of_a_dead_one_and_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "0"
+    listening_path(str(path)).close()
+    assert path.is_socket()
+
+    async def story() -> bytes:
+        accepted: list[socket.socket] = []
+        listener = Listener(listening_path(str(path)), accepted.append, str(path))
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            client.send(b"hello")
+            while not accepted:
+                await asyncio.sleep(0.001)
+            listener.close()
+            with accepted[0] as sock:
+                return sock.recv(5)
+
+    assert asyncio.run(story()) == b"hello"
+    assert not path.exists()
+
+
+def test_a_unix_socket_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ListenError, match=r"/no/0: No such file or directory$"):
+        listening_path(str(tmp_path / "no" / "0"))
