@@ -300,6 +300,11 @@ def test_status_shows_people_the_same_as_programs(container: Served) -> None:
         receiver = connection.create_receiver("topic/shown.#", credit=33, name="shown")
         connection.create_sender("topic/shown.one").link.send(Message(body="x"))
         receiver.receive()
+        sender = connection.create_sender("queue/shown")
+        for priority in (4, 9):
+            sender.send(Message(body="x", priority=priority))
+        worker = connection.create_receiver("queue/shown", credit=2)
+        assert [worker.receive().priority for _ in range(2)] == [9, 4]
         found = container.status()
         shown = container.run("status", container.url)
     (link,) = (row for row in found["links"] if row["link"] == "shown")
@@ -307,5 +312,9 @@ def test_status_shows_people_the_same_as_programs(container: Served) -> None:
     assert link["credit"] > 0
     assert found["container"]["process_id"] == container.process.pid
     assert {row["address"] for row in found["addresses"]} >= {"topic/shown.one"}
+    (queue,) = (row for row in found["queues"] if row["address"] == "queue/shown")
+    assert [queue[f"disorder-{each}"] for each in ("p50", "p99", "maximum")] == [0, 1, 1]
     for word in ("connections", "topic/shown.#", "topic/shown.one", "multicast", "resident"):
         assert word in shown
+    (row,) = (line for line in shown.splitlines() if line.split()[:2] == ["queue/shown", "2"])
+    assert row.split()[-3:] == ["0", "1", "1"]

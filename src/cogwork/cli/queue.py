@@ -42,6 +42,7 @@ COLUMNS = {
     "accepted": "accepted",
     "redelivered": "redelivered",
     "expired": "expired",
+    "disorder-p99": "disorder p99",
 }
 
 

@@ -72,6 +72,18 @@ COLUMNS = {
         "unsettled": "unsettled",
         "depth": "depth",
     },
+    "queue": {
+        "address": "queue",
+        "depth": "depth",
+        "ready": "ready",
+        "unsettled": "unsettled",
+        "in-doubt": "in doubt",
+        "consumers": "consumers",
+        "redelivered": "redelivered",
+        "disorder-p50": "disorder p50",
+        "disorder-p99": "p99",
+        "disorder-maximum": "maximum",
+    },
     "node": {"address": "address", "kind": "kind", "status": "status"},
 }
 """What people are shown of each kind; `--json` has everything."""
@@ -86,7 +98,8 @@ def status(url: str, as_json: bool) -> None:
     """Show what a container holds and has done.
 
     Connections, links, and addresses with their counts: in, out, released, dropped, unsettled,
-    depth.
+    depth. Queues, with the disorder of what they gave out in the last while: how many items that
+    came later went out before an item.
     """
     kinds = KINDS if as_json else COLUMNS
     count_max = None if as_json else ROWS_MAX

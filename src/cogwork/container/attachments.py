@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
@@ -167,27 +168,32 @@ class Attachments:
             end.policy = _POLICIES[attachment.rule.slow_subscriber]
             end.backlog_bytes_max = attachment.rule.block_bytes
         if attachment.node is not None:
-            self._subscribe(link, attach, attachment, end, client)
-        link.attach(
-            source=Source(
-                address=attachment.address,
-                dynamic=source.dynamic,
-                expiry_policy=source.expiry_policy,
-                distribution_mode=source.distribution_mode or self._mode_of(attachment),
-                filter=filters.applied or None,
-                default_outcome=Released(),
-                outcomes=_OUTCOMES,
-                capabilities=source.capabilities,
-            ),
-            target=attach.target if isinstance(attach.target, Target) else Target(),
-            snd_settle_mode=attach.snd_settle_mode,
-            rcv_settle_mode=attach.rcv_settle_mode,
-            unsettled=_known(attach, attachment.subscription),
-            properties={LINK_ID: attachment.link_id},
-        )
+            self._subscribe(link, attach, attachment, end)
         link.carry(end)
+        agreed = Source(
+            address=attachment.address,
+            dynamic=source.dynamic,
+            expiry_policy=source.expiry_policy,
+            distribution_mode=source.distribution_mode or self._mode_of(attachment),
+            filter=filters.applied or None,
+            default_outcome=Released(),
+            outcomes=_OUTCOMES,
+            capabilities=source.capabilities,
+        )
+        link.put_off(partial(_agree, link, attach, attachment, agreed))
+        if not self._asks_elsewhere(attach, attachment, client):
+            link.answer()
         if attachment.entry is not None:
             client.vhost.add_consumer(attachment.address, attachment.entry, end)
+
+    def _asks_elsewhere(
+        self, attach: Attach, attachment: Attachment, client: ClientContext
+    ) -> bool:
+        """Lets a consumer borrow; tells whether its link is answered later, when that is known."""
+        reach, subscription = client.vhost.reach, attachment.subscription
+        if reach is None or subscription is None or attachment.node is None:
+            return False
+        return reach.lending.add_consumer(attachment.node, subscription, attach)
 
     def _place_consumer(self, source: Source, client: ClientContext) -> Attachment:
         if source.dynamic:
@@ -210,12 +216,7 @@ class Attachments:
         return COPY if is_copied else MOVE
 
     def _subscribe(
-        self,
-        link: Link,
-        attach: Attach,
-        attachment: Attachment,
-        end: OutgoingLink,
-        client: ClientContext,
+        self, link: Link, attach: Attach, attachment: Attachment, end: OutgoingLink
     ) -> None:
         assert attach.source is not None
         assert attachment.node is not None
@@ -236,8 +237,6 @@ class Attachments:
             end.owner = link
             end.detach()
             raise
-        if client.vhost.reach is not None:
-            client.vhost.reach.lending.add_consumer(attachment.node, subscription, attach)
 
     # -- letting go
 
@@ -257,6 +256,18 @@ class Attachments:
             attachment.node.unsubscribe(attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)
+
+
+def _agree(link: Link, attach: Attach, attachment: Attachment, source: Source) -> None:
+    """Answers a consumer's attach."""
+    link.attach(
+        source=source,
+        target=attach.target if isinstance(attach.target, Target) else Target(),
+        snd_settle_mode=attach.snd_settle_mode,
+        rcv_settle_mode=attach.rcv_settle_mode,
+        unsettled=_known(attach, attachment.subscription),
+        properties={LINK_ID: attachment.link_id},
+    )
 
 
 def _known(

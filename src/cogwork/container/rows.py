@@ -80,7 +80,7 @@ QUEUE = (
     *("waiting-for-group", "held", "groups", "consumers", "bytes", "in", "out", "accepted"),
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
     *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
-    *("stale-claims", "removed", "options"),
+    *("stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum", "options"),
 )
 NODE = ("name", "address", "vhost", "kind", "status")
 

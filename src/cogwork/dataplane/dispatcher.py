@@ -143,7 +143,7 @@ class Dispatcher:
                 self.departed.append(consumer)
         return 0
 
-    def resume(self, link, number, attempt):
+    def resume(self, link, number, attempt, is_handed):
         """Gives a consumer an attempt that it has from an earlier link, where that goes on.
 
         Returns KEEP; SETTLE where its claim was confirmed, REFUSE where it was overtaken.
@@ -156,7 +156,7 @@ class Dispatcher:
         self.shelf.slots.stamp(item)
         self.shelf.rebind(item, cython.address(consumer.hands))
         item.consumer = consumer.serial
-        if not consumer.is_far:
+        if is_handed or not consumer.is_far:
             # Another container may also ask for what its consumer's application has not seen.
             item.flags |= HANDED
         consumer.resumed.append(number)

@@ -20,6 +20,8 @@ from cogwork.amqp.performatives import (
 from cogwork.amqp.states import Event, LinkState, link_step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.terminus import Coordinator, Source, Target
     from cogwork.amqp.types import Symbol
@@ -48,6 +50,7 @@ class Link:
     """
 
     __slots__ = (
+        "_answer",
         "context",
         "end",
         "handle",
@@ -69,6 +72,7 @@ class Link:
         self.end: IncomingLink | OutgoingLink | None = None
         self.context: object = None
         self.state = LinkState.DETACHED
+        self._answer: Callable[[], None] | None = None
 
     def attach(
         self,
@@ -115,6 +119,20 @@ class Link:
         self.attach(source=None, target=None)
         self.detach(AmqpError(condition=condition, description=description))
 
+    def put_off(self, answer: Callable[[], None]) -> None:
+        """Keeps the answer to the peer's attach until it is known what to say.
+
+        Args:
+            answer: Calls `attach`; a detach by either side has it called too.
+        """
+        self._answer = answer
+
+    def answer(self) -> None:
+        """Gives the answer that was put off, if there is one."""
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer()
+
     def on_attach(self, attach: Attach) -> None:
         """Takes in the peer's attach."""
         self.state = link_step(self.state, Event.RECEIVE_START)
@@ -141,6 +159,7 @@ class Link:
         """
         if not self.is_attached or self.session.is_over:
             return
+        self.answer()
         self.state = link_step(self.state, Event.SEND_FAIL if error else Event.SEND_STOP)
         self._stop()
         self.session.end.write_settlements()
@@ -149,6 +168,7 @@ class Link:
     def on_detach(self, detach: Detach) -> None:
         """Takes in the peer's detach and answers it."""
         was_ours = not self.is_attached
+        self.answer()
         self.state = link_step(self.state, Event.RECEIVE_STOP)
         self._stop()
         if not was_ours:
@@ -165,6 +185,7 @@ class Link:
     def lose(self) -> None:
         """Ends with its session or connection: nothing more is said to the peer."""
         self.state = LinkState.DETACHED
+        self._answer = None
         self._stop()
 
     def _stop(self) -> None:

@@ -18,6 +18,7 @@ cdef class Loan(IncomingLink):
     cdef int32_t place
     cdef readonly uint32_t returned
     cdef public uint32_t owed
+    cdef public uint32_t awaited
     cdef bint is_limited
     cdef public bint keeps_order
     cdef bint recalls
@@ -33,6 +34,10 @@ cdef class Borrower(Terminus):
     cdef LentItems lent
     cdef list places
     cdef dict broken
+    cdef readonly dict expected
+    cdef bint is_pending
+    cdef int serve(self) except -1
+    cdef bint resume(self, Loan loan, Shipment* s, bytes tag) except -1
     cdef int share_out(self) except -1
     cdef int replenish(self, Loan loan) except -1
     cdef int borrow(self, Loan loan, Shipment* s) except -1

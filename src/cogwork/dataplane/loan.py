@@ -9,6 +9,10 @@ released, uncounted: lending moves nothing.
 What a consumer has is kept with its `Borrower` by the attempt's tag. So it outlives the link it came
 by: after a break the next one presents the tags, what is sent again is recognised, and what the
 consumer has said meanwhile is passed on.
+
+A client that comes from another container presents tags of its own. Its attach is not answered until
+the shards have been asked (`expect`, `begin`); what goes on is awaited, and until it has come all of
+the consumer's credit is for that.
 """
 
 import cython
@@ -44,6 +48,7 @@ class Loan(IncomingLink):
         owed: Items that will come again after a break.
         keeps_order: Whether an item that goes back takes those with it that were sent behind it,
             so that none of its group overtakes it.
+        awaited: Items that will come which the client has from another container.
     """
 
     def __init__(self, session: Session, handle: int, borrower: Borrower, container: str):
@@ -70,6 +75,8 @@ class Loan(IncomingLink):
     def take(self, s):
         """Gives an item to the consumer, or back."""
         consumer: OutgoingLink = self.borrower.consumer
+        if self.borrower.expected and self.borrower.resume(self, s, bytes_from(s.tag, s.tag_size)):
+            return 0
         if self.borrower.broken and self.borrower.take_again(
             self, cython.cast(uint32_t, s.token), bytes_from(s.tag, s.tag_size)
         ):
@@ -181,13 +188,19 @@ class Borrower(Terminus):
         self.lent = LentItems()
         self.places = []
         self.broken = {}
+        self.expected = {}
         consumer.core.register(self)
         consumer.feeder = self
 
     # -- credit
 
     def on_ready(self, link):
-        self.store.on_ready(link)
+        return self.serve()
+
+    def serve(self):
+        """Lets the store and the loans use the consumer's credit."""
+        if not self.expected and not self.is_pending:
+            self.store.on_ready(self.consumer)
         return self.share_out()
 
     def has_waiting(self):
@@ -203,13 +216,13 @@ class Borrower(Terminus):
         count: uint32_t = cython.cast(uint32_t, len(self.loans))
         spare: uint32_t = self.consumer.credit
         share: uint32_t
-        if self.consumer.queue_count or self.consumer.detached:
+        if self.consumer.queue_count or self.consumer.detached or self.is_pending:
             spare = 0
         has_any: cython.bint = spare > 0
         for loan in self.loans:
-            share = (spare + count - 1) // count
+            share = min(spare, loan.awaited) if self.expected else (spare + count - 1) // count
             spare -= share
-            loan.refresh(1 if share == 0 and has_any else share)
+            loan.refresh(1 if share == 0 and has_any and not self.expected else share)
             count -= 1
         return 0
 
@@ -218,6 +231,8 @@ class Borrower(Terminus):
         rest: uint32_t = self.consumer.credit
         other: Loan
         if rest == 0 or self.consumer.queue_count or self.consumer.detached:
+            return 0
+        if self.is_pending or self.expected:
             return 0
         for other in self.loans:
             if other is not loan:
@@ -364,17 +379,51 @@ class Borrower(Terminus):
         self.consumer.session.confirm(outgoing_id, code, state)
         return 0
 
+    # -- what the client has from another container
+
+    def expect(self, container: str, tag: bytes) -> None:
+        """Waits for an item; the consumer gets nothing until `begin`."""
+        self.is_pending = True
+        self.expected[tag] = container
+
+    def forget(self, tag: bytes) -> None:
+        """Expects an item no more."""
+        del self.expected[tag]
+        self.serve()
+
+    def begin(self) -> None:
+        """Lets items come: the client's attach is answered."""
+        self.is_pending = False
+        self.serve()
+
+    def resume(self, loan, s, tag):
+        """Gives the client an item that it has from another container; returns whether it is one.
+
+        Where the client took its credit back, the item is left as it is: the shard has to doubt it.
+        """
+        if tag not in self.expected:
+            return False
+        if self.consumer.is_ready():
+            del self.expected[tag]
+            if loan.awaited:
+                loan.awaited -= 1
+            self.borrow(loan, s)
+            self.serve()
+        return True
+
     # -- breaks
 
     def tags_of(self, container: str) -> list:
-        """Lists the tags of what the consumer has from a container whose loan is broken."""
-        return [
-            tag for tag, kept in self.broken.items() if kept[1] == container and self._has(kept[0])
-        ]
+        """Lists the tags of what the consumer has from a container, with no loan."""
+        tags: list = [tag for tag, home in self.expected.items() if home == container]
+        for tag, kept in self.broken.items():
+            if kept[1] == container and self._has(kept[0]):
+                tags.append(tag)
+        return tags
 
     def containers(self) -> list:
-        """Lists the containers from which the consumer has something whose loan is broken."""
-        found: list = []
+        """Lists the containers from which the consumer has something with no loan."""
+        found: list = list(set(self.expected.values()))
         for kept in self.broken.values():
             if kept[1] not in found and self._has(kept[0]):
                 found.append(kept[1])
@@ -398,5 +447,6 @@ class Borrower(Terminus):
         if self.consumer.feeder is self:
             self.consumer.feeder = self.store
         self.lent.clear()
+        self.expected.clear()
         self.broken.clear()
         self.consumer.core.unregister(self)

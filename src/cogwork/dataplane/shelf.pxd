@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from cogwork.dataplane.chain cimport Node, is_empty
+from cogwork.dataplane.disorder cimport Disorder
 from cogwork.dataplane.groups cimport Groups
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.ready cimport Ready
@@ -16,6 +17,7 @@ cdef class Shelf:
     cdef Slots slots
     cdef Ready ready
     cdef Groups groups
+    cdef readonly Disorder disorder
     cdef Node returned
     cdef Node doubtful
     cdef uint64_t next_sequence

@@ -47,6 +47,7 @@ class Shelf:
         returned_count: Those that came back and are not in their places yet.
         out_count: Those at a consumer.
         doubt_count: Those whose consumer vanished.
+        disorder: How far first attempts were out of order.
     """
 
     def __cinit__(self):
@@ -57,6 +58,7 @@ class Shelf:
         self.groups = Groups()
         self.expiries = TimerHeap()
         self.delays = TimerHeap()
+        self.disorder = Disorder()
         self.expiries_max = EXPIRIES_MIN
 
     # -- coming in
@@ -140,7 +142,7 @@ class Shelf:
         self.out_count += 1
         if item.group != cython.NULL:
             self.groups.take(item, hands)
-        return 0
+        return self.disorder.take(item.sequence) if item.attempt == 0 else 0
 
     def give_back(self, item):
         """Takes an item out of its consumer's hands; `restore` puts it in its old place."""
@@ -188,6 +190,8 @@ class Shelf:
         self._leave(item)
         if item.group != cython.NULL:
             self.groups.quit(item.group)
+        if item.attempt == 0 and item.sequence:
+            self.disorder.lose(item.sequence)
         self.depth -= 1
         self.size_bytes -= item.size
         self.slots.drop(item)

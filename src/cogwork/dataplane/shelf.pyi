@@ -1,6 +1,10 @@
+from cogwork.dataplane.disorder import Disorder
+
 SOURCE_HASH: str
 
 class Shelf:
+    @property
+    def disorder(self) -> Disorder: ...
     @property
     def depth(self) -> int: ...
     @property

@@ -6,6 +6,7 @@ from cogwork.dataplane.outgoing cimport OutgoingLink
 from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.dispatcher cimport Dispatcher
 from cogwork.dataplane.envelope cimport Envelope
+from cogwork.dataplane.histogram cimport Histogram
 from cogwork.dataplane.ledger cimport Ledger
 from cogwork.dataplane.recent cimport RecentIds
 from cogwork.dataplane.shelf cimport Shelf

@@ -332,7 +332,7 @@ class Store(Ledger):
     def on_ready(self, link):
         return self.dispatcher.on_ready(link)
 
-    def resume(self, link, tags: list) -> list:
+    def resume(self, link, tags: list, handed=()) -> list:
         """Gives a consumer that came back the attempts that it still has.
 
         They are sent again on its link, under the same tags, as soon as it gives credit.
@@ -340,6 +340,8 @@ class Store(Ledger):
         Args:
             link: One of this store's consumers.
             tags: Delivery-tags that its client holds unsettled.
+            handed: Those of them that its application certainly has, where the consumer is another
+                container's; else all are.
 
         Returns:
             For each tag KEEP_CODE where that attempt goes on, SETTLE_CODE where its claim was
@@ -352,7 +354,7 @@ class Store(Ledger):
                 continue
             number = int.from_bytes(tag[4:12], "big")
             attempt = int.from_bytes(tag[12:], "big")
-            answers.append(self.dispatcher.resume(link, number, attempt))
+            answers.append(self.dispatcher.resume(link, number, attempt, tag in handed))
         return answers
 
     # -- time and the end of a batch
@@ -364,6 +366,7 @@ class Store(Ledger):
             now_s: The monotonic clock. What is to be sent goes out with the next flush.
         """
         self.ticked_s = now_s
+        self.shelf.disorder.histogram.turn(now_s)
         self.shelf.restore()
         self.expire(now_s)
         self.end_doubts(now_s)
@@ -387,6 +390,7 @@ class Store(Ledger):
     def counts(self) -> dict:
         """Counts the items by where they stand, and what has happened so far."""
         shelf: Shelf = self.shelf
+        disorder: Histogram = shelf.disorder.histogram
         return {
             "depth": shelf.depth,
             "bytes": shelf.size_bytes,
@@ -414,4 +418,7 @@ class Store(Ledger):
             "duplicates": self.duplicates,
             "stale-claims": self.stale_claims,
             "removed": self.removed,
+            "disorder-p50": disorder.quantile(50),
+            "disorder-p99": disorder.quantile(99),
+            "disorder-maximum": disorder.maximum,
         }

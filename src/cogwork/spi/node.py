@@ -100,6 +100,7 @@ class Subscription:
         borrower: Names such a one, whatever link it has; empty where it has no name.
         is_cut_off: Whether such a one may still be there, although its link has gone.
         unsettled: Delivery-tags the consumer still holds from an earlier link.
+        handed: Those of them that its application has, as another container says of a far one.
         known: What the node says of them: None for one that goes on and is sent again, an outcome
             for one that is over; a tag that is left out is nobody's, or somebody else's.
         link_id: Unique in the container; names the link in `$management`.
@@ -114,6 +115,7 @@ class Subscription:
     borrower: str = ""
     is_cut_off: bool = False
     unsettled: tuple[bytes, ...] = ()
+    handed: frozenset[bytes] = frozenset()
     known: dict[bytes, DeliveryState | None] = field(default_factory=dict)
     link_id: str = ""
     context: object = field(default=None, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ from wires import Broker
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER, encode_frame
-from cogwork.amqp.performatives import Attach, Open, Role
+from cogwork.amqp.performatives import Attach, Detach, End, Open, Role
 from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslCode, SaslInit, SaslResponse, encode_sasl
 from cogwork.amqp.states import ConnectionState
 from cogwork.amqp.terminus import Source, Target
@@ -411,3 +412,61 @@ def test_output_that_cannot_be_handed_over_keeps_to_its_connection() -> None:
     broker.settle_down()
     assert good.bodies == [b"x"]
     assert bad.channel.peer.finished
+
+
+# -- an answer that is put off
+
+
+class Slow(Broker):
+    """It answers attaches when it is told so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[Link] = []
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        link.carry(OutgoingLink(link.session.end, link.handle))
+        link.put_off(partial(link.attach, source=attach.source, target=Target()))
+        self.waiting.append(link)
+
+
+def test_an_attach_may_be_answered_later() -> None:
+    broker = Slow()
+    peer = broker.peer()
+    peer.consumer("queue/a", credit=3)
+    broker.settle_down()
+    assert peer.of(Attach) == []
+    (link,) = broker.waiting
+    link.answer()
+    link.answer()
+    broker.settle_down()
+    assert [each.name for each in peer.of(Attach)] == [link.name]
+    assert link.end is not None
+    assert link.end.credit == 3
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_detach_has_the_attach_answered_first(is_ours: bool) -> None:
+    broker = Slow()
+    peer = broker.peer()
+    consumer = peer.consumer("queue/a")
+    (link,) = broker.waiting
+    if is_ours:
+        link.detach(AmqpError(condition=Condition.LINK_DETACH_FORCED, description="x"))
+    else:
+        consumer.detach()
+    broker.settle_down()
+    ends = [each for _, each in peer.heard if isinstance(each, (Attach, Detach))]
+    assert [type(each) for each in ends] == [Attach, Detach]
+    assert peer.of(End) == []
+    assert not link.is_attached
+
+
+def test_nothing_is_answered_on_a_connection_that_was_lost() -> None:
+    broker = Slow()
+    peer = broker.peer()
+    peer.consumer("queue/a")
+    peer.vanish()
+    broker.waiting[0].answer()
+    broker.settle_down()
+    assert peer.of(Attach) == []

@@ -280,6 +280,67 @@ def test_undeliverable_here_goes_to_others_only(queue: Queue) -> None:
     assert texts(other.take()) == ["a"]
 
 
+def disorder(queue: Queue) -> list[int]:
+    return [queue.count(f"disorder-{each}") for each in ("p50", "p99", "maximum")]
+
+
+def test_disorder_is_how_many_came_later_and_went_out_before(queue: Queue) -> None:
+    assert disorder(queue) == [0, 0, 0]
+    for priority in (0, 9, 9, 9, 9, 9, 9, 5):
+        queue.send("a", header=Header(priority=priority))
+    consumer = queue.peer()
+    link = consumer.consumer(queue.store, 7)
+    assert disorder(queue) == [0, 0, 0]
+    consumer.flow(link, 1)
+    assert disorder(queue) == [0, 7, 7]
+
+
+def test_only_first_attempts_are_counted_in_disorder(queue: Queue) -> None:
+    consumer = queue.peer()
+    link = consumer.consumer(queue.store, 3)
+    queue.send(*"abc")
+    first = consumer.take()[0]
+    consumer.settle(first, Released())
+    consumer.flow(link, 1)
+    assert texts(consumer.take()) == ["a"]
+    assert disorder(queue) == [0, 0, 0]
+
+
+def test_a_delayed_item_comes_when_its_time_has_come(queue: Queue) -> None:
+    queue.send("a", message_annotations={Symbol("x-opt-delivery-delay"): UInt(60_000)})
+    queue.send("b")
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10)
+    queue.later(61)
+    assert texts(consumer.take()) == ["b", "a"]
+    assert disorder(queue) == [0, 0, 0]
+
+
+def test_what_never_went_out_overtook_nobody(queue: Queue) -> None:
+    queue.send("low", header=Header(priority=0))
+    queue.send("old", "old", header=Header(ttl=UInt(1_000), priority=9))
+    queue.later(2)
+    queue.send("high", header=Header(priority=9))
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10)
+    assert texts(consumer.take()) == ["high", "low"]
+    assert disorder(queue) == [0, 1, 1]
+
+
+def test_disorder_of_long_ago_is_forgotten(queue: Queue) -> None:
+    consumer = queue.peer()
+    link = consumer.consumer(queue.store)
+    for priority in (4, 9):
+        queue.send("a", header=Header(priority=priority))
+    consumer.flow(link, 2)
+    queue.later(61)
+    assert disorder(queue) == [0, 1, 1]
+    consumer.flow(link, 1)
+    queue.send("b")
+    queue.later(122)
+    assert disorder(queue) == [0, 0, 0]
+
+
 # -- attempts that fail
 
 

@@ -108,6 +108,7 @@ class Gate:
             raise Refused(f"{name!r} is no queue: only items are lent")
         node = vhost.node_of(rule, name)
         filters = read_filters(source.filter)
+        held = attach.unsettled or {}
         is_settled = attach.snd_settle_mode is SenderSettleMode.SETTLED
         end = OutgoingLink(link.session.end, link.handle, is_settled)
         end.selector = filters.selector
@@ -118,7 +119,8 @@ class Gate:
             marks_received=MARKS_RECEIVED in attach.desired_capabilities,
             is_far=True,
             borrower=str((attach.properties or {}).get(BORROWER, "")),
-            unsettled=tuple(attach.unsettled or ()),
+            unsettled=tuple(held),
+            handed=frozenset(tag for tag, state in held.items() if state is not None),
         )
         node.subscribe(subscription)
         link.context = Lender(node, subscription)
@@ -127,7 +129,7 @@ class Gate:
             target=Target(),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
-            unsettled=subscription.known if attach.unsettled else None,
+            unsettled=subscription.known if held else None,
         )
         link.carry(end)
 

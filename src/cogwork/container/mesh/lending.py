@@ -5,6 +5,10 @@ tells the others how many items wait with it, in steps of two. Where a container
 the queue, each of them gets a loan from every shard with a backlog: a link by which that shard
 sends it what its own consumers cannot take, for as much credit as the consumer's own shard leaves
 it. So balance, overflow and back-pressure are credit, and nothing more.
+
+A client that comes from another container may hold items of shards elsewhere. Their tags say
+which: its attach is answered once these have said, on loans that present the tags, what has become
+of each; those that do not answer in time know nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
+    from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
@@ -37,8 +42,12 @@ BROKEN_S = 5.0
 """So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
 before the shard gives its items to others."""
 
-SHARD_BYTES = 4
-"""What a delivery-tag begins with: the number of the shard."""
+ANSWER_S = 2.0
+"""So long shards elsewhere have to say what has become of a client's items, and then once more to
+send those that go on: less than a client waits."""
+
+PRESENTED_MAX = 1000
+"""Items elsewhere that a client can go on with: their tags fit into a frame."""
 
 IDLE_S = 30.0
 """A loan that has brought nothing for so long is ended."""
@@ -87,13 +96,25 @@ class Borrowing:
             return
         known = remote.unsettled or {}
         for tag in self.tags:
-            if tag not in known:
+            if tag in self.consumer.borrower.expected:
+                self._learn(tag, known)
+            elif tag not in known:
                 self.consumer.borrower.close_tag(tag, REJECTED, STALE_STATE)
             elif isinstance(known[tag], Accepted):
                 self.consumer.borrower.close_tag(tag, ACCEPTED)
             else:
                 self.end.owed += 1
         self.consumer.borrower.add(self.end)
+        self.lending.answered(self.consumer, self.container)
+
+    def _learn(self, tag: bytes, known: dict[bytes, DeliveryState | None]) -> None:
+        """Takes in what the shard says of an item that the client has from another container."""
+        if tag in known:
+            self.consumer.subscription.known[tag] = known[tag]
+        if tag in known and not isinstance(known[tag], Accepted):
+            self.end.awaited += 1
+        else:
+            self.consumer.borrower.forget(tag)
 
     def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
         """It is about to end."""
@@ -120,8 +141,8 @@ class Consumer:
         loans: By the shard's container.
         name: What shards know it by, whatever link it has.
         broken_since_s: Since when it has something from a shard that cannot be reached.
-        returning: The tags of what it had before it attached, by the shard's container, until that
-            has been asked for them.
+        asked: Whose shards are to say what has become of items that it presents.
+        asked_s: When they were asked, or told to go on.
     """
 
     address: str
@@ -132,7 +153,8 @@ class Consumer:
     name: str
     loans: dict[str, Borrowing] = field(default_factory=dict)
     broken_since_s: float | None = None
-    returning: dict[str, list[bytes]] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    asked_s: float = field(default_factory=time.monotonic)
 
 
 class Lending:
@@ -148,10 +170,15 @@ class Lending:
 
     # -- this container's consumers
 
-    def add_consumer(self, node: Node, subscription: Subscription, attach: Attach) -> None:
-        """Lets a consumer of a queue borrow from other containers."""
+    def add_consumer(self, node: Node, subscription: Subscription, attach: Attach) -> bool:
+        """Lets a consumer of a queue borrow from other containers.
+
+        Returns:
+            Whether its link is answered from here, when it is known what has become of the items
+            that it presents.
+        """
         if not isinstance(node, QueueNode) or subscription.source.distribution_mode == COPY:
-            return
+            return False
         borrower = Borrower(node.store, subscription.link)
         address = subscription.address
         self._count += 1
@@ -159,32 +186,44 @@ class Lending:
         keeps_order = node.options.ordering != "none"
         consumer = Consumer(address, subscription, attach, borrower, keeps_order, name)
         self._consumers.setdefault(address, {})[subscription] = consumer
-        self._take_back(consumer)
+        self._expect(consumer)
         for container in self._wanted(address, consumer):
             self._borrow(consumer, container)
+        return bool(consumer.asked)
 
-    def _take_back(self, consumer: Consumer) -> None:
-        """Answers for the attempts of other containers that a consumer brings from an earlier link.
-
-        They go on: their shards are asked for them, and send again those that still stand.
-        """
-        known = consumer.subscription.known
-        for tag in consumer.subscription.unsettled:
-            container = None if tag in known else self._home_of(tag)
+    def _expect(self, consumer: Consumer) -> None:
+        """Finds out whose the items are that a client presents and that are not of this shard."""
+        subscription = consumer.subscription
+        tags = [tag for tag in subscription.unsettled if tag not in subscription.known]
+        homes = self._homes() if tags else {}
+        for tag in tags[:PRESENTED_MAX]:
+            container = homes.get(int.from_bytes(tag[:4], "big"))
             if container is not None:
-                known[tag] = None
-                consumer.returning.setdefault(container, []).append(tag)
+                consumer.borrower.expect(container, tag)
+                consumer.asked.add(container)
 
-    def _home_of(self, tag: bytes) -> str | None:
-        """Returns the other container to whose shard an attempt belongs; None where it is lost."""
-        shard = int.from_bytes(tag[:SHARD_BYTES], "big")
-        for record in self._mesh.mesh.database.records.values():
-            origin = record.advertisement.origin
-            if origin != self._mesh.id and shard == shard_of(
-                origin, record.advertisement.incarnation
-            ):
-                return origin
-        return None
+    def _homes(self) -> dict[int, str]:
+        """Returns the other containers by the number of their shards."""
+        known = (record.advertisement for record in self._mesh.mesh.database)
+        return {
+            shard_of(each.origin, each.incarnation): each.origin
+            for each in known
+            if each.origin != self._mesh.id
+        }
+
+    def answered(self, consumer: Consumer, container: str) -> None:
+        """Takes note that a shard has said what has become of the items that a client presents."""
+        if container in consumer.asked:
+            consumer.asked.discard(container)
+            if not consumer.asked:
+                self._begin(consumer)
+
+    def _begin(self, consumer: Consumer) -> None:
+        """Answers a client's attach."""
+        link: Link = consumer.subscription.link.owner
+        consumer.asked_s = time.monotonic()
+        link.answer()
+        consumer.borrower.begin()
 
     def remove_consumer(self, subscription: Subscription) -> None:
         """Ends a consumer's loans."""
@@ -222,8 +261,7 @@ class Lending:
 
     def _wanted(self, address: str, consumer: Consumer) -> set[str]:
         """Lists the containers with a backlog, and those from which the consumer has something."""
-        has = {*consumer.borrower.containers(), *consumer.returning}
-        return self._shards.get(address, set()) | has
+        return self._shards.get(address, set()) | set(consumer.borrower.containers())
 
     def _borrow(self, consumer: Consumer, container: str) -> None:
         if container in consumer.loans:
@@ -233,6 +271,8 @@ class Lending:
             self._mesh.restore_later()
             return
         self._count += 1
+        said = consumer.attach.unsettled or {}
+        expected = consumer.borrower.expected
         link = session.open_link(
             f"{self._mesh.id}/{self._vhost.name}/loan/{self._count}", Role.RECEIVER
         )
@@ -246,13 +286,12 @@ class Lending:
         link.carry(end)
         attach = consumer.attach
         assert attach.source is not None
-        presented = [*tags, *consumer.returning.pop(container, ())]
         link.attach(
             source=Source(address=consumer.address, filter=attach.source.filter),
             target=Target(),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
-            unsettled=dict.fromkeys(presented) if presented else None,
+            unsettled={tag: said[tag] if tag in expected else None for tag in tags} or None,
             desired_capabilities=attach.desired_capabilities,
             properties={VHOST: self._vhost.name, BORROWER: consumer.name},
         )
@@ -275,6 +314,7 @@ class Lending:
             self._tell(address, 0)
         for consumers in list(self._consumers.values()):
             for consumer in list(consumers.values()):
+                self._end_silence(consumer, now_s)
                 self._end_idle(consumer, now_s)
                 self._end_broken(consumer, now_s)
 
@@ -292,6 +332,27 @@ class Lending:
         self._mesh.set_interest(
             Interest(InterestKind.QUEUE, self._vhost.name, address, backlog=backlog)
         )
+
+    def _end_silence(self, consumer: Consumer, now_s: float) -> None:
+        """Waits no longer for shards that do not say, or do not send, what a client presents."""
+        if not consumer.borrower.expected or now_s - consumer.asked_s <= ANSWER_S:
+            return
+        is_asked = bool(consumer.asked)
+        for container in consumer.asked or set(consumer.borrower.expected.values()):
+            self._forsake(consumer, container)
+        consumer.asked.clear()
+        if is_asked:
+            self._begin(consumer)
+
+    def _forsake(self, consumer: Consumer, container: str) -> None:
+        """Leaves it to a shard what becomes of the items that are awaited from there."""
+        borrower = consumer.borrower
+        tags = [tag for tag, home in borrower.expected.items() if home == container]
+        for tag in tags:
+            borrower.forget(tag)
+        loan = consumer.loans.get(container)
+        if tags and loan is not None:
+            loan.link.detach(closed=False)
 
     def _end_idle(self, consumer: Consumer, now_s: float) -> None:
         for container, loan in list(consumer.loans.items()):

@@ -101,7 +101,8 @@ class QueueNode:
             is_far=subscription.is_far,
         )
         tags = list(subscription.unsettled)
-        for tag, code in zip(tags, self.store.resume(subscription.link, tags), strict=True):
+        codes = self.store.resume(subscription.link, tags, subscription.handed)
+        for tag, code in zip(tags, codes, strict=True):
             if code != STALE_CODE:
                 subscription.known[tag] = Accepted() if code == SETTLE_CODE else None
         earlier = self._cut_off.pop(subscription.borrower, None)
