@@ -95,7 +95,7 @@ class Member:
             ClientError: It does not answer.
         """
 
-        async def work() -> Any:  # noqa: ANN401
+        async def work() -> Any:  # noqa: ANN401  # as above
             async with connect(self.url, retry=Retry(give_up_after_s=0.0), force=True) as mesh:
                 manager = Manager(mesh)
                 if operation == "QUERY":

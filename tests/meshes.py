@@ -79,7 +79,7 @@ class Lab:
 
     def start(self, name: str, incarnation: int = 1, as_name: str = "", **changes: object) -> None:
         """Adds a container; `as_name` where its id is another one than its place on the table."""
-        own = Own(id=as_name or name, incarnation=incarnation, **changes)  # type: ignore[arg-type]
+        own = Own(id=as_name or name, incarnation=incarnation, **changes)  # type: ignore[arg-type]  # whatever a test needs
         if self.timers is not None:
             own.timers = self.timers
         station = self.stations[name] = Station(name, Mesh(own, self.now_s))
@@ -218,7 +218,7 @@ class Stranger:
             "interval_ms": 1000,
             "connection": 1,
         }
-        self.say(Hello(**{**fields, **changes}))  # type: ignore[arg-type]
+        self.say(Hello(**{**fields, **changes}))  # type: ignore[arg-type]  # lies, too
 
     def last(self, kind: type[T]) -> T:
         return next(each for each in reversed(self.heard) if isinstance(each, kind))
