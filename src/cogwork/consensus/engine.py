@@ -28,8 +28,8 @@ __all__ = (
     "EngineHost",
     "FromOffset",
     "FromTime",
-    "Origin",
     "Members",
+    "Origin",
     "Snapshot",
     "Start",
 )
@@ -77,7 +77,7 @@ class Origin(Enum):
     """What is appended from now on."""
 
     SNAPSHOT = "snapshot"
-    """The application's newest snapshot, which comes first; the oldest record where there is none."""
+    """The application's newest snapshot, which comes first; else the oldest record there is."""
 
 
 @dataclass(frozen=True, slots=True)
