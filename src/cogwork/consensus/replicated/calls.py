@@ -6,7 +6,7 @@ so long and asks again, or somebody else. MessagePack, and nothing that is not d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Answer",
+    "Bounded",
     "Call",
     "ChangeMembers",
     "Failed",
@@ -45,6 +46,7 @@ __all__ = (
     "Proposal",
     "Read",
     "Records",
+    "Refused",
     "Results",
     "SnapshotIs",
     "TimeIs",
@@ -197,19 +199,8 @@ class Refused(_Answer, frozen=True, array_like=True, tag=True):
     failure: Failed
 
 
-Call = (
-    Proposal
-    | Read
-    | GetBounds
-    | FindTime
-    | GetSnapshot
-    | GetMembers
-    | ChangeMembers
-    | Find
-)
-Answer = (
-    Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | Found | Refused
-)
+Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers | ChangeMembers | Find
+Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | Found | Refused
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Call | Answer)
@@ -227,34 +218,24 @@ def decode(data: bytes) -> Call | Answer:
         Malformed: It is neither.
     """
     try:
-        return _decoder.decode(data)
+        message: Call | Answer = _decoder.decode(data)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise Malformed("a call between containers", str(error)) from error
+    return message
 
 
-def failure_of(error: Exception) -> Failed:
-    """Puts an error into an answer."""
-    match error:
-        case NotLeader():
-            return Failed("NotLeader", [], error.hint or "")
-        case Fenced():
-            return Failed("Fenced", [error.epoch])
-        case Truncated():
-            return Failed("Truncated", [error.first])
-        case OutOfSequence():
-            return Failed("OutOfSequence", [error.expected, error.found])
-        case SequenceReused():
-            return Failed("SequenceReused", [error.sequence])
-        case BeyondEnd():
-            return Failed("BeyondEnd", [error.offset, error.next])
-        case Busy() | Unavailable() | Unknown():
-            return Failed(type(error).__name__, [], error.reason)
-        case InvalidAppend():
-            return Failed("InvalidAppend", [], str(error))
-        case _:
-            return Failed("Unavailable", [], str(error))
-
-
+_PUT: dict[type[ConsensusError], Callable[[Any], tuple[list[int], str]]] = {
+    NotLeader: lambda error: ([], error.hint or ""),
+    Fenced: lambda error: ([error.epoch], ""),
+    Truncated: lambda error: ([error.first], ""),
+    OutOfSequence: lambda error: ([error.expected, error.found], ""),
+    SequenceReused: lambda error: ([error.sequence], ""),
+    BeyondEnd: lambda error: ([error.offset, error.next], ""),
+    Busy: lambda error: ([], error.reason),
+    Unavailable: lambda error: ([], error.reason),
+    Unknown: lambda error: ([], error.reason),
+    InvalidAppend: lambda error: ([], str(error)),
+}
 _MADE: dict[str, Callable[[Failed], ConsensusError]] = {
     "NotLeader": lambda failed: NotLeader(failed.text or None),
     "Fenced": lambda failed: Fenced(failed.numbers[0]),
@@ -267,6 +248,15 @@ _MADE: dict[str, Callable[[Failed], ConsensusError]] = {
     "Unknown": lambda failed: Unknown(failed.text),
     "InvalidAppend": lambda failed: InvalidAppend(failed.text),
 }
+
+
+def failure_of(error: ConsensusError) -> Failed:
+    """Puts an error into an answer."""
+    put = _PUT.get(type(error))
+    if put is None:
+        return Failed(Unavailable.__name__, [], str(error))
+    numbers, text = put(error)
+    return Failed(type(error).__name__, numbers, text)
 
 
 def error_of(failed: Failed) -> ConsensusError:
