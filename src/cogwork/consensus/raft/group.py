@@ -25,7 +25,6 @@ from cogwork.consensus.raft.core import Core, Recovered
 from cogwork.consensus.raft.elections import Elections
 from cogwork.consensus.raft.errors import Violation
 from cogwork.consensus.raft.following import Following
-from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.messages import (
     Append,
     AppendReply,
@@ -50,7 +49,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
     from random import Random
 
+    from cogwork.consensus.raft.entries import Entry
     from cogwork.consensus.raft.leadership import Leadership
+    from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.messages import Message
 
 __all__ = ("Group",)
@@ -69,6 +70,7 @@ class Group:
         recovered: Recovered,
         random: Random,
         now_s: float,
+        *,
         settings: Settings | None = None,
         budget_of: Callable[[str], Budget] | None = None,
     ) -> None:
@@ -163,7 +165,7 @@ class Group:
         """Returns the term of an entry; None where it is given up or there is none."""
         return self._core.log.term(index)
 
-    def entries(self, first: int, last: int) -> Sequence[object]:
+    def entries(self, first: int, last: int) -> Sequence[Entry]:
         """Returns entries of the log, for those who look into it."""
         return self._core.log.between(first, last, UNLIMITED_BYTES, last - first + 1)
 

@@ -1,9 +1,9 @@
 """A preference among voters: the most senior one that is there and has everything should lead.
 
-It never overrides what Raft decides: the leader merely hands over to a senior that has the whole log.
-And it is damped: the senior must have been there, with everything, for a time that doubles with each
-change of leader that was seen lately, so that one that comes and goes does not take the lead each
-time it comes.
+It never overrides what Raft decides: the leader merely hands over to a senior that has the whole
+log. And it is damped: the senior must have been there, with everything, for a time that doubles
+with each change of leader that was seen lately, so that one that comes and goes does not take the
+lead each time it comes.
 """
 
 from __future__ import annotations

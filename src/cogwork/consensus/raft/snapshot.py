@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cogwork.consensus.raft.membership import Membership
@@ -25,7 +25,7 @@ class Snapshot:
 
     index: int = 0
     term: int = 0
-    membership: Membership = Membership()
+    membership: Membership = field(default_factory=Membership)
     size_bytes: int = 0
     tag: int = 0
 

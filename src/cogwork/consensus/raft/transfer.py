@@ -1,4 +1,7 @@
-"""The leader hands over (dissertation §3.10): it takes nothing new, brings one voter up to date, and has it stand."""
+"""The leader hands over (dissertation §3.10).
+
+It takes nothing new, brings one voter up to date, and has it stand for election at once.
+"""
 
 from __future__ import annotations
 
