@@ -9,10 +9,10 @@ applies the entries that follow once more; chunks that are in a segment already 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.consensus.chunk_list import ChunkList
-from cogwork.consensus.chunks import decode_chunk, encode_chunk
+from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.engine import Appended
 from cogwork.consensus.errors import BeyondEnd, ConsensusError, Truncated
 from cogwork.consensus.replicated.calls import Failed, Place, failure_of
@@ -23,34 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cogwork.consensus.batch import Chunk
-    from cogwork.log.segment import Block
+    from cogwork.log.segment_store import SegmentStore
 
-__all__ = ("Replica", "Sealing", "Segments")
-
-
-class Segments(Protocol):
-    """What is sealed of a stream."""
-
-    @property
-    def first_offset(self) -> int:
-        """The oldest offset that is there; `next_offset` where nothing is."""
-
-    @property
-    def next_offset(self) -> int:
-        """The offset after the newest one."""
-
-    @property
-    def size_bytes(self) -> int:
-        """What the files take."""
-
-    def read(self, offset: int, max_bytes: int) -> Sequence[Block]:
-        """Reads blocks from the one that holds an offset on."""
-
-    def offset_at(self, time_ms: int) -> int | None:
-        """Returns the offset of the first block of a time or later; None where there is none."""
-
-    def drop(self, before: int) -> None:
-        """Gives up segments that lie wholly below an offset."""
+__all__ = ("Replica", "Sealing")
 
 
 class Sealing(NamedTuple):
@@ -77,7 +52,7 @@ class Replica:
         applied: The index of the last entry that was applied.
     """
 
-    def __init__(self, segments: Segments, state: Sequencer | None = None, applied: int = 0) -> None:
+    def __init__(self, segments: SegmentStore, state: Sequencer | None = None, applied: int = 0) -> None:
         """Begins where its snapshot ends.
 
         Args:
@@ -92,6 +67,11 @@ class Replica:
         self._is_sealing = False
 
     @property
+    def sealed_offset(self) -> int:
+        """The offset after all that is sealed."""
+        return self.segments.next_offset or 0
+
+    @property
     def tail_bytes(self) -> int:
         """What is in memory."""
         return self.tail.size_bytes
@@ -102,7 +82,7 @@ class Replica:
         """Applies an entry; returns the answer to each of its commands."""
         self.applied = index
         results: list[Place | Failed | int] = []
-        state, sealed = self.state, self.segments.next_offset
+        state, sealed = self.state, self.sealed_offset
         first_offset = state.first_offset
         for command in decode_entry(payload):
             answer, chunk = state.apply(command)
@@ -125,8 +105,8 @@ class Replica:
     def _trim(self) -> None:
         before = self.state.first_offset
         if not self._is_sealing:
-            self.segments.drop(before)
-            if before >= self.segments.next_offset:
+            self.segments.retain(before_offset=before)
+            if before >= self.sealed_offset:
                 self.tail.trim(before)
 
     # -- reading
@@ -172,7 +152,7 @@ class Replica:
         """Says what is to be sealed now; nothing else is until `sealed` or `not_sealed`."""
         assert not self._is_sealing
         self._is_sealing = True
-        sealed = self.segments.next_offset
+        sealed = self.sealed_offset
         tail = self.tail
         chunks = [tail[ordinal] for ordinal in range(tail.first, tail.next)]
         unsealed = [chunk for chunk in chunks if chunk.offset >= sealed]
@@ -186,7 +166,7 @@ class Replica:
     def sealed(self) -> None:
         """The segment is there: what is in it need not be in memory."""
         self._is_sealing = False
-        self.tail.trim(self.segments.next_offset)
+        self.tail.trim(self.sealed_offset)
         self._trim()
 
     def not_sealed(self) -> None:
@@ -198,8 +178,3 @@ class Replica:
         self.state = state
         self.applied = applied
         self.tail = ChunkList()
-
-
-def block_of(chunk: Chunk) -> tuple[int, int, int, bytes]:
-    """Returns what a segment stores of a chunk: offset, count, time, octets."""
-    return chunk.offset, chunk.batch.count, chunk.time_ms, encode_chunk(chunk)
