@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cogwork.dataplane.disk import SYNC, WRITE, Disk
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
-from cogwork.log.record import Record
 from cogwork.log.wal import Wal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cogwork.log.record import Record
 
 CONTAINER = "north"
 
@@ -99,7 +103,7 @@ class Log:
     def abandon(self) -> None:
         """Ends as a process does that is killed: without a last word."""
         self.queue.finish()
-        self.wal._is_open = False  # noqa: SLF001
+        self.wal._is_open = False
         self.wal.close()
         self.queue.close()
 

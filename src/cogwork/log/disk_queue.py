@@ -31,7 +31,7 @@ class SyncFailed(OSError):
 
 
 class DiskThread(Protocol):
-    """What `cogwork.dataplane.disk.Disk` does: here a test puts in faults, a simulation its disk."""
+    """What `cogwork.dataplane.disk.Disk` does: a test puts faults here, a simulation its disk."""
 
     def fileno(self) -> int:
         """Returns the descriptor that is readable while something has completed."""

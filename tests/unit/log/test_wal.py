@@ -125,7 +125,7 @@ def test_what_lies_behind_a_torn_record_never_comes_back(tmp_path: Path) -> None
     assert again.payloads() == [b"first"]
     # As long as what was lost: what comes next in the file would fit what lay behind it.
     again.wal.append(1, 1, 0, 0, b"here")
-    again.wal._close_buffer()  # noqa: SLF001  # a flush without its mark, which would hide it
+    again.wal._close_buffer()  # a flush without its mark, which would hide it
     again.wal.flush()
     again.abandon()
     assert opened(tmp_path) == [b"first", b"here"]
@@ -268,7 +268,7 @@ def test_a_record_that_fits_no_file_is_refused(tmp_path: Path) -> None:
 
 def test_the_log_of_another_container_is_refused(tmp_path: Path) -> None:
     opened(tmp_path)
-    with pytest.raises(ForeignFile, match="north.*south"):
+    with pytest.raises(ForeignFile, match=r"north.*south"):
         Log(tmp_path, container_id="south")
 
 
@@ -331,9 +331,13 @@ def test_without_space_for_another_file_appends_are_refused_until_there_is_some(
     log = Log(tmp_path, file_bytes=SMALL)
     log.disk.allocation_error = NO_SPACE
     lsns: list[int] = []
-    with pytest.raises(DiskFull):
+
+    def put_for_ever() -> None:
         while True:
-            lsns += log.put(b"x" * 500)
+            lsns.extend(log.put(b"x" * 500))
+
+    with pytest.raises(DiskFull):
+        put_for_ever()
     assert log.wal.is_full
     assert len(lsns) > 7
     with pytest.raises(DiskFull):
@@ -415,9 +419,10 @@ def test_an_error_of_the_disk_ends_the_log_until_a_new_start(tmp_path: Path, is_
 
 def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
     log = Log(tmp_path, waiting_bytes_max=10_000)
+    for _ in range(10):
+        log.wal.append(1, 1, 0, 0, bytes(1000))
     with pytest.raises(LogBusy):
-        for _ in range(20):
-            log.wal.append(1, 1, 0, 0, bytes(1000))
+        log.wal.append(1, 1, 0, 0, bytes(1000))
     log.put()
     log.put(bytes(1000))
     log.close()

@@ -1,0 +1,248 @@
+"""Properties of the log's formats, and of a log after a power cut."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cogwork.dataplane.disk import SYNC, WRITE
+from cogwork.log.directory import Directory
+from cogwork.log.disk_queue import DiskQueue
+from cogwork.log.errors import LogCorrupt, UnsupportedVersion
+from cogwork.log.file_header import HEADER_BYTES, FileHeader
+from cogwork.log.mark import MARK_BYTES, Mark, find_newest_mark
+from cogwork.log.pins import Pins
+from cogwork.log.position import lsn_of, number_of, position_of
+from cogwork.log.record import (
+    OVERHEAD_BYTES,
+    Record,
+    encode_record,
+    read_record,
+    record_bytes,
+    scan_records,
+)
+from cogwork.log.wal import Wal
+
+U32 = st.integers(0, 2**32 - 1)
+U64 = st.integers(0, 2**64 - 1)
+NUMBERS = st.integers(1, 2**32 - 1)
+CONTENTS = st.tuples(U32, st.integers(0, 255), U64, U64, st.binary(max_size=200))
+
+
+def encoded(
+    contents: list[tuple[int, int, int, int, bytes]], number: int, position: int
+) -> tuple[bytes, list[Record]]:
+    data, records = b"", []
+    for each in contents:
+        lsn = lsn_of(number, position + len(data))
+        records.append(Record(lsn, *each))
+        data += b"".join(encode_record(lsn, *each))
+    return data, records
+
+
+@given(NUMBERS, st.integers(0, 2**31))
+def test_a_position_comes_back(number: int, position: int) -> None:
+    lsn = lsn_of(number, position)
+    assert (number_of(lsn), position_of(lsn)) == (number, position)
+    assert lsn_of(number, position + 1) > lsn
+    assert lsn_of(number + 1, 0) > lsn
+
+
+@given(st.lists(CONTENTS, max_size=10), NUMBERS, st.integers(0, 300), st.binary(max_size=50))
+def test_records_come_back(
+    contents: list[tuple[int, int, int, int, bytes]], number: int, start: int, rest: bytes
+) -> None:
+    data, records = encoded(contents, number, start)
+    found = list(scan_records(bytes(start) + data + rest, start, number))
+    assert found[: len(records)] == records
+    assert len(found) == len(records)
+    for record in records:
+        at = position_of(record.lsn)
+        assert read_record(data, at, number, start) == record
+        assert record_bytes(data[at - start :]) == OVERHEAD_BYTES + len(record.payload)
+
+
+@given(CONTENTS, NUMBERS, st.data())
+def test_a_record_that_is_changed_cut_or_elsewhere_is_none(
+    contents: tuple[int, int, int, int, bytes], number: int, data: st.DataObject
+) -> None:
+    octets, _ = encoded([contents], number, 0)
+    at = data.draw(st.integers(0, len(octets) - 1))
+    bit = data.draw(st.integers(0, 7))
+    changed = octets[:at] + bytes([octets[at] ^ 1 << bit]) + octets[at + 1 :]
+    assert read_record(changed, 0, number) is None
+    assert read_record(octets[:at], 0, number) is None
+    assert read_record(b"x" + octets, 1, number) is None
+    assert read_record(octets, 0, number % (2**32 - 1) + 1) is None
+
+
+@given(U64, U32, st.binary(max_size=100), st.binary(max_size=100))
+def test_the_last_whole_mark_is_found(
+    durable: int, oldest: int, before: bytes, behind: bytes
+) -> None:
+    mark = Mark(durable, oldest)
+    octets = b"".join(mark.encode(lsn_of(3, len(before)), 1))
+    assert len(octets) == MARK_BYTES
+    assert find_newest_mark(before + octets + behind, 3) == mark
+    assert find_newest_mark(before + octets + behind + octets, 3) == mark
+    assert find_newest_mark(before + octets[:-1], 3) is None
+
+
+@given(st.text(min_size=1, max_size=16), NUMBERS, st.data())
+def test_a_header_comes_back_and_damage_is_seen(
+    container_id: str, number: int, data: st.DataObject
+) -> None:
+    octets = FileHeader(container_id, number).encode()
+    assert len(octets) == HEADER_BYTES
+    header = FileHeader.decode(octets, "file")
+    assert (header.container_id, header.number) == (container_id, number)
+    at = data.draw(st.integers(0, HEADER_BYTES - 1))
+    changed = octets[:at] + bytes([octets[at] ^ 1]) + octets[at + 1 :]
+    with pytest.raises((LogCorrupt, UnsupportedVersion)):
+        FileHeader.decode(changed, "file")
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.booleans(), st.integers(0, 60)), max_size=60))
+def test_pins_are_what_a_plain_list_says(steps: list[tuple[int, bool, int]]) -> None:
+    pins = Pins()
+    kept: dict[int, list[int]] = {}
+    for at, (group, is_append, back) in enumerate(steps):
+        lsn = lsn_of(1 + at // 5, at)
+        if is_append:
+            pins.note(group, lsn)
+            kept.setdefault(group, []).append(lsn)
+        elif kept.get(group):
+            low = lsn_of(1 + max(at - back, 0) // 5, max(at - back, 0))
+            pins.release(group, low)
+            if low > kept[group][-1]:
+                del kept[group]
+            elif low > kept[group][0]:
+                kept[group] = [low, *(each for each in kept[group] if each > low)]
+        oldest = min((number_of(lsns[0]) for lsns in kept.values()), default=99)
+        assert pins.oldest_number(99) == oldest
+        assert sorted(pins.groups_at(oldest)) == sorted(
+            group for group, lsns in kept.items() if number_of(lsns[0]) == oldest
+        )
+
+
+class Mains:
+    """A disk whose power may be cut: of what is not synchronised, any sectors may be lost."""
+
+    SECTOR = 512
+
+    def __init__(self) -> None:
+        self.synced: dict[int, bytes] = {}
+        self.done: list[tuple[int, int, int]] = []
+        self.waiting: list[tuple[int, int, int, bytes | int, bool]] = []
+        self.ticket = 0
+        self.event, self.behind = os.pipe()
+
+    def fileno(self) -> int:
+        return self.event
+
+    def submit(self, fd: int, offset: int, data: bytes, sync: bool) -> int:
+        return self._queue(fd, offset, data, sync)
+
+    def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
+        return self._queue(fd, 0, size_bytes, sync)
+
+    def _queue(self, fd: int, offset: int, what: bytes | int, sync: bool) -> int:
+        self.ticket += 1
+        self.waiting.append((self.ticket, fd, offset, what, sync))
+        os.write(self.behind, b"x")
+        return self.ticket
+
+    def completed(self) -> list[tuple[int, int, int]]:
+        if self.waiting:
+            os.read(self.event, 1 << 16)
+        self.write()
+        done = []
+        for ticket, fd, _, _, sync in self.waiting:
+            if sync and not os.path.isdir(f"/proc/self/fd/{fd}"):  # noqa: PTH112
+                self.synced[os.fstat(fd).st_ino] = os.pread(fd, 1 << 20, 0)
+            done.append((ticket, 0, SYNC if sync else WRITE))
+        self.waiting = []
+        return done
+
+    def write(self) -> None:
+        for _, fd, offset, what, _ in self.waiting:
+            if isinstance(what, int):
+                os.truncate(fd, max(what, os.fstat(fd).st_size))
+            elif what:
+                os.pwrite(fd, what, offset)
+
+    def close(self) -> None:
+        os.close(self.event)
+        os.close(self.behind)
+
+    def cut(self, source: Path, target: Path, chance: random.Random) -> None:
+        """Copies what is left after a power cut in the middle of a write."""
+        self.write()
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        for file in source.glob("*.*"):
+            now = file.read_bytes()
+            then = self.synced.get(file.stat().st_ino, b"").ljust(len(now), b"\0")
+            left = b""
+            for at in range(0, len(now), self.SECTOR):
+                left += (now if chance.random() < 0.5 else then)[at : at + self.SECTOR]
+            (target / file.name).write_bytes(left)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32))
+def test_a_power_cut_loses_nothing_durable_and_refuses_nothing(seed: int) -> None:
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as name:
+        source, target = Path(name, "0"), Path(name, "1")
+        appended: list[tuple[int, bytes]] = []
+        durable = kept_from = 0
+        for turn in range(4):
+            mains = Mains()
+            queue = DiskQueue(mains)
+            wal = Wal(Directory(source), queue, "north", file_bytes=4096)
+            found = [(record.index, record.payload) for record in wal.recover()]
+            for file in source.glob("*.wal"):
+                mains.synced[file.stat().st_ino] = file.read_bytes()
+            assert found == appended[found[0][0] if found else len(found) :][: len(found)]
+            assert (found[0][0] if found else 0) <= kept_from
+            assert (found[-1][0] + 1 if found else kept_from) >= durable
+            del appended[found[-1][0] + 1 if found else kept_from :]
+            while len(appended) < kept_from:
+                appended.append((len(appended), b""))
+            lsns: dict[int, int] = {}
+            durable = max(durable, len(appended))
+            for _ in range(chance.randrange(1, 40)):
+                for _ in range(chance.randrange(4)):
+                    if wal.waiting_bytes > 3000:
+                        break
+                    payload = bytes([chance.randrange(256)]) * chance.randrange(700)
+                    try:
+                        lsn = wal.append(1, 1, len(appended), turn, payload)
+                    except Exception:  # noqa: BLE001, S112  # the next file is not ready
+                        continue
+                    lsns[len(appended)] = lsn
+                    appended.append((len(appended), payload))
+                wal.flush()
+                if chance.random() < 0.6:
+                    queue.dispatch()
+                    done = [each for each, lsn in lsns.items() if lsn < wal.durable_lsn]
+                    durable = max([durable, *(each + 1 for each in done)])
+                    if done and chance.random() < 0.3:
+                        kept_from = chance.choice(done)
+                        wal.low_water(1, lsns[kept_from])
+                        lsns = {each: lsn for each, lsn in lsns.items() if each >= kept_from}
+            mains.cut(source, target, chance)
+            wal._is_open = False
+            mains.waiting = []
+            queue._waiting.clear()
+            wal.close()
+            mains.close()
+            source, target = target, source
