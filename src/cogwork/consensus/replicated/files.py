@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cogwork.log.directory import Directory
     from cogwork.log.disk_queue import DiskQueue
 
-__all__ = ("Declared", "KeptState", "ReplicaFiles")
+__all__ = ("Declared", "KeptState", "ReplicaFiles", "tag_of")
 
 VERSION = 1
 STATE_NAME = "state"
@@ -68,7 +68,12 @@ class KeptState(NamedTuple):
     @classmethod
     def of(cls, index: int, term: int, membership: Membership, content: bytes) -> KeptState:
         """Names a content."""
-        return cls(Snapshot(index, term, membership, len(content), crc32c(content)), content)
+        return cls(Snapshot(index, term, membership, len(content), tag_of(content)), content)
+
+
+def tag_of(content: bytes) -> int:
+    """Returns what a snapshot's tag says of its content."""
+    return crc32c(content)
 
 
 class ReplicaFiles:
@@ -114,10 +119,18 @@ class ReplicaFiles:
     ) -> Generator[Operation, None, KeptState]:
         """Makes a segment of chunks, then keeps the state as of their end."""
         if chunks:
-            yield from self.segments.sealing([_block_of(chunk) for chunk in chunks])
+            yield from self.segments.sealing(self.blocks(chunks))
         yield from self._replacing(STATE_NAME, _encode(state))
         self.state = state
         return state
+
+    @staticmethod
+    def blocks(chunks: Sequence[Chunk]) -> list[Block]:
+        """Returns what a segment stores of chunks."""
+        return [
+            Block(chunk.offset, chunk.batch.count, chunk.time_ms, encode_chunk(chunk))
+            for chunk in chunks
+        ]
 
     def _replacing(self, name: str, data: bytes) -> Generator[Operation, None, None]:
         temporary = name + ".tmp"
@@ -140,10 +153,6 @@ class ReplicaFiles:
     def close(self) -> None:
         """Lets the directory go."""
         self._directory.close()
-
-
-def _block_of(chunk: Chunk) -> Block:
-    return Block(chunk.offset, chunk.batch.count, chunk.time_ms, encode_chunk(chunk))
 
 
 def _encode(state: KeptState) -> bytes:

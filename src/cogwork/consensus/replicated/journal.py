@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cogwork.consensus.raft.ready import Write
+    from cogwork.consensus.raft.storage import Storage
     from cogwork.log.record import Record
 
 __all__ = ("Journal", "Log", "Replayed")
@@ -74,6 +75,13 @@ class Journal:
         self._group = group
         self._lsns: deque[int] = deque()
         self._first = 1
+
+    def go_on(self, hard_state: HardState, snapshot: Snapshot, lsns: Sequence[int]) -> None:
+        """Goes on after what was found in the log: the places of the entries after a snapshot."""
+        self.hard_state = hard_state
+        self.snapshot = snapshot
+        self._lsns = deque(lsns)
+        self._first = snapshot.index + 1
 
     def write(self, write: Write) -> None:
         """Appends what a write says.
@@ -201,14 +209,29 @@ class Replayed:
         kept = record.index + 1 - self._first if record.kind == COMPACTED else len(self.entries)
         del self.entries[: max(0, kept)], self._lsns[: max(0, kept)]
 
-    def recovered(self, journal: Journal) -> Recovered:
+    def begin_at(self, snapshot: Snapshot) -> None:
+        """Begins with a snapshot that is kept elsewhere, and what follows it here."""
+        if snapshot.index < self._first - 1:
+            raise Malformed(
+                "a replica's state",
+                f"it ends at entry {snapshot.index}, and the log begins at {self._first}",
+            )
+        place = snapshot.index - self._first
+        follows = place == -1 or (
+            place < len(self.entries) and self.entries[place].term == snapshot.term
+        )
+        kept = place + 1 if follows else len(self.entries)
+        del self.entries[:kept], self._lsns[:kept]
+        self.snapshot = snapshot
+
+    def recovered(self, journal: Journal, storage: Storage) -> Recovered:
         """Returns what the group begins with, and has the journal go on from there."""
-        journal.hard_state = self.hard_state
-        journal.snapshot = self.snapshot
-        journal._lsns = deque(self._lsns)
-        journal._first = self._first
+        journal.go_on(self.hard_state, self.snapshot, self._lsns)
         return Recovered(
-            hard_state=self.hard_state, snapshot=self.snapshot, entries=tuple(self.entries)
+            hard_state=self.hard_state,
+            snapshot=self.snapshot,
+            entries=tuple(self.entries),
+            storage=storage,
         )
 
 

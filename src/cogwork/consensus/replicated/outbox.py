@@ -110,6 +110,7 @@ class Outbox:
         stream: str,
         candidates: Sequence[str],
         new_producer: Callable[[], bytes],
+        next_number: Callable[[], int],
         pacing: Pacing | None = None,
     ) -> None:
         """Has nothing to send.
@@ -118,6 +119,7 @@ class Outbox:
             stream: For the calls.
             candidates: Who may lead; the likeliest first.
             new_producer: Makes an id that nobody had before, beginning with `OWN_MARK`.
+            next_number: Makes the numbers of calls.
             pacing: How much, and how long.
         """
         self.candidates = list(candidates)
@@ -130,7 +132,7 @@ class Outbox:
         self._hint: str | None = None
         self._round = 0
         self._paused_until_s = 0.0
-        self._number = 0
+        self._next_number = next_number
         self._waiting: list[_Pending] = []
         self._next = 0
         self._waiting_bytes = 0
@@ -207,7 +209,7 @@ class Outbox:
             return None
         if self._flights and self._flight_bytes >= self._pacing.flight_bytes_max:
             return None
-        self._number += 1
+        number = self._next_number()
         flight = _Flight(self._round, now_s, 0)
         while self.unsent:
             pending = self._waiting[self._next]
@@ -218,9 +220,9 @@ class Outbox:
             flight.commands.append(pending)
             flight.size_bytes += size_bytes
             self._next += 1
-        self._flights[self._number] = flight
+        self._flights[number] = flight
         self._flight_bytes += flight.size_bytes
-        return Proposal(self._number, self._stream, [each.data for each in flight.commands])
+        return Proposal(number, self._stream, [each.data for each in flight.commands])
 
     # -- answers
 

@@ -41,9 +41,13 @@ PACING = Pacing(
 
 
 def outbox(*candidates: str, pacing: Pacing = PACING) -> Outbox:
-    numbers = count()
+    ids, numbers = count(), count(1)
     return Outbox(
-        "orders", candidates or ("a", "b", "c"), lambda: OWN_MARK + bytes([next(numbers)]), pacing
+        "orders",
+        candidates or ("a", "b", "c"),
+        lambda: OWN_MARK + bytes([next(ids)]),
+        lambda: next(numbers),
+        pacing,
     )
 
 
