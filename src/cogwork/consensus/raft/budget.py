@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-__all__ = ("Budget",)
+__all__ = ("Budget", "Share")
 
 
 class Budget:
-    """Octets on the way; shared by all groups of a container that send to one neighbour.
+    """Octets on the way, and who waits until they are less.
 
     Attributes:
-        is_awaited: Somebody wanted to send and could not.
+        waiting: Groups that wanted to send and could not.
     """
 
-    __slots__ = ("_limit_bytes", "_used_bytes", "is_awaited")
+    __slots__ = ("_limit_bytes", "_used_bytes", "waiting")
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._used_bytes = 0
-        self.is_awaited = False
+        self.waiting: set[int] = set()
 
     @property
     def has_room(self) -> bool:
         """Whether one more message may go."""
         return self._used_bytes < self._limit_bytes
-
-    def wait(self) -> bool:
-        """Notes that somebody waits for room; returns that there is none."""
-        self.is_awaited = True
-        return False
 
     def take(self, size_bytes: int) -> None:
         """Counts what goes."""
@@ -37,3 +32,28 @@ class Budget:
         """Counts what has come, or is given up."""
         self._used_bytes -= size_bytes
         assert self._used_bytes >= 0
+
+
+class Share:
+    """A group's access to a budget."""
+
+    __slots__ = ("_budget", "_group")
+
+    def __init__(self, budget: Budget, group: int = 0) -> None:
+        self._budget = budget
+        self._group = group
+
+    def has_room(self) -> bool:
+        """Tells whether one more message may go; if not, the group waits."""
+        if self._budget.has_room:
+            return True
+        self._budget.waiting.add(self._group)
+        return False
+
+    def take(self, size_bytes: int) -> None:
+        """Counts what goes."""
+        self._budget.take(size_bytes)
+
+    def give(self, size_bytes: int) -> None:
+        """Counts what has come, or is given up."""
+        self._budget.give(size_bytes)

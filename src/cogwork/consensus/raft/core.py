@@ -197,6 +197,8 @@ class Core:
         """Draws how long to wait: longer the less senior this member is, never the same for two."""
         rank = self.membership.rank(self.own)
         share = 1 + self.settings.rank_share * rank + self.random.random() / 2
+        if not self.is_voter:
+            share *= self.settings.learner_share
         self.timeout_s = self.election_s * share
 
     @property

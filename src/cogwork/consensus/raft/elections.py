@@ -12,7 +12,7 @@ from cogwork.consensus.raft.votes import Votes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.consensus.raft.budget import Budget
+    from cogwork.consensus.raft.budget import Share
     from cogwork.consensus.raft.core import Core
 
 __all__ = ("Elections",)
@@ -21,11 +21,11 @@ __all__ = ("Elections",)
 class Elections:
     """The elections of one member, as candidate and as voter."""
 
-    __slots__ = ("_budget_of", "_core", "_is_transfer", "_votes")
+    __slots__ = ("_core", "_is_transfer", "_share_of", "_votes")
 
-    def __init__(self, core: Core, budget_of: Callable[[str], Budget]) -> None:
+    def __init__(self, core: Core, share_of: Callable[[str], Share]) -> None:
         self._core = core
-        self._budget_of = budget_of
+        self._share_of = share_of
         self._votes = Votes()
 
     # As candidate.
@@ -91,7 +91,7 @@ class Elections:
                 self.campaign()
             else:
                 core.become(Cause.WON)
-                core.leadership = Leadership(core, self._budget_of)
+                core.leadership = Leadership(core, self._share_of)
         elif self._votes.has_lost(core.membership):
             core.become(Cause.LOST)
 

@@ -118,7 +118,7 @@ class Following:
         if heartbeat.is_quiescing and self._is_complete(heartbeat.commit):
             core.is_quiescent = True
             return
-        is_behind = core.commit < heartbeat.commit
+        is_behind = heartbeat.is_quiescing or core.commit < heartbeat.commit
         core.outbox.send(leader, HeartbeatReply(core.term, heartbeat.round, is_behind))
 
     def _is_complete(self, commit: int) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import InvalidAppend, NotLeader
-from cogwork.consensus.raft.budget import Budget
+from cogwork.consensus.raft.budget import Budget, Share
 from cogwork.consensus.raft.core import Core, Recovered
 from cogwork.consensus.raft.elections import Elections
 from cogwork.consensus.raft.errors import Violation
@@ -72,7 +72,7 @@ class Group:
         now_s: float,
         *,
         settings: Settings | None = None,
-        budget_of: Callable[[str], Budget] | None = None,
+        share_of: Callable[[str], Share] | None = None,
     ) -> None:
         """Makes a member; it is a follower.
 
@@ -82,11 +82,11 @@ class Group:
             random: For time-outs; seeded, where the same should happen twice.
             now_s: The time.
             settings: How long it waits and how much it holds.
-            budget_of: What may be on the way to a container, where groups share that.
+            share_of: What may be on the way to a container, where groups share that.
         """
         self._core = Core(own, recovered, settings or Settings(), random, now_s)
         self._following = Following(self._core)
-        self._elections = Elections(self._core, budget_of or _no_limit)
+        self._elections = Elections(self._core, share_of or _no_limit)
         self._reads = FollowerReads(self._core)
 
     # What it is.
@@ -229,7 +229,7 @@ class Group:
             if core.role is not Role.FOLLOWER:
                 core.become(Cause.LEADER_HEARD)
             self._following.hear(sender)
-        elif core.leadership is not None and core.is_quiescent:
+        elif core.leadership is not None and core.is_quiescent and _is_news(message):
             core.leadership.wake()
         return True
 
@@ -381,7 +381,18 @@ class Group:
             leadership.quiesce(absent)
         return core.is_quiescent
 
+    def retire(self) -> None:
+        """Gives back what it shares with other groups; it is not used any more."""
+        if self._core.leadership is not None:
+            self._core.leadership.end(has_new_term=False)
+
     # The end of a turn.
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `ready` has more to hand out at once: it comes in bounded parts."""
+        core = self._core
+        return core.applied < min(core.commit, core.outbox.durable_index)
 
     def ready(self) -> Ready:
         """Returns what is to be done, and expects that it is; false where there is nothing."""
@@ -457,5 +468,12 @@ class Group:
     }
 
 
-def _no_limit(_container: str) -> Budget:
-    return Budget(UNLIMITED_BYTES)
+def _is_news(message: Message) -> bool:
+    """Tells whether an answer says that something is missing: others are late, and wake nobody."""
+    if isinstance(message, HeartbeatReply):
+        return message.is_behind
+    return not isinstance(message, AppendReply) or message.rejected > 0
+
+
+def _no_limit(_container: str) -> Share:
+    return Share(Budget(UNLIMITED_BYTES))

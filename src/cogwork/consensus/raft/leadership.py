@@ -19,7 +19,7 @@ from cogwork.consensus.raft.transfer import Transfer
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from cogwork.consensus.raft.budget import Budget
+    from cogwork.consensus.raft.budget import Share
     from cogwork.consensus.raft.core import Core
     from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.messages import (
@@ -45,9 +45,9 @@ class Leadership:
         active_s: When something was last going on.
     """
 
-    def __init__(self, core: Core, budget_of: Callable[[str], Budget]) -> None:
+    def __init__(self, core: Core, share_of: Callable[[str], Share]) -> None:
         self._core = core
-        self._budget_of = budget_of
+        self._share_of = share_of
         self.progress: dict[str, Progress] = {}
         self.reads = LeaderReads(core)
         self.changes = Changes(core)
@@ -258,8 +258,8 @@ class Leadership:
         self._members = core.membership
         members = core.membership.everyone - {core.own}
         for member in sorted(members - self.progress.keys()):
-            budget = self._budget_of(member)
-            self.progress[member] = Progress(core.log.last_index + 1, budget, core.now_s)
+            share = self._share_of(member)
+            self.progress[member] = Progress(core.log.last_index + 1, share, core.now_s)
         until_s = core.now_s + 2 * core.election_s
         for member in self.progress.keys() - members:
             self._leaving.setdefault(member, (core.membership_index, until_s))

@@ -142,8 +142,8 @@ class HeartbeatReply:
     Attributes:
         term: The follower's.
         round: As asked.
-        is_behind: More is committed than the follower knows to have as the leader has it: it has
-            just started, or messages were lost.
+        is_behind: More is committed than the follower knows to have as the leader has it (it has
+            just started, or messages were lost), or it cannot sleep yet.
     """
 
     term: int

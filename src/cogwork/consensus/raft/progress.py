@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cogwork.consensus.raft.budget import Budget
+    from cogwork.consensus.raft.budget import Share
     from cogwork.consensus.raft.snapshot import Snapshot
 
 __all__ = ("Phase", "Progress", "Sending")
@@ -70,7 +70,7 @@ class Progress:
     """
 
     __slots__ = (
-        "_budget",
+        "_share",
         "_window",
         "_window_bytes",
         "beat_s",
@@ -86,7 +86,7 @@ class Progress:
         "sent_s",
     )
 
-    def __init__(self, next_index: int, budget: Budget, now_s: float) -> None:
+    def __init__(self, next_index: int, share: Share, now_s: float) -> None:
         self.phase = Phase.PROBE
         self.match = 0
         self.next = next_index
@@ -97,17 +97,15 @@ class Progress:
         self.sent_s = self.beat_s = now_s
         self.round = 0
         self.seen = -1
-        self._budget = budget
+        self._share = share
         self._window: deque[tuple[int, int]] = deque()
         self._window_bytes = 0
 
     def has_room(self, messages: int, size_bytes: int) -> bool:
         """Tells whether the window takes one more message; an empty one takes any."""
-        if not self._window:
-            return self._budget.has_room or self._budget.wait()
         if len(self._window) >= messages or self._window_bytes >= size_bytes:
             return False
-        return self._budget.has_room or self._budget.wait()
+        return self._share.has_room()
 
     def sent(self, last_index: int, size_bytes: int) -> None:
         """Notes that entries up to an index are on the way."""
@@ -116,7 +114,7 @@ class Progress:
             self.is_paused = True
         self._window.append((last_index, size_bytes))
         self._window_bytes += size_bytes
-        self._budget.take(size_bytes)
+        self._share.take(size_bytes)
 
     def accepted(self, match: int) -> bool:
         """Takes note that the member has the entries up to an index; tells whether that is new."""
@@ -150,14 +148,14 @@ class Progress:
         sending = self.sending
         if sending is None or sending.is_sent or sending.sent - sending.acked >= size_bytes * parts:
             return False
-        return self._budget.has_room or self._budget.wait()
+        return self._share.has_room()
 
     def part_sent(self, size_bytes: int) -> None:
         """Notes that a part is on the way."""
         assert self.sending is not None
         self.sending.has_begun = True
         self.sending.sent += size_bytes
-        self._budget.take(size_bytes)
+        self._share.take(size_bytes)
 
     def part_acked(self, offset: int) -> None:
         """Notes that parts have come, up to an offset; the rest goes from there on."""
@@ -165,10 +163,10 @@ class Progress:
         assert sending is not None
         is_new = sending.acked < offset <= sending.sent
         if is_new:
-            self._budget.give(offset - sending.acked)
+            self._share.give(offset - sending.acked)
             sending.acked = offset
         elif offset > sending.sent or (not offset and sending.acked):
-            self._budget.give(sending.sent - sending.acked)
+            self._share.give(sending.sent - sending.acked)
             sending.acked = sending.sent = offset
             sending.has_begun = offset > 0
 
@@ -176,7 +174,7 @@ class Progress:
         """Sends again what has not come."""
         sending = self.sending
         assert sending is not None
-        self._budget.give(sending.sent - sending.acked)
+        self._share.give(sending.sent - sending.acked)
         sending.sent = sending.acked
         sending.has_begun = sending.acked > 0 and sending.acked >= sending.snapshot.size_bytes
 
@@ -196,4 +194,4 @@ class Progress:
 
     def _free(self, size_bytes: int) -> None:
         self._window_bytes -= size_bytes
-        self._budget.give(size_bytes)
+        self._share.give(size_bytes)

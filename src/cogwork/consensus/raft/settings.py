@@ -20,7 +20,8 @@ class Settings:
             make it longer.
         election_max_s: The longest that they make it.
         heartbeats: In the shortest election time.
-        learner_share: A learner gets a heartbeat in so many of them: it elects nobody.
+        learner_share: A learner gets one heartbeat of so many, and waits so much longer: it elects
+            nobody.
         rank_share: By so much of the election time each rank of seniority waits longer.
         senior_s: So long a more senior voter is there and has everything before it is made
             leader; recent changes of leader make it longer.
@@ -46,7 +47,7 @@ class Settings:
     election_s: float = 0.3
     election_max_s: float = 3.0
     heartbeats: int = 5
-    learner_share: int = 5
+    learner_share: int = 10
     rank_share: float = 0.25
     senior_s: float = 10.0
     quiesce_s: float = inf
