@@ -11,7 +11,6 @@ An error is reported and nothing is tried again: after a failed synchronisation 
 count pages as clean that never reached the disk, so a second success would mean nothing.
 """
 
-
 import cython
 from cython.cimports.cogwork.dataplane.files import (
     allocate_space,

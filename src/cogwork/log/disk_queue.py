@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from cogwork.dataplane.disk import SYNC
+from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -126,14 +127,14 @@ class DiskQueue:
         self,
         steps: Generator[Operation, None, T],
         done: Callable[[T], None],
-        failed: Callable[[OSError], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         """Begins work in steps.
 
         Args:
             steps: Yields what it needs next; what fails is raised where it yielded it.
             done: Called with what it returns.
-            failed: Called with the `OSError` that it did not catch.
+            failed: Called with the `OSError`, `LogError` or `ValueError` that ended it.
         """
 
         def go_on(error: OSError | None) -> None:
@@ -141,7 +142,7 @@ class DiskQueue:
                 operation = next(steps) if error is None else steps.throw(error)
             except StopIteration as stop:
                 done(stop.value)
-            except OSError as uncaught:
+            except (OSError, LogError, ValueError) as uncaught:
                 failed(uncaught)
             else:
                 self._submit(operation, go_on)
@@ -168,7 +169,7 @@ class DiskQueue:
             What it returns.
         """
         results: list[T] = []
-        errors: list[OSError] = []
+        errors: list[Exception] = []
         self.start(steps, results.append, errors.append)
         while not results and not errors:
             self.wait()

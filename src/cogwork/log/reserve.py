@@ -74,7 +74,8 @@ class Reserve:
             self.fd = fd
             done()
 
-        def failed(error: OSError) -> None:
+        def failed(error: Exception) -> None:
+            assert isinstance(error, OSError)
             self._is_busy = False
             self.error = error
             done()

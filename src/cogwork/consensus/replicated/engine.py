@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.capabilities import Capabilities
+from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.durability import Durability
 from cogwork.consensus.engine import (
     Appended,
@@ -38,7 +39,6 @@ from cogwork.consensus.replicated.calls import (
     TimeIs,
 )
 from cogwork.consensus.replicated.outbox import OWN_MARK
-from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.sequencer import Fence, KeepSnapshot, Trim
 
 if TYPE_CHECKING:

@@ -73,7 +73,8 @@ class KeptState(NamedTuple):
 
 def tag_of(content: bytes) -> int:
     """Returns what a snapshot's tag says of its content."""
-    return crc32c(content)
+    checksum: int = crc32c(content)
+    return checksum
 
 
 class ReplicaFiles:
@@ -160,14 +161,14 @@ def _encode(state: KeptState) -> bytes:
     index, term = state.snapshot.index, state.snapshot.term
     rest = _HEAD.pack(0, VERSION, index, term, len(membership))[_CHECKSUM_BYTES:]
     rest += membership + state.content
-    return crc32c(rest).to_bytes(_CHECKSUM_BYTES, "big") + rest
+    return tag_of(rest).to_bytes(_CHECKSUM_BYTES, "big") + rest
 
 
 def _decode(data: bytes, path: str) -> KeptState:
     if len(data) < _HEAD.size:
         raise Malformed(f"a replica's state ({path})", "it is cut short")
     checksum, version, index, term, length = _HEAD.unpack_from(data)
-    if crc32c(data[_CHECKSUM_BYTES:]) != checksum:
+    if tag_of(data[_CHECKSUM_BYTES:]) != checksum:
         raise Malformed(f"a replica's state ({path})", "its checksum is another one")
     if version != VERSION:
         raise Malformed(f"a replica's state ({path})", f"its version is {version}, not {VERSION}")

@@ -57,9 +57,12 @@ class Installation:
         is_good = False
         try:
             state = KeptState(snapshot, content)
-            if state.snapshot != KeptState.of(
-                snapshot.index, snapshot.term, snapshot.membership, content
-            ).snapshot:
+            if (
+                state.snapshot
+                != KeptState.of(
+                    snapshot.index, snapshot.term, snapshot.membership, content
+                ).snapshot
+            ):
                 raise Malformed("a snapshot", "its octets are other ones than it says")
             await self._fetch(state, Sequencer.from_bytes(content))
             is_good = True
@@ -90,8 +93,8 @@ class Installation:
 
     async def _read(self, offset: int, end: int) -> list[StreamChunk]:
         """Reads chunks from another replica, up to the snapshot's end."""
-        answer = await self._service.ask_others(
-            self._member, lambda number, name: Read(number, name, offset, READ_BYTES, 1000)
+        answer = await self._member.stream.ask_any(
+            lambda number, name: Read(number, name, offset, READ_BYTES, 1000), 1.0, is_here=False
         )
         assert isinstance(answer, Records)
         chunks = [decode_chunk(data) for data in answer.chunks]

@@ -98,8 +98,8 @@ class Journal:
         append, group, lsns = self._log.append, self._group, self._lsns
         if write.entries:
             self._forget_from(write.entries[0].index)
-        for index, term, kind, payload in write.entries:
-            lsns.append(append(group, ENTRY + kind, index, term, payload))
+        for each in write.entries:
+            lsns.append(append(group, ENTRY + each.kind, each.index, each.term, each.payload))
 
     def compact(self, snapshot: Snapshot) -> None:
         """Lets the entries up to a snapshot of this replica's own go.

@@ -3,8 +3,9 @@
 Theory of operation. The container's turn gives the member what its group wants done. Commands that
 others proposed here are answered once their entry is applied; reads that wait for something new,
 once there is some. When the tail has grown enough, it is sealed by the disk thread, and the entries
-before are given up. Where the leader has given up entries that this replica needs, its snapshot says
-which records are missing: they are read from it, sealed here, and only then is the snapshot taken.
+before are given up. Where the leader has given up entries that this replica needs, its snapshot
+says which records are missing: they are read from another replica, sealed here, and only then is
+the snapshot taken.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.replicated.journal import Journal
     from cogwork.consensus.replicated.replica import Replica
     from cogwork.consensus.replicated.service import RaftService
+    from cogwork.consensus.replicated.stream import Stream
 
 __all__ = ("Member", "MemberStorage")
 
@@ -65,14 +67,14 @@ READS_MAX = 10_000
 
 class _Proposed(NamedTuple):
     term: int
-    answer: Callable[[Answer], None]
+    answer: Callable[[Answer], object]
     number: int
 
 
 class _Waiting(NamedTuple):
     due_s: float
     call: Read
-    answer: Callable[[Answer], None]
+    answer: Callable[[Answer], object]
 
 
 class MemberStorage:
@@ -106,24 +108,24 @@ class Member:
     """One replica.
 
     Attributes:
-        name: The stream's.
-        number: The group's.
+        stream: The stream, as this container has it.
         group: This member's part of the group.
+        journal: What it keeps in the write-ahead log.
         replica: The stream's state here.
+        files: What it keeps beside the write-ahead log.
+        is_closed: Whether nothing is to be done any more.
     """
 
     def __init__(
         self,
         service: RaftService,
-        name: str,
-        number: int,
+        stream: Stream,
         group: Group,
         journal: Journal,
         replica: Replica,
         files: ReplicaFiles,
     ) -> None:
-        self.name = name
-        self.number = number
+        self.stream = stream
         self.group = group
         self.journal = journal
         self.replica = replica
@@ -135,6 +137,16 @@ class Member:
         self._token = 0
         self._installation: Installation | None = None
         self.is_closed = False
+
+    @property
+    def name(self) -> str:
+        """The stream's."""
+        return self.stream.name
+
+    @property
+    def number(self) -> int:
+        """The group's."""
+        return self.stream.number
 
     # -- what the group wants done
 
@@ -194,14 +206,14 @@ class Member:
 
     # -- calls
 
-    def call(self, call: Call, answer: Callable[[Answer], None]) -> None:
+    def call(self, call: Call, answer: Callable[[Answer], object]) -> None:
         """Carries out a call; the answer may come later, or never."""
         try:
             self._call(call, answer)
         except ConsensusError as error:
             answer(Refused(call.number, failure_of(error)))
 
-    def _call(self, call: Call, answer: Callable[[Answer], None]) -> None:
+    def _call(self, call: Call, answer: Callable[[Answer], object]) -> None:
         replica = self.replica
         match call:
             case Proposal():
@@ -209,10 +221,7 @@ class Member:
             case Read():
                 self._read(call, answer)
             case GetBounds():
-                bounds = lambda: replica.state.bounds  # noqa: E731  # as of then
-                self._when_current(
-                    lambda: answer(Bounded(call.number, bounds().first, bounds().next))
-                )
+                self._when_current(lambda: answer(self._bounds(call.number)))
             case FindTime():
                 self._when_current(
                     lambda: answer(TimeIs(call.number, replica.offset_at(call.time_ms)))
@@ -224,12 +233,12 @@ class Member:
             case _:
                 answer(Found(call.number))
 
-    def _propose(self, call: Proposal, answer: Callable[[Answer], None]) -> None:
+    def _propose(self, call: Proposal, answer: Callable[[Answer], object]) -> None:
         payload = encode_entry(call.commands, self._service.now_ms())
         term, index = self._service.propose(self.number, payload)
         self._proposed[index] = _Proposed(term, answer, call.number)
 
-    def _read(self, call: Read, answer: Callable[[Answer], None]) -> None:
+    def _read(self, call: Read, answer: Callable[[Answer], object]) -> None:
         try:
             chunks = self.replica.read(call.offset, call.max_bytes)
         except BeyondEnd:
@@ -251,10 +260,16 @@ class Member:
             del self._current[self._token]
             raise
 
+    def _bounds(self, number: int) -> Bounded:
+        bounds = self.replica.state.bounds
+        return Bounded(number, bounds.first, bounds.next)
+
     def _snapshot(self, number: int) -> SnapshotIs:
         snapshot = self.replica.state.snapshot
-        return SnapshotIs(number, -1, b"") if snapshot is None else (
-            SnapshotIs(number, snapshot.offset, snapshot.data)
+        return (
+            SnapshotIs(number, -1, b"")
+            if snapshot is None
+            else (SnapshotIs(number, snapshot.offset, snapshot.data))
         )
 
     def _members(self, number: int) -> MembersAre:
@@ -302,7 +317,7 @@ class Member:
         self._service.compact(self, state.snapshot)
         self._look_whether_to_seal()
 
-    def _not_sealed(self, error: OSError) -> None:
+    def _not_sealed(self, error: Exception) -> None:
         self.replica.not_sealed()
         self._service.report(f"stream {self.name}: a segment could not be written: {error}")
 

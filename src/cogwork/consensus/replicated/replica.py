@@ -9,7 +9,8 @@ applies the entries that follow once more; chunks that are in a segment already 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cogwork.consensus.chunk_list import ChunkList
 from cogwork.consensus.chunks import decode_chunk
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ("Replica", "Sealing")
 
 
-class Sealing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Sealing:
     """What is to be sealed.
 
     Attributes:
@@ -52,7 +54,9 @@ class Replica:
         applied: The index of the last entry that was applied.
     """
 
-    def __init__(self, segments: SegmentStore, state: Sequencer | None = None, applied: int = 0) -> None:
+    def __init__(
+        self, segments: SegmentStore, state: Sequencer | None = None, applied: int = 0
+    ) -> None:
         """Begins where its snapshot ends.
 
         Args:
@@ -91,9 +95,7 @@ class Replica:
             if isinstance(answer, Appended):
                 results.append(Place(answer.epoch, answer.first_offset, answer.is_repeated))
             else:
-                results.append(
-                    failure_of(answer) if isinstance(answer, ConsensusError) else answer
-                )
+                results.append(failure_of(answer) if isinstance(answer, ConsensusError) else answer)
         if state.first_offset > first_offset:
             self._trim()
         return results
@@ -123,9 +125,9 @@ class Replica:
             raise Truncated(state.first_offset)
         if offset > state.next_offset:
             raise BeyondEnd(offset, state.next_offset)
-        found: list[Chunk] = []
         tail = self.tail
         if len(tail) and offset >= tail[tail.first].offset:
+            found: list[Chunk] = []
             ordinal, size_bytes = tail.find(offset), 0
             while ordinal < tail.next and (size_bytes < max_bytes or not found):
                 chunk = tail[ordinal]
@@ -133,9 +135,8 @@ class Replica:
                 found.append(chunk.since(offset))
                 ordinal += 1
             return found
-        for block in self.segments.read(offset, max_bytes):
-            found.append(decode_chunk(block.data).since(offset))
-        return found
+        blocks = self.segments.read(offset, max_bytes)
+        return [decode_chunk(block.data).since(offset) for block in blocks]
 
     def offset_at(self, time_ms: int) -> int:
         """Returns the offset of the first record of this time or later; the next one if none is."""

@@ -17,13 +17,12 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
-from cogwork.consensus.errors import ConsensusError, Malformed, NotLeader, Unavailable
-from cogwork.consensus.raft.core import Recovered
+from cogwork.consensus.errors import Malformed, Unavailable
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.replicated import calls
-from cogwork.consensus.replicated.calls import Found, Refused, failure_of
+from cogwork.consensus.replicated.calls import Refused, failure_of
 from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
 from cogwork.consensus.replicated.files import Declared, ReplicaFiles
 from cogwork.consensus.replicated.journal import Journal, Replayed
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
     from cogwork.consensus.capabilities import Capabilities
+    from cogwork.consensus.raft.ready import Write
     from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.replicated.calls import Answer, Call
     from cogwork.consensus.replicated.switchboard import Carrier
@@ -102,7 +102,7 @@ class RaftService:
         self._host = RaftHost(own, incarnation, chance, self.now_s(), settings)
         self._members: dict[int, Member] = {}
         self._replayed: dict[int, Replayed] = {}
-        self._writes: deque[tuple[Journal, object]] = deque()
+        self._writes: deque[tuple[Journal, Write] | int] = deque()
         self._numbers: deque[tuple[int, int]] = deque()
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -150,18 +150,19 @@ class RaftService:
         )
         if self.own in replicas:
             try:
-                stream.member = await self._open_member(name, number, replicas)
+                stream.member = await self._open_member(stream)
             except BaseException:
                 del self.streams[name]
                 raise
         self.turn_soon()
         return stream
 
-    async def _open_member(self, name: str, number: int, voters: Sequence[str]) -> Member:
+    async def _open_member(self, stream: Stream) -> Member:
+        name, number = stream.name, stream.number
         files = ReplicaFiles(self._directory_of(number), self._queue)
         declared = files.declared()
         if declared is None:
-            declared = Declared(name, number, list(voters))
+            declared = Declared(name, number, list(stream.replicas))
             await self.run(files.declaring(declared))
         elif declared.stream != name or declared.group != number:
             raise Malformed(f"a replica of {name}", f"it is one of {declared.stream}")
@@ -173,7 +174,7 @@ class RaftService:
         group = self._host.open(number, recovered, self.now_s())
         state = None if files.state is None else Sequencer.from_bytes(files.state.content)
         replica = Replica(files.segments, state, group.applied)
-        member = Member(self, name, number, group, journal, replica, files)
+        member = Member(self, stream, group, journal, replica, files)
         self._members[number] = member
         return member
 
@@ -340,7 +341,7 @@ class RaftService:
         self,
         steps: Generator[Operation, None, T],
         done: Callable[[T], None],
-        failed: Callable[[OSError], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         """Has the disk thread do something, step by step."""
         self._queue.start(steps, done, failed)
@@ -350,10 +351,11 @@ class RaftService:
 
         Raises:
             OSError: It could not.
+            LogError: What is there cannot be used.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-        def failed(error: OSError) -> None:
+        def failed(error: Exception) -> None:
             if not future.done():
                 future.set_exception(error)
 
@@ -394,7 +396,7 @@ class RaftService:
             if each.write is not None:
                 self._writes.append((members[number].journal, each.write))
         if ready.number:
-            self._writes.append((None, ready.number))
+            self._writes.append(ready.number)
         self._write()
         for container, frame in ready.frames:
             self._carrier.send(container, FRAME + frame)
@@ -409,11 +411,12 @@ class RaftService:
         """Hands writes to the log, in order; what it does not take now waits for the next tick."""
         try:
             while self._writes:
-                journal, what = self._writes[0]
-                if journal is None:
-                    self._numbers.append((self._wal.end_lsn, what))
+                first = self._writes[0]
+                if isinstance(first, int):
+                    self._numbers.append((self._wal.end_lsn, first))
                 else:
-                    journal.write(what)
+                    journal, write = first
+                    journal.write(write)
                 self._writes.popleft()
         except LogError as error:
             self.report(f"the write-ahead log takes nothing: {error}")

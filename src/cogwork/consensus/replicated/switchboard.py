@@ -49,9 +49,7 @@ class Switchboard:
         self._number += 1
         return self._number
 
-    def expect(
-        self, to: str, call: Call, answered: Callable[[Answer], None], now_s: float
-    ) -> bool:
+    def expect(self, to: str, call: Call, answered: Callable[[Answer], None], now_s: float) -> bool:
         """Sends a call; returns False where it is dropped. Its answer may come, or never."""
         if not self.send(to, call):
             return False
