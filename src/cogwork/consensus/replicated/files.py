@@ -1,9 +1,9 @@
 """What a replica keeps on disk beside the write-ahead log: segments, and its state as of the last.
 
-The directory of a replica holds segments, `declaration.json` with what it is a replica of, and
-`state`, which is replaced as a whole: a head with the checksum of the rest (4), the version (1), the
-index and the term of the last entry in it (8 each), the length of the membership (4), then the
-membership, then the sequencer's state.
+A replica's directory holds segments, `declaration.json` with what it is a replica of, and
+`state`, which is replaced as a whole: the checksum of the rest (4), the version (1), the index and
+the term of the last entry in it (8 each), the length of the membership (4), the membership, and the
+sequencer's state.
 """
 
 from __future__ import annotations

@@ -120,6 +120,7 @@ class Member:
         self,
         service: RaftService,
         stream: Stream,
+        *,
         group: Group,
         journal: Journal,
         replica: Replica,
@@ -133,7 +134,7 @@ class Member:
         self._service = service
         self._proposed: dict[int, _Proposed] = {}
         self._waiting: list[_Waiting] = []
-        self._current: dict[object, Callable[[], None]] = {}
+        self._current: dict[object, Callable[[], object]] = {}
         self._token = 0
         self._installation: Installation | None = None
         self.is_closed = False
@@ -199,7 +200,7 @@ class Member:
             self._service.report(f"stream {self.name}: {event.text}")
 
     def _give_up_proposals(self) -> None:
-        """Tells who proposed here to ask the next leader: what was appended is not appended twice."""
+        """Has those who proposed here ask the next leader: nothing is appended twice by that."""
         proposed, self._proposed = self._proposed, {}
         for each in proposed.values():
             each.answer(Refused(each.number, failure_of(NotLeader(self.group.leader))))
@@ -250,7 +251,7 @@ class Member:
             due_s = self._service.now_s() + call.wait_ms / 1000
             self._waiting.append(_Waiting(due_s, call, answer))
 
-    def _when_current(self, then: Callable[[], None]) -> None:
+    def _when_current(self, then: Callable[[], object]) -> None:
         """Calls once this replica has all that anybody can have been told of."""
         self._token += 1
         self._current[self._token] = then

@@ -65,7 +65,7 @@ class Replica:
             applied: The index of the last entry in the state.
         """
         self.state = state or Sequencer()
-        self.tail = ChunkList()
+        self.tail: ChunkList[Chunk] = ChunkList()
         self.segments = segments
         self.applied = applied
         self._is_sealing = False

@@ -35,7 +35,7 @@ from cogwork.consensus.sequencer import Sequencer
 from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping
 
     from cogwork.consensus.capabilities import Capabilities
     from cogwork.consensus.raft.ready import Write
@@ -71,10 +71,10 @@ class RaftService:
         own: str,
         incarnation: int,
         carrier: Carrier,
+        *,
         wal: Wal,
         queue: DiskQueue,
         directory_of: Callable[[int], Directory],
-        *,
         report: Callable[[str], None],
         settings: Settings | None = None,
     ) -> None:
@@ -174,7 +174,7 @@ class RaftService:
         group = self._host.open(number, recovered, self.now_s())
         state = None if files.state is None else Sequencer.from_bytes(files.state.content)
         replica = Replica(files.segments, state, group.applied)
-        member = Member(self, stream, group, journal, replica, files)
+        member = Member(self, stream, group=group, journal=journal, replica=replica, files=files)
         self._members[number] = member
         return member
 

@@ -150,6 +150,7 @@ def settle(done: Sequence[Done]) -> None:
             continue
         if isinstance(each.result, ConsensusError):
             future.set_exception(each.result)
+            future.exception()  # whoever does not await an answer does not want to know
         else:
             future.set_result(each.result)
 

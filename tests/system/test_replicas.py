@@ -1,0 +1,96 @@
+"""Streams on three replicas: what their users see while replicas come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import CaughtUp, Origin
+
+from .replicas import trio
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cogwork.consensus.replicated.engine import RaftEngine
+
+
+async def leader_of(engine: RaftEngine) -> str:
+    while (leader := (await engine.members()).leader) is None:
+        await asyncio.sleep(0.01)
+    return leader
+
+
+async def take(engine: RaftEngine, count: int) -> list[bytes]:
+    records: list[bytes] = []
+    subscription = engine.subscribe(Origin.FIRST)
+    async for each in subscription:
+        if not isinstance(each, CaughtUp):
+            records += each.batch.records()  # type: ignore[union-attr]
+        if len(records) >= count:
+            break
+    await subscription.aclose()
+    return records
+
+
+def test_what_one_appends_all_read_in_order(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            a, b, c = [await made.open(name) for name in "abc"]
+            sent = [b"%d" % number for number in range(300)]
+            answers = [a.append(Batch.of([record])) for record in sent]
+            places = [(await answer).first_offset for answer in answers]
+            assert places == list(range(300))
+            for engine in (a, b, c):
+                assert await take(engine, 300) == sent
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_the_leader_stops_and_nothing_is_lost_or_twice(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            engines = {name: await made.open(name) for name in "abcd"}
+            far = engines["d"]
+            sent = [b"%d" % number for number in range(600)]
+            pending = []
+            for number, record in enumerate(sent):
+                pending.append(far.append(Batch.of([record])))
+                if number in (200, 400):
+                    leader = await leader_of(far)
+                    await made.stop(leader)
+                    if number == 200:
+                        await asyncio.sleep(0.01)
+                        made.start(leader)
+                        engines[leader] = await made.open(leader)
+                await asyncio.sleep(0)
+            for answer in pending:
+                await answer
+            alive = [engines[name] for name in made.nodes]
+            for engine in alive:
+                assert await take(engine, 600) == sent
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_after_a_restart_of_all_everything_is_there(tmp_path: Path) -> None:
+    sent = [b"%d" % number * 10 for number in range(1_000)]
+
+    async def first() -> None:
+        async with trio(tmp_path) as made:
+            a, _, _ = [await made.open(name) for name in "abc"]
+            for start in range(0, 1_000, 50):
+                await a.append(Batch.of(sent[start : start + 50], b"p", start))
+
+    async def second() -> None:
+        async with trio(tmp_path) as made:
+            engines = [await made.open(name) for name in "abc"]
+            for engine in engines:
+                assert await take(engine, 1_000) == sent
+            again = await engines[0].append(Batch.of(sent[950:], b"p", 950))
+            assert again.is_repeated
+            assert again.first_offset == 950
+
+    asyncio.run(asyncio.wait_for(first(), 30))
+    asyncio.run(asyncio.wait_for(second(), 30))
