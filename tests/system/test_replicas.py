@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from replicas import trio
+
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, Origin
-
-from .replicas import trio
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.batch import check
 from cogwork.consensus.errors import (
     Busy,
     ConsensusError,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ("OWN_MARK", "Done", "Outbox", "Pacing")
 
-OWN_MARK = b"\x00"
+OWN_MARK = b"\x00outbox\x00"
 """What an outbox's own producer ids begin with, and no application's does."""
 
 
@@ -161,10 +162,11 @@ class Outbox:
 
         Raises:
             Busy: Too much is unanswered.
-            InvalidAppend: Its producer is none that an application may have.
+            InvalidAppend: It is no batch, or its producer none that an application may have.
         """
+        check(batch)
         if batch.producer.startswith(OWN_MARK):
-            raise InvalidAppend("a producer id does not begin with a zero octet")
+            raise InvalidAppend(f"a producer id does not begin with {OWN_MARK!r}")
         self._demand_room(len(batch.payload))
         is_own = not batch.producer
         if is_own:
@@ -234,8 +236,7 @@ class Outbox:
         if flight.round == self._round:
             self._flight_bytes -= flight.size_bytes
         if isinstance(answer, Refused):
-            self._refused(flight, error_of(answer.failure), now_s)
-            return []
+            return self._refused(flight, error_of(answer.failure), now_s)
         done: list[Done] = []
         for pending, result in zip(flight.commands, answer.results, strict=False):
             if not pending.is_done and not self._is_early(pending, result, flight, now_s):
@@ -268,15 +269,22 @@ class Outbox:
             return True
         return False
 
-    def _refused(self, flight: _Flight, error: ConsensusError, now_s: float) -> None:
+    def _refused(self, flight: _Flight, error: ConsensusError, now_s: float) -> list[Done]:
+        if isinstance(error, InvalidAppend):
+            done = [Done(each.token, error) for each in flight.commands if not each.is_done]
+            for each in flight.commands:
+                each.is_done = True
+            self._forget_done()
+            return done
         if flight.round != self._round:
-            return
+            return []
         hint = error.hint if isinstance(error, NotLeader) else None
         if hint is not None and hint != self.target:
             self._begin_round(hint, now_s)
-            return
-        self._paused_until_s = now_s + self._pacing.pause_s
-        self._begin_round(None, now_s)
+        else:
+            self._paused_until_s = now_s + self._pacing.pause_s
+            self._begin_round(None, now_s)
+        return []
 
     def _begin_round(self, hint: str | None, now_s: float) -> None:
         """Has everything unanswered sent again."""

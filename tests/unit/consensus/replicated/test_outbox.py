@@ -197,7 +197,7 @@ def test_calls_are_bounded_and_so_is_what_is_on_its_way() -> None:
 
 
 def test_an_applications_producer_is_not_taken_for_its_own() -> None:
-    with pytest.raises(InvalidAppend, match="zero octet"):
+    with pytest.raises(InvalidAppend, match="does not begin with"):
         outbox().append(batch(b"1", producer=OWN_MARK + b"p"), None, 1, 0.0)
 
 

@@ -79,7 +79,7 @@ class _Way:
 class Trio:
     """Containers by name."""
 
-    def __init__(self, path: Path, file_bytes: int = 1 << 20) -> None:
+    def __init__(self, path: Path, file_bytes: int = 32 << 20) -> None:
         self.path = path
         self.file_bytes = file_bytes
         self.nodes: dict[str, Node] = {}
