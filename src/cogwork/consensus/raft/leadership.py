@@ -62,10 +62,10 @@ class Leadership:
         core.set_leader(core.own)
         for entry in core.log.tail(core.commit + 1):
             self.uncommitted_bytes += entry.size_bytes
+        self._follow_membership()
         # An entry of an earlier term is never committed by counting (Raft §5.4.2): this one, with
         # which they are, must not wait for a proposal (§8).
         self.first_index = self._append(Kind.NOOP, b"")
-        self._follow_membership()
 
     # Proposals.
 
