@@ -7,7 +7,7 @@ commands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -80,7 +80,7 @@ class Member:
     name: str
     disk: Disk
     group: Group | None = None
-    applied: list[str] = field(default_factory=list)
+    applied: list[tuple[int, str]] = field(default_factory=list)
     offered: Snapshot | None = None
     offered_content: bytes = b""
     arriving: bytearray = field(default_factory=bytearray)
@@ -111,6 +111,7 @@ class Stage:
         self.members: dict[str, Member] = {}
         self.network: list[tuple[str, str, Message]] = []
         self.cuts: set[frozenset[str]] = set()
+        self.losses: list[tuple[str, str, str]] = []
         self.lines: list[str] = []
         self.hides: set[str] = {"Heartbeat", "HeartbeatReply"}
 
@@ -141,7 +142,11 @@ class Stage:
             self._write(member, ready.write)
         for to, message in ready.messages:
             self._tell(f"{name} -> {to}  {_message(message)}", message)
-            self.network.append((name, to, _over_the_wire(message)))
+            if (name, to, type(message).__name__) in self.losses:
+                self.losses.remove((name, to, type(message).__name__))
+                self.lines.append("    which is lost")
+            else:
+                self.network.append((name, to, _over_the_wire(message)))
         for chunk in ready.chunks:
             del member.arriving[chunk.offset :]
             member.arriving += chunk.data
@@ -149,11 +154,12 @@ class Stage:
             self.lines.append(f"{name} has all {len(member.arriving)} octets of the snapshot")
             member.group.accept_snapshot(ready.received)
         if ready.restore is not None:
-            member.applied = bytes(member.arriving).decode().split()
-            self.lines.append(f"{name} restores {' '.join(member.applied)}")
+            words = bytes(member.arriving).decode().split()
+            member.applied = [(ready.restore.index, word) for word in words]
+            self.lines.append(f"{name} restores {' '.join(words)}")
         for entry in ready.committed:
             if entry.kind == Kind.COMMAND:
-                member.applied.append(entry.payload.decode())
+                member.applied.append((entry.index, entry.payload.decode()))
                 self.lines.append(f"{name} applies {entry.index} {entry.payload.decode()}")
         for read in ready.reads:
             self.lines.append(f"{name} reads {read.token} at {read.index}")
@@ -202,6 +208,10 @@ class Stage:
         for name in (*membership.voters, *membership.learners):
             self.members[name] = Member(name, Disk(Snapshot(membership=membership)))
             self._open(self.members[name])
+
+    def do_limit(self, name: str, value: str) -> None:
+        """`limit append_entries 1`: a setting of all members that begin after this."""
+        self.settings = replace(self.settings, **{name: int(value)})
 
     def do_newcomer(self, name: str) -> None:
         """`newcomer d`: a member that knows nothing yet."""
@@ -272,6 +282,10 @@ class Stage:
         """`drop [from [to]]`: messages are lost."""
         self.network = [each for each in self.network if not _is_between(each, ends)]
 
+    def do_lose(self, sender: str, to: str, kind: str) -> None:
+        """`lose a b Append`: the next message of a kind from a to b will be lost."""
+        self.losses.append((sender, to, kind))
+
     def do_cut(self, one: str, *others: str) -> None:
         """`cut a b c`: nothing passes between a and the others."""
         self.cuts |= {frozenset((one, other)) for other in others}
@@ -321,9 +335,10 @@ class Stage:
             term, index = self._group(name).propose(payload.encode(), self.now_s)
             self.lines.append(f"{name} takes {payload} as {index} in term {term}")
 
-    def do_read(self, name: str, token: str) -> None:
-        """`read a t`: asks for a current read."""
-        self._group(name).read_index(token, self.now_s)
+    def do_read(self, name: str, *tokens: str) -> None:
+        """`read a t u`: asks for two current reads."""
+        for token in tokens:
+            self._group(name).read_index(token, self.now_s)
 
     def do_transfer(self, name: str, *to: str) -> None:
         """`transfer a [b]`: a hands the leadership over."""
@@ -337,7 +352,7 @@ class Stage:
         """`snapshot a 5`: a makes a snapshot, and gives up the entries up to 5."""
         member = self.members[name]
         group = self._group(name)
-        content = " ".join(member.applied).encode()
+        content = " ".join(word for at, word in member.applied if at <= int(index)).encode()
         member.offered_content = content
         member.offered = group.snapshot_of(int(index), len(content), tag=len(content))
         member.disk.snapshot = member.offered
@@ -377,7 +392,7 @@ class Stage:
     def do_applied(self) -> None:
         """`applied`: what each application has."""
         for member in self.members.values():
-            self.lines.append(f"{member.name}: {' '.join(member.applied)}")
+            self.lines.append(f"{member.name}: {' '.join(word for _, word in member.applied)}".rstrip())
 
 
 def _membership(words: Sequence[str]) -> Membership:

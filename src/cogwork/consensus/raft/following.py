@@ -46,7 +46,8 @@ class Following:
         core = self._core
         if self._term != core.term:
             self._term = core.term
-            self._matched, self._acked, self._is_asked = core.commit, 0, False
+            self._matched = self._acked = core.commit
+            self._is_asked = False
             core.draw_timeout()
         if core.leader != leader:
             if core.leader is not None:

@@ -276,7 +276,10 @@ class Leadership:
         if progress is None or progress.phase is not Phase.REPLICATE:
             return False
         core = self._core
-        return progress.match >= core.commit and progress.heard_s > core.now_s - core.election_s
+        patience_s = core.election_s
+        if member not in core.membership.all_voters:
+            patience_s *= core.settings.learner_share
+        return progress.match >= core.commit and progress.heard_s > core.now_s - patience_s
 
     # Handing over.
 
