@@ -44,6 +44,9 @@ class Still(Random):
     def random(self) -> float:
         return 0.0
 
+    def getrandbits(self, _count: int) -> int:
+        return 0
+
 
 class Disk:
     """What a member has written, and what of it would survive a crash."""
@@ -196,9 +199,7 @@ class Stage:
             entries=list(disk.entries),
             storage=member,
         )
-        member.group = Group(
-            member.name, recovered, Still(), self.now_s, settings=self.settings
-        )
+        member.group = Group(member.name, recovered, Still(), self.now_s, settings=self.settings)
 
     # Commands: who is there.
 
@@ -392,7 +393,9 @@ class Stage:
     def do_applied(self) -> None:
         """`applied`: what each application has."""
         for member in self.members.values():
-            self.lines.append(f"{member.name}: {' '.join(word for _, word in member.applied)}".rstrip())
+            self.lines.append(
+                f"{member.name}: {' '.join(word for _, word in member.applied)}".rstrip()
+            )
 
 
 def _membership(words: Sequence[str]) -> Membership:
