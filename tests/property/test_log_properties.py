@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from cogwork.dataplane.disk import SYNC, WRITE
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
-from cogwork.log.errors import LogCorrupt, UnsupportedVersion
+from cogwork.log.errors import LogBusy, LogCorrupt, UnsupportedVersion
 from cogwork.log.file_header import HEADER_BYTES, FileHeader
 from cogwork.log.mark import MARK_BYTES, Mark, find_newest_mark
 from cogwork.log.pins import Pins
@@ -196,53 +197,73 @@ class Mains:
             (target / file.name).write_bytes(left)
 
 
+class Story:
+    """One log through several power cuts, and what has to be in it.
+
+    Attributes:
+        appended: The payload of every record, by index.
+        durable: So many of them are.
+        kept: The first one that is needed, for certain.
+    """
+
+    def __init__(self, chance: random.Random, path: Path) -> None:
+        self.chance = chance
+        self.source, self.target = path / "0", path / "1"
+        self.appended: list[bytes] = []
+        self.durable = self.kept = 0
+
+    def live(self) -> None:
+        mains = Mains()
+        queue = DiskQueue(mains)
+        wal = Wal(Directory(self.source), queue, "north", file_bytes=4096)
+        self.compare([(record.index, record.payload) for record in wal.recover()])
+        for file in self.source.glob("*.wal"):
+            mains.synced[file.stat().st_ino] = file.read_bytes()
+        self.work(wal, queue)
+        mains.cut(self.source, self.target, self.chance)
+        self.source, self.target = self.target, self.source
+        mains.waiting = []
+        queue._waiting.clear()
+        wal._is_open = False
+        wal.close()
+        mains.close()
+
+    def compare(self, found: list[tuple[int, bytes]]) -> None:
+        """All that was durable and is needed is there, and nothing that was not appended."""
+        first = found[0][0] if found else self.kept
+        last = found[-1][0] + 1 if found else self.kept
+        assert found == list(enumerate(self.appended))[first:last]
+        assert first <= self.kept
+        assert last >= self.durable
+        del self.appended[last:]
+        self.durable = last
+
+    def work(self, wal: Wal, queue: DiskQueue) -> None:
+        lsns: dict[int, int] = {}
+        promises: list[tuple[int, int]] = []
+        for now in range(self.chance.randrange(1, 40)):
+            for _ in range(self.chance.randrange(4)):
+                payload = bytes([self.chance.randrange(256)]) * self.chance.randrange(700)
+                with suppress(LogBusy):
+                    lsns[len(self.appended)] = wal.append(1, 1, len(self.appended), 0, payload)
+                    self.appended.append(payload)
+            if lsns and self.chance.random() < 0.2:
+                index = self.chance.choice(list(lsns)[-5:])
+                wal.low_water(1, lsns[index])
+                promises.append((len(self.appended), index))
+            wal.tick(float(now)) if self.chance.random() < 0.5 else wal.flush()
+            if self.chance.random() < 0.6:
+                queue.dispatch()
+            done = (index + 1 for index, lsn in lsns.items() if lsn < wal.durable_lsn)
+            self.durable = max(done, default=self.durable)
+            kept = (index for needed, index in promises if needed <= self.durable)
+            self.kept = max(self.kept, *kept, 0)
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32))
 def test_a_power_cut_loses_nothing_durable_and_refuses_nothing(seed: int) -> None:
-    chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
-        source, target = Path(name, "0"), Path(name, "1")
-        appended: list[tuple[int, bytes]] = []
-        durable = kept_from = 0
-        for turn in range(4):
-            mains = Mains()
-            queue = DiskQueue(mains)
-            wal = Wal(Directory(source), queue, "north", file_bytes=4096)
-            found = [(record.index, record.payload) for record in wal.recover()]
-            for file in source.glob("*.wal"):
-                mains.synced[file.stat().st_ino] = file.read_bytes()
-            assert found == appended[found[0][0] if found else len(found) :][: len(found)]
-            assert (found[0][0] if found else 0) <= kept_from
-            assert (found[-1][0] + 1 if found else kept_from) >= durable
-            del appended[found[-1][0] + 1 if found else kept_from :]
-            while len(appended) < kept_from:
-                appended.append((len(appended), b""))
-            lsns: dict[int, int] = {}
-            durable = max(durable, len(appended))
-            for _ in range(chance.randrange(1, 40)):
-                for _ in range(chance.randrange(4)):
-                    if wal.waiting_bytes > 3000:
-                        break
-                    payload = bytes([chance.randrange(256)]) * chance.randrange(700)
-                    try:
-                        lsn = wal.append(1, 1, len(appended), turn, payload)
-                    except Exception:  # the next file is not ready
-                        continue
-                    lsns[len(appended)] = lsn
-                    appended.append((len(appended), payload))
-                wal.flush()
-                if chance.random() < 0.6:
-                    queue.dispatch()
-                    done = [each for each, lsn in lsns.items() if lsn < wal.durable_lsn]
-                    durable = max([durable, *(each + 1 for each in done)])
-                    if done and chance.random() < 0.3:
-                        kept_from = chance.choice(done)
-                        wal.low_water(1, lsns[kept_from])
-                        lsns = {each: lsn for each, lsn in lsns.items() if each >= kept_from}
-            mains.cut(source, target, chance)
-            wal._is_open = False
-            mains.waiting = []
-            queue._waiting.clear()
-            wal.close()
-            mains.close()
-            source, target = target, source
+        story = Story(random.Random(seed), Path(name))
+        for _ in range(4):
+            story.live()

@@ -40,6 +40,7 @@ COMMANDS = {
     "link": _Entry("cogwork.cli.link", "Add, remove and list a container's links to others."),
     "mesh": _Entry("cogwork.cli.mesh", "Show the containers of a mesh, and the ways to them."),
     "leave": _Entry("cogwork.cli.leave", "Have a container leave its mesh for good, and stop."),
+    "log": _Entry("cogwork.cli.log", "Inspect and verify the files of a log."),
     "bench": _Entry("cogwork.cli.bench", "Measure the server at URL."),
     "passwd": _Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
 }

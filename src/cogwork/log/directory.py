@@ -10,6 +10,7 @@ import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from cogwork.log.errors import LogLocked
 
@@ -40,6 +41,12 @@ class Directory:
         self._lock_fd = -1
         for each in made:
             _sync_directory(each)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def path_of(self, name: str) -> str:
         """Returns where a file is, for people."""

@@ -63,9 +63,14 @@ class Record:
     payload: bytes
 
     @property
+    def size_bytes(self) -> int:
+        """What it takes in a file."""
+        return OVERHEAD_BYTES + len(self.payload)
+
+    @property
     def end_lsn(self) -> int:
         """Where the next one is."""
-        return self.lsn + OVERHEAD_BYTES + len(self.payload)
+        return self.lsn + self.size_bytes
 
 
 def encode_record(  # noqa: PLR0917  # a record's fields, on the hot path

@@ -28,13 +28,11 @@ class Repaired(NamedTuple):
         number: In which file.
         fd: The file's descriptor.
         position: Where in it.
-        spares: The numbers of files that nobody needs.
     """
 
     number: int
     fd: int
     position: int
-    spares: list[int]
 
 
 def repair(
@@ -46,6 +44,9 @@ def repair(
     run into an old one that fits. And what was read may not be on the disk yet, where a process
     was stopped and not the machine: it is synchronised, for it counts as durable from now on.
 
+    Files from before the oldest that is needed stay: the mark that says so may be one of those that
+    are cut off, and only the next one makes it sure.
+
     Args:
         directory: Where.
         recovery: Has read all records.
@@ -54,7 +55,7 @@ def repair(
     directory.remove(TEMPORARY_NAME)
     if recovery.is_empty:
         fd = yield from reserve.making(1, None)
-        return Repaired(1, fd, HEADER_BYTES, [])
+        return Repaired(1, fd, HEADER_BYTES)
     number = number_of(recovery.end_lsn)
     position = position_of(recovery.end_lsn)
     for later in reversed(recovery.numbers):
@@ -65,10 +66,7 @@ def repair(
         yield from _sync(directory, file_name(each))
     fd = directory.open(file_name(number), for_writing=True)
     yield from _clear(directory, fd, position, directory.size_of(file_name(number)))
-    obsolete = [each for each in recovery.numbers if each < recovery.mark.oldest_number]
-    for each in obsolete[1:]:
-        directory.remove(file_name(each))
-    return Repaired(number, fd, position, obsolete[:1])
+    return Repaired(number, fd, position)
 
 
 def _sync(directory: Directory, name: str) -> Generator[Operation, None, None]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from google_crc32c import value
 
 from cogwork.log.block import BLOCK_OVERHEAD_BYTES, Block, block_bytes, read_block
-from cogwork.log.errors import LogCorrupt
+from cogwork.log.errors import FileMissing, LogCorrupt
 from cogwork.log.segment_footer import SEGMENT_FOOTER_BYTES, SegmentFooter
 from cogwork.log.segment_header import SEGMENT_HEADER_BYTES, SegmentHeader
 from cogwork.log.segment_index import INDEX_ENTRY_BYTES, INDEX_SPACING_BYTES, SegmentIndex
@@ -22,10 +22,17 @@ if TYPE_CHECKING:
 
     from cogwork.log.directory import Directory
 
-__all__ = ("Segment",)
+__all__ = ("SUFFIX", "Segment", "segment_name")
+
+SUFFIX = ".seg"
 
 ENDS_MAX = 64
 """So many readers find the place where they ended."""
+
+
+def segment_name(first_offset: int) -> str:
+    """Returns the name of the segment that begins at an offset."""
+    return f"{first_offset:020d}{SUFFIX}"
 
 
 class Segment:
@@ -74,6 +81,26 @@ class Segment:
     def next_offset(self) -> int:
         """The offset after the last record."""
         return self.footer.next_offset
+
+    def check_place(self, stream_id: bytes, next_offset: int | None) -> None:
+        """Makes sure that it is where it belongs.
+
+        Args:
+            stream_id: Whose segments these are.
+            next_offset: Where the one before it ends; None where it is the first one.
+
+        Raises:
+            ForeignFile: It is another stream's.
+            LogCorrupt: It has another one's name, or holds what the one before it does.
+            FileMissing: There is a gap before it.
+        """
+        self.header.check(stream_id, self._file)
+        if self.name != segment_name(self.first_offset):
+            raise LogCorrupt(self._file, 0, f"it begins at offset {self.first_offset}")
+        if next_offset is not None and self.first_offset < next_offset:
+            raise LogCorrupt(self._file, 0, f"the one before it goes up to offset {next_offset}")
+        if next_offset is not None and self.first_offset > next_offset:
+            raise FileMissing(self._directory.path_of(segment_name(next_offset)))
 
     def load_index(self) -> SegmentIndex:
         """Returns the index.

@@ -13,8 +13,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cogwork.log.disk_queue import DiskQueue, Operation
-from cogwork.log.errors import FileMissing, LogCorrupt, OffsetGone
-from cogwork.log.segment import Segment
+from cogwork.log.errors import FileMissing, OffsetGone
+from cogwork.log.segment import SUFFIX, Segment, segment_name
 from cogwork.log.segment_builder import build_segment, check_blocks
 from cogwork.log.segment_header import STREAM_ID_BYTES
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from cogwork.log.block import Block
     from cogwork.log.directory import Directory
 
-__all__ = ("SegmentStore", "segment_name")
+__all__ = ("SegmentStore",)
 
-SUFFIX = ".seg"
 TEMPORARY_SUFFIX = ".tmp"
 WARM_MAX = 4
 """The index of so many segments is kept in memory."""
@@ -36,11 +35,6 @@ READ_BYTES = 1 << 20
 
 _first_offset = attrgetter("first_offset")
 _last_time_ms = attrgetter("footer.last_time_ms")
-
-
-def segment_name(first_offset: int) -> str:
-    """Returns the name of the segment that begins at an offset."""
-    return f"{first_offset:020d}{SUFFIX}"
 
 
 class SegmentStore:
@@ -166,14 +160,7 @@ class SegmentStore:
             raise ValueError(f"offset {self.next_offset} is next, not {offset}")
 
     def _admit(self, segment: Segment) -> Segment:
-        file = self._directory.path_of(segment.name)
-        segment.header.check(self._stream_id, file)
-        if segment.name != segment_name(segment.first_offset):
-            raise LogCorrupt(file, 0, f"it begins at offset {segment.first_offset}")
-        if self.next_offset is not None and segment.first_offset < self.next_offset:
-            raise LogCorrupt(file, 0, f"the one before it goes up to offset {self.next_offset}")
-        if self.next_offset is not None and segment.first_offset > self.next_offset:
-            raise FileMissing(self._directory.path_of(segment_name(self.next_offset)))
+        segment.check_place(self._stream_id, self.next_offset)
         self.segments.append(segment)
         self.next_offset = segment.next_offset
         self.size_bytes += segment.size_bytes

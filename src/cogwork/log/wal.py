@@ -158,10 +158,8 @@ class Wal:
             if is_full(error):
                 raise DiskFull(self._directory.path) from error
             raise
-        self._mark = recovery.mark
         self._last_record_end = recovery.last_record_end
-        self._kept_from = recovery.mark.oldest_number
-        self._spares = repaired.spares
+        self._kept_from = min(recovery.numbers, default=1)
         self._number = repaired.number
         self._fds[self._number] = repaired.fd
         self._start = self._position = repaired.position

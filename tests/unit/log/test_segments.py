@@ -21,10 +21,11 @@ from cogwork.log.errors import (
     OffsetGone,
     UnsupportedVersion,
 )
+from cogwork.log.segment import segment_name
 from cogwork.log.segment_footer import SEGMENT_FOOTER_BYTES
 from cogwork.log.segment_header import SEGMENT_HEADER_BYTES
 from cogwork.log.segment_index import INDEX_SPACING_BYTES
-from cogwork.log.segment_store import SegmentStore, segment_name
+from cogwork.log.segment_store import SegmentStore
 
 if TYPE_CHECKING:
     from collections.abc import Generator
