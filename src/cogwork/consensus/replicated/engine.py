@@ -39,6 +39,7 @@ from cogwork.consensus.replicated.calls import (
     TimeIs,
 )
 from cogwork.consensus.replicated.outbox import OWN_MARK
+from cogwork.consensus.replicated.stream import BATCH_BYTES_MAX
 from cogwork.consensus.sequencer import Fence, KeepSnapshot, Trim
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ("CAPABILITIES", "RaftEngine", "RaftSubscription")
 
-CAPABILITIES = Capabilities(durability=Durability.QUORUM_DISK)
+CAPABILITIES = Capabilities(durability=Durability.QUORUM_DISK, batch_bytes_max=BATCH_BYTES_MAX)
 
 READ_BYTES = 1 << 20
 WAIT_S = 2.0
@@ -104,9 +105,14 @@ class RaftEngine:
     async def read(self, offset: int, max_bytes: int = READ_BYTES) -> Sequence[Chunk]:
         """Returns chunks from `offset` on, cut so that the first begins there; none at the end."""
         found = await self.read_or_wait(offset, max_bytes, 0.0)
-        if found or offset <= (bounds := await self.bounds()).next:
+        if found:
             return found
-        raise BeyondEnd(offset, bounds.next)
+        bounds = await self.bounds()
+        if offset > bounds.next:
+            raise BeyondEnd(offset, bounds.next)
+        while not found and offset < bounds.next:
+            found = await self.read_or_wait(offset, max_bytes, WAIT_S)
+        return found
 
     async def read_or_wait(self, offset: int, max_bytes: int, wait_s: float) -> list[Chunk]:
         """Returns chunks from `offset` on; none where there are still none after some time."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.batch import check
 from cogwork.consensus.errors import (
     Busy,
     ConsensusError,
@@ -162,9 +161,8 @@ class Outbox:
 
         Raises:
             Busy: Too much is unanswered.
-            InvalidAppend: It is no batch, or its producer none that an application may have.
+            InvalidAppend: Its producer is none that an application may have.
         """
-        check(batch)
         if batch.producer.startswith(OWN_MARK):
             raise InvalidAppend(f"a producer id does not begin with {OWN_MARK!r}")
         self._demand_room(len(batch.payload))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.batch import check
 from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable
 from cogwork.consensus.replicated.calls import Refused, error_of
 from cogwork.consensus.replicated.outbox import Outbox
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from cogwork.consensus.sequencer import Command
 
 __all__ = ("Stream",)
+
+BATCH_BYTES_MAX = 8 << 20
+"""A batch is one entry of the group's log, and that one record of the write-ahead log."""
 
 ANSWER_TIMEOUT_S = 0.5
 """So long a replica's answer is waited for, beyond what the call itself waits."""
@@ -67,6 +71,7 @@ class Stream:
 
     def append(self, batch: Batch, epoch: int | None, answer: Future[Appended]) -> None:
         """Has a batch appended."""
+        check(batch, BATCH_BYTES_MAX)
         self.outbox.append(batch, epoch, answer, self._service.now_s())
         self._service.turn_soon()
 
