@@ -10,15 +10,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.errors import InvalidAppend
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ("PRODUCER_BYTES_MAX", "Batch", "Chunk", "pack", "unpack")
+__all__ = (
+    "BATCH_BYTES_MAX",
+    "PRODUCER_BYTES_MAX",
+    "SEQUENCE_MAX",
+    "Batch",
+    "Chunk",
+    "check",
+    "pack",
+    "unpack",
+)
 
 LENGTH_BYTES = 4
 
 PRODUCER_BYTES_MAX = 64
 """A producer id is no longer; a UUID has 16."""
+
+BATCH_BYTES_MAX = 16 << 20
+"""A packed payload is no larger; an engine may declare less."""
+
+SEQUENCE_MAX = (1 << 63) - 1
+"""The last sequence of a producer, which then takes a new id: engines count with 63 bits."""
 
 
 def pack(records: Iterable[bytes]) -> bytes:
@@ -73,13 +90,17 @@ class Batch:
 
     def after(self, dropped: int) -> Batch:
         """Returns the batch without its first `dropped` records, which are fewer than all."""
-        position = 0
-        for _ in range(dropped):
-            length = self.payload[position : position + LENGTH_BYTES]
-            position += LENGTH_BYTES + int.from_bytes(length, "big")
+        position = _skip(self.payload, 0, dropped)
         return Batch(
             self.payload[position:], self.count - dropped, self.producer, self.sequence + dropped
         )
+
+    def part(self, start: int, count: int) -> bytes:
+        """Returns the packed payload of `count` records from the one at index `start` on."""
+        if start == 0 and count == self.count:
+            return self.payload
+        position = _skip(self.payload, 0, start)
+        return self.payload[position : _skip(self.payload, position, count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +129,32 @@ class Chunk:
         if offset <= self.offset:
             return self
         return Chunk(offset, self.epoch, self.time_ms, self.batch.after(offset - self.offset))
+
+
+def check(batch: Batch, max_bytes: int = BATCH_BYTES_MAX) -> None:
+    """Sees that a batch is one, without looking at each record.
+
+    Raises:
+        InvalidAppend: It is none; the text says why.
+    """
+    size_bytes = len(batch.payload)
+    if batch.count < 1:
+        raise InvalidAppend("a batch has at least one record")
+    if size_bytes > max_bytes:
+        raise InvalidAppend(
+            f"the batch has {size_bytes} octets, more than {max_bytes}: append it in parts"
+        )
+    if size_bytes < batch.count * LENGTH_BYTES:
+        raise InvalidAppend(f"{size_bytes} octets cannot be {batch.count} records")
+    if len(batch.producer) > PRODUCER_BYTES_MAX:
+        raise InvalidAppend(f"a producer id has at most {PRODUCER_BYTES_MAX} octets")
+    if not 0 <= batch.sequence <= SEQUENCE_MAX - batch.count:
+        raise InvalidAppend(f"a sequence is a number from 0 to {SEQUENCE_MAX}")
+
+
+def _skip(payload: bytes, position: int, count: int) -> int:
+    """Returns the position after `count` records."""
+    for _ in range(count):
+        start = position + LENGTH_BYTES
+        position = start + int.from_bytes(payload[position:start], "big")
+    return position

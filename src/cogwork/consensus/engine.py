@@ -28,8 +28,8 @@ __all__ = (
     "EngineHost",
     "FromOffset",
     "FromTime",
-    "Origin",
     "Members",
+    "Origin",
     "Snapshot",
     "Start",
 )
@@ -41,9 +41,9 @@ class Appended:
 
     Attributes:
         epoch: Under which it was appended.
-        first_offset: Of the batch's first record; None where the records are a repetition, and are
+        first_offset: Of the batch's first record; None where that one is a repetition, and has been
             in the stream for so long that nobody remembers where.
-        is_repeated: Whether all of them were in the stream before.
+        is_repeated: Whether all records were in the stream before.
     """
 
     epoch: int
@@ -77,7 +77,7 @@ class Origin(Enum):
     """What is appended from now on."""
 
     SNAPSHOT = "snapshot"
-    """The application's newest snapshot, which comes first; the oldest record where there is none."""
+    """The application's newest snapshot, which comes first; else the oldest record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Engine(Protocol):
 
         Raises:
             Truncated: The offset is below the first one.
-            ValueError: The offset is above the next one.
+            BeyondEnd: The offset is above the next one.
         """
 
     def subscribe(self, start: Start) -> AsyncIterator[Chunk | CaughtUp | Snapshot]:
@@ -194,7 +194,7 @@ class Engine(Protocol):
 
         Raises:
             Truncated: What is next for this subscriber has been given up by retention.
-            ValueError: The offset is above the next one.
+            BeyondEnd: The offset is above the next one.
         """
 
     async def bounds(self) -> Bounds:
@@ -207,7 +207,12 @@ class Engine(Protocol):
         """Gives up records below an offset; whole segments at a time, so that some may stay."""
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps an application's snapshot instead of an earlier one."""
+        """Keeps an application's snapshot instead of an earlier one.
+
+        Raises:
+            BeyondEnd: It speaks of records that the stream does not have.
+            InvalidSnapshot: It is too large.
+        """
 
     async def load_snapshot(self) -> Snapshot | None:
         """Returns the newest snapshot."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from cogwork.amqp.errors import CogworkError
 
 __all__ = (
+    "BeyondEnd",
     "Busy",
     "ConsensusError",
     "Fenced",
     "InvalidAppend",
+    "InvalidSnapshot",
+    "Malformed",
     "NotLeader",
     "OutOfSequence",
     "SequenceReused",
@@ -57,6 +60,20 @@ class Truncated(ConsensusError):
     def __init__(self, first: int) -> None:
         super().__init__(f"the stream begins at offset {first}: read from there")
         self.first = first
+
+
+class BeyondEnd(ConsensusError, ValueError):
+    """The stream has not come so far.
+
+    Attributes:
+        next: The offset that its next record will have.
+    """
+
+    def __init__(self, offset: int, following: int) -> None:
+        super().__init__(
+            f"offset {offset} is above the stream's end: the next record will have {following}"
+        )
+        self.next = following
 
 
 class Unknown(ConsensusError):
@@ -109,3 +126,20 @@ class SequenceReused(InvalidAppend):
             f"the producer's sequence {sequence} was used for another record before: one sequence "
             "is one record, and a producer that has lost count takes a new id"
         )
+
+
+class InvalidSnapshot(ConsensusError):
+    """A snapshot that cannot be kept."""
+
+    def __init__(self, size_bytes: int, max_bytes: int) -> None:
+        super().__init__(
+            f"the snapshot has {size_bytes} octets, more than the {max_bytes} that are kept: "
+            "store it elsewhere, and its address here"
+        )
+
+
+class Malformed(ConsensusError, ValueError):
+    """Octets that are not what they should be: damaged, of another version, or somebody else's."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"this is not {what}: {why}")

@@ -1,0 +1,288 @@
+"""The deterministic heart of a stream: what an append, a fence or a trim does to it.
+
+Theory of operation. Whoever orders commands (one thread, or a group of replicas with a log) feeds
+them to a sequencer; equal commands in equal order give equal answers, equal chunks and an equal
+state. It keeps no records: the chunk that an append gives is stored by its owner. It reads no
+clock: a command carries the time that its proposer stamped, and the sequencer keeps it from going
+back.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from cogwork.consensus.batch import Batch, Chunk, check
+from cogwork.consensus.chunks import decode_batch, encode_batch
+from cogwork.consensus.engine import Appended, Bounds, Snapshot
+from cogwork.consensus.errors import (
+    BeyondEnd,
+    ConsensusError,
+    Fenced,
+    InvalidSnapshot,
+    Malformed,
+)
+from cogwork.consensus.producers import PRODUCERS_MAX, ProducerTable, Repeated
+
+__all__ = (
+    "SNAPSHOT_BYTES_MAX",
+    "Append",
+    "Command",
+    "Fence",
+    "KeepSnapshot",
+    "Sequencer",
+    "Trim",
+    "decode",
+    "encode",
+)
+
+VERSION = 1
+SNAPSHOT_BYTES_MAX = 64 << 20
+"""An application's snapshot is no larger: it travels and is kept whole."""
+
+_APPEND, _FENCE, _TRIM, _SNAPSHOT = 1, 2, 3, 4
+_NO_EPOCH = -1
+
+_HEAD = struct.Struct(">BB")
+_APPEND_HEAD = struct.Struct(">BBqq")
+_NUMBER_HEAD = struct.Struct(">BBQ")
+_STATE = struct.Struct(">BQQQqBQI")
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Appends a batch.
+
+    Attributes:
+        batch: The records.
+        epoch: Under this epoch only; None takes any.
+        time_ms: When it was proposed, in milliseconds since 1970 (UTC).
+    """
+
+    batch: Batch
+    epoch: int | None
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Begins a new epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Gives up records.
+
+    Attributes:
+        before: Those below this offset.
+    """
+
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeepSnapshot:
+    """Keeps an application's snapshot instead of an earlier one.
+
+    Attributes:
+        snapshot: The snapshot.
+    """
+
+    snapshot: Snapshot
+
+
+Command = Append | Fence | Trim | KeepSnapshot
+
+Answer = Appended | ConsensusError | int
+"""The answer to an append; the new epoch; the first offset after a trim or a snapshot."""
+
+
+class Sequencer:
+    """The state of one stream but for its records.
+
+    Attributes:
+        first_offset: The oldest record's.
+        next_offset: The next record's.
+        epoch: The present one.
+        time_ms: The newest record's time.
+        snapshot: The application's newest snapshot.
+        producers: Who has appended what.
+    """
+
+    __slots__ = ("epoch", "first_offset", "next_offset", "producers", "snapshot", "time_ms")
+
+    def __init__(self, producers_max: int = PRODUCERS_MAX) -> None:
+        self.first_offset = 0
+        self.next_offset = 0
+        self.epoch = 0
+        self.time_ms = 0
+        self.snapshot: Snapshot | None = None
+        self.producers = ProducerTable(producers_max)
+
+    @property
+    def bounds(self) -> Bounds:
+        """What the stream holds."""
+        return Bounds(self.first_offset, self.next_offset)
+
+    def apply(self, command: Command) -> tuple[Answer, Chunk | None]:
+        """Does what a command says; an error is an answer, too.
+
+        Returns:
+            The answer, and the chunk to store, if there is one.
+        """
+        try:
+            if isinstance(command, Append):
+                return self.append(command.batch, command.epoch, command.time_ms)
+            if isinstance(command, Fence):
+                return self.fence(), None
+            if isinstance(command, Trim):
+                return self.trim(command.before), None
+            return self.keep_snapshot(command.snapshot), None
+        except ConsensusError as error:
+            return error, None
+
+    def append(
+        self, batch: Batch, epoch: int | None, time_ms: int
+    ) -> tuple[Appended, Chunk | None]:
+        """Gives a batch its place.
+
+        Returns:
+            The answer, and the chunk to store; no chunk where all of it is a repetition. What was
+            appended before the epoch changed is answered as such, under any epoch.
+
+        Raises:
+            Fenced: The epoch is not the present one.
+            InvalidAppend: The batch is none.
+            OutOfSequence: Records of the producer are missing before these.
+            SequenceReused: The producer has used a sequence for other records.
+        """
+        check(batch)
+        if epoch is not None and epoch != self.epoch and not self._repeats(batch):
+            raise Fenced(self.epoch)
+        offset = self.next_offset
+        first_offset: int | None = offset
+        if batch.producer:
+            decision = self.producers.decide(batch)
+            if isinstance(decision, Repeated):
+                return Appended(self.epoch, decision.first_offset, is_repeated=True), None
+            if decision.batch is not batch:
+                batch = decision.batch
+                first_offset = decision.first_offset
+            self.producers.record(batch, offset)
+        self.time_ms = time_ms = max(self.time_ms, time_ms)
+        self.next_offset = offset + batch.count
+        return Appended(self.epoch, first_offset), Chunk(offset, self.epoch, time_ms, batch)
+
+    def _repeats(self, batch: Batch) -> bool:
+        return batch.producer != b"" and self.producers.holds(batch)
+
+    def fence(self) -> int:
+        """Begins a new epoch and returns it."""
+        self.epoch += 1
+        return self.epoch
+
+    def trim(self, before: int) -> int:
+        """Gives up what is below an offset; returns the first offset that is left."""
+        self.first_offset = max(self.first_offset, min(before, self.next_offset))
+        return self.first_offset
+
+    def keep_snapshot(self, snapshot: Snapshot) -> int:
+        """Keeps a snapshot, unless a newer one is there; returns the first offset.
+
+        Raises:
+            BeyondEnd: It speaks of records that the stream does not have.
+            InvalidSnapshot: It is too large.
+        """
+        if snapshot.offset > self.next_offset:
+            raise BeyondEnd(snapshot.offset, self.next_offset)
+        if len(snapshot.data) > SNAPSHOT_BYTES_MAX:
+            raise InvalidSnapshot(len(snapshot.data), SNAPSHOT_BYTES_MAX)
+        if self.snapshot is None or snapshot.offset >= self.snapshot.offset:
+            self.snapshot = snapshot
+        return self.first_offset
+
+    def to_bytes(self) -> bytes:
+        """Writes the state down: the same octets on every replica."""
+        snapshot = self.snapshot
+        data = snapshot.data if snapshot is not None else b""
+        head = _STATE.pack(
+            VERSION,
+            self.first_offset,
+            self.next_offset,
+            self.epoch,
+            self.time_ms,
+            snapshot is not None,
+            snapshot.offset if snapshot is not None else 0,
+            len(data),
+        )
+        return head + data + self.producers.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, producers_max: int = PRODUCERS_MAX) -> Sequencer:
+        """Reads the state back.
+
+        Raises:
+            Malformed: It is none, or of another version.
+        """
+        try:
+            version, first, following, epoch, time_ms, has_snapshot, offset, length = (
+                _STATE.unpack_from(data)
+            )
+        except struct.error as error:
+            raise Malformed("a stream's state", "it is cut short") from error
+        end = _STATE.size + length
+        if version != VERSION:
+            raise Malformed("a stream's state", f"its version is {version}, not {VERSION}")
+        if end > len(data) or first > following:
+            raise Malformed("a stream's state", "its numbers do not fit")
+        made = cls(producers_max)
+        made.first_offset, made.next_offset = first, following
+        made.epoch, made.time_ms = epoch, time_ms
+        if has_snapshot:
+            made.snapshot = Snapshot(offset, data[_STATE.size : end])
+        made.producers = ProducerTable.from_bytes(data[end:], producers_max)
+        return made
+
+
+def encode(command: Command) -> bytes:
+    """Writes a command: version (1), kind (1), and what the kind needs.
+
+    Append: epoch (8, signed, -1 for any), time in milliseconds (8, signed), the batch as in
+    `chunks`. Trim: the offset (8). Snapshot: the offset (8), its data.
+    """
+    if isinstance(command, Append):
+        epoch = _NO_EPOCH if command.epoch is None else command.epoch
+        head = _APPEND_HEAD.pack(VERSION, _APPEND, epoch, command.time_ms)
+        return head + encode_batch(command.batch)
+    if isinstance(command, Fence):
+        return _HEAD.pack(VERSION, _FENCE)
+    if isinstance(command, Trim):
+        return _NUMBER_HEAD.pack(VERSION, _TRIM, command.before)
+    snapshot = command.snapshot
+    return _NUMBER_HEAD.pack(VERSION, _SNAPSHOT, snapshot.offset) + snapshot.data
+
+
+def decode(data: bytes) -> Command:
+    """Reads a command.
+
+    Raises:
+        Malformed: It is none, or of another version.
+    """
+    try:
+        version, kind = _HEAD.unpack_from(data)
+        if version != VERSION:
+            raise Malformed("a command", f"its version is {version}, not {VERSION}")
+        if kind == _APPEND:
+            _, _, epoch, time_ms = _APPEND_HEAD.unpack_from(data)
+            batch = decode_batch(data, _APPEND_HEAD.size)
+            return Append(batch, None if epoch == _NO_EPOCH else epoch, time_ms)
+        if kind == _FENCE:
+            return Fence()
+        if kind == _TRIM:
+            return Trim(_NUMBER_HEAD.unpack_from(data)[2])
+        if kind == _SNAPSHOT:
+            offset = _NUMBER_HEAD.unpack_from(data)[2]
+            return KeepSnapshot(Snapshot(offset, data[_NUMBER_HEAD.size :]))
+    except struct.error as error:
+        raise Malformed("a command", "it is cut short") from error
+    raise Malformed("a command", f"its kind is {kind}")
