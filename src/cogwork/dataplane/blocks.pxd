@@ -40,7 +40,7 @@ cdef class Block:
     cdef int64_t capacity
     cdef End* ends
     cdef uint32_t count
-    cdef bint is_encoded
+    cdef readonly bint is_encoded
     cdef int encode(self) except -1
     cdef int encode_chunk(self, uint64_t offset, tuple chunk) except -1
     cdef int put(self, octets record, uint32_t size, const Stamp* stamp) except -1

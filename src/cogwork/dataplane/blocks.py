@@ -106,6 +106,10 @@ class Feed(Terminus):
             self.returned += count
         return 0
 
+    def takes(self, link: OutgoingLink) -> bool:
+        """Says whether a link takes a delivery now; else it is woken when it does."""
+        return link.is_ready()
+
     def close(self) -> None:
         """Takes the feed out of use."""
         self.core.unregister(self)
@@ -118,6 +122,7 @@ class Block:
         offset: Of the first record.
         next_offset: After the last one.
         size_bytes: Of the records.
+        is_encoded: Whether it has been sent from, and takes no more chunks.
     """
 
     def __init__(self, offset: int):
