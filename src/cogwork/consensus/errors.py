@@ -18,6 +18,7 @@ __all__ = (
     "Truncated",
     "Unavailable",
     "Unknown",
+    "Unsupported",
 )
 
 
@@ -143,3 +144,10 @@ class Malformed(ConsensusError, ValueError):
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"this is not {what}: {why}")
+
+
+class Unsupported(ConsensusError):
+    """The engine does not declare this."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"this engine cannot {what}: see its capabilities")
