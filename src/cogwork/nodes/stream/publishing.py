@@ -27,6 +27,7 @@ from cogwork.amqp.types import Symbol
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import Snapshot
 from cogwork.consensus.errors import (
+    BeyondEnd,
     Busy,
     InvalidAppend,
     InvalidSnapshot,
@@ -63,6 +64,7 @@ CONDITIONS: dict[type[CogworkError], Symbol] = {
     SequenceReused: Symbol("cogwork:sequence-reused"),
     OutOfSequence: Symbol("cogwork:out-of-sequence"),
     InvalidAppend: Condition.NOT_ALLOWED,
+    BeyondEnd: Condition.INVALID_FIELD,
     InvalidSnapshot: Condition.LINK_MESSAGE_SIZE_EXCEEDED,
 }
 
