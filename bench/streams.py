@@ -26,6 +26,8 @@ import cogwork
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cogwork.client import Stream
+
 BATCH = 1000
 UNDER_WAY = 8
 READY_TIMEOUT_S = 20.0
@@ -93,7 +95,7 @@ class Case:
         }
 
 
-async def one_by_one(stream: Any, case: Case, body: bytes, seconds: float) -> None:
+async def one_by_one(stream: Stream, case: Case, body: bytes, seconds: float) -> None:
     async with stream.publisher() as publisher, case:
         end_s = time.perf_counter() + seconds
         while time.perf_counter() < end_s:
@@ -104,7 +106,7 @@ async def one_by_one(stream: Any, case: Case, body: bytes, seconds: float) -> No
         await publisher.flush()
 
 
-async def in_batches(stream: Any, case: Case, body: bytes, seconds: float) -> None:
+async def in_batches(stream: Stream, case: Case, body: bytes, seconds: float) -> None:
     bodies = [body] * BATCH
     async with stream.publisher() as publisher, case:
         end_s = time.perf_counter() + seconds
@@ -118,13 +120,13 @@ async def in_batches(stream: Any, case: Case, body: bytes, seconds: float) -> No
             await each
 
 
-async def replay(stream: Any, case: Case, total: int) -> None:
+async def replay(stream: Stream, case: Case, total: int) -> None:
     async with stream.read("first") as reader, case:
         while case.count < total:
             case.count += len(await reader.take())
 
 
-async def replay_one_by_one(stream: Any, case: Case, total: int) -> None:
+async def replay_one_by_one(stream: Stream, case: Case, total: int) -> None:
     async with stream.read("first") as reader, case:
         async for record in reader:
             if record.offset + 1 >= total:

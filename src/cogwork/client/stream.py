@@ -204,8 +204,8 @@ class Stream:
                 `Snapshot`: then the first thing is the application's snapshot, if there is one.
             credit: Records that may be on their way or waiting.
             selector: A condition in SQL over properties; None for all records.
-            on_truncated: What to do where what is next has been given up: `raise` `StreamTruncated`,
-                or go on with the `first` record that is left.
+            on_truncated: What to do where what is next has been given up: `raise`
+                `StreamTruncated`, or go on with the `first` record that is left.
 
         Raises:
             ValueError: `start` is no place in a stream.

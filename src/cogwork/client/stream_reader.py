@@ -29,7 +29,7 @@ class StreamReader(Receiver[Record]):
     """Reads a stream; made by `Stream.read`.
 
     Iterate over it, in `async with` or without; with it, it is attached before the first record is
-    asked for. After a loss it goes on with the next record: nothing is missing, nothing comes twice.
+    asked for. After a loss it goes on with the next record: nothing missing, nothing twice.
     """
 
     snd_settle_mode = SenderSettleMode.SETTLED

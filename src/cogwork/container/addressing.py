@@ -1,4 +1,4 @@
-"""Turns a virtual host's `[[address]]`, `[[queue]]`, `[[stream]]` and `[[node]]` into its address table."""
+"""Turns the addresses, queues, streams and nodes of a virtual host into its address table."""
 
 from __future__ import annotations
 

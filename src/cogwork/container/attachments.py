@@ -156,9 +156,7 @@ class Attachments:
         if source is None:
             raise Refused("a receiver's source is missing", Condition.INVALID_FIELD)
         attachment = self._place_consumer(source, client)
-        filters = read_filters(
-            source.filter, is_stream=isinstance(attachment.node, StreamNode)
-        )
+        filters = read_filters(source.filter, is_stream=isinstance(attachment.node, StreamNode))
         end = OutgoingLink(
             link.session.end,
             link.handle,

@@ -41,7 +41,7 @@ def _topic_of(vhost: VirtualHost, pattern: str) -> tuple[TopicNode, bytes]:
     subject = topic.subject_of(address) if isinstance(topic, TopicNode) else b""
     if not isinstance(topic, TopicNode) or not subject:
         raise Refused(
-            f"capture {pattern!r:.200}: the address of a topic is expected, such as topic/flights.#",
+            f"capture {pattern!r:.200}: a topic is expected, such as topic/flights.#",
             Condition.INVALID_FIELD,
         )
     return topic, subject

@@ -369,7 +369,8 @@ def _may_not_wait(end: OutgoingLink) -> bool:
 
 def _declared(tables: Configuration | Vhost) -> list[str]:
     """Lists the addresses of queues and streams that are there from the start."""
-    return [each.address for each in (*tables.queues, *tables.streams)]
+    queues = [queue.address for queue in tables.queues]
+    return queues + [stream.address for stream in tables.streams]
 
 
 def _vhosts_of(configuration: Configuration) -> dict[str, Configuration | Vhost]:

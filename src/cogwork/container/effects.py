@@ -70,7 +70,5 @@ def _detach(effect: Detach) -> None:
     if isinstance(link, Link) and link.is_attached:
         info = {Symbol(key): value for key, value in (effect.info or {}).items()}
         link.detach(
-            AmqpError(
-                condition=effect.condition, description=effect.description, info=info or None
-            )
+            AmqpError(condition=effect.condition, description=effect.description, info=info or None)
         )

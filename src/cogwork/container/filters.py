@@ -35,9 +35,7 @@ class Filters:
     applied: dict[Symbol, object] = field(default_factory=dict)
 
 
-def read_filters(
-    filter_set: Mapping[Symbol, object] | None, *, is_stream: bool = False
-) -> Filters:
+def read_filters(filter_set: Mapping[Symbol, object] | None, *, is_stream: bool = False) -> Filters:
     """Reads a filter set; filters that are not known are left out of `applied`.
 
     Args:

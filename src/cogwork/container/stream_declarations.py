@@ -1,7 +1,7 @@
 """Streams that are declared while the container runs.
 
-Theory of operation. As with queues: a declared stream has a rule of its own, and to declare it again
-with the same options changes nothing. Its engine is opened afterwards; what comes of that the
+Theory of operation. As with queues: a declared stream has a rule of its own, and to declare it
+again with the same options changes nothing. Its engine is opened afterwards; what comes of that the
 stream's state tells.
 """
 

@@ -138,9 +138,7 @@ class Block:
         free(self.data)
         free(self.ends)
 
-    def add(
-        self, time_ms: int, producer: bytes, sequence: int, count: int, payload: bytes
-    ) -> None:
+    def add(self, time_ms: int, producer: bytes, sequence: int, count: int, payload: bytes) -> None:
         """Adds the chunk that follows.
 
         Args:

@@ -45,7 +45,7 @@ class Record(Message):
         offset: Its number; of a snapshot, that of the first record which is not in it.
         time_ms: When it was appended, in milliseconds since 1970 (UTC).
         producer: Who appended it; None where nobody said.
-        sequence: Its number among the producer's; None as well.
+        producer_sequence: Its number among the producer's; None as well.
         is_snapshot: Whether it is no record but the application's snapshot, its body the data.
     """
 
@@ -72,7 +72,7 @@ class Record(Message):
         return self.annotations.get(PRODUCER)
 
     @property
-    def sequence(self) -> object:
+    def producer_sequence(self) -> object:
         """Its number among the producer's; None where nobody said."""
         found: int64_t = self.own_number(b"x-opt-sequence", 14)
         return None if found == ABSENT else found

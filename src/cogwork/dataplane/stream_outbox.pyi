@@ -1,13 +1,16 @@
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.outbox import Batch, Outbox, Post
 
 SOURCE_HASH: str
 
-T = TypeVar("T")
+class _Outcome(Protocol):
+    def error(self) -> Exception | None: ...
+
+T = TypeVar("T", bound=_Outcome)
 
 class StreamOutbox(Outbox[T]):
     patience_s: float

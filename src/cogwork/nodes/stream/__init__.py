@@ -1,4 +1,4 @@
-"""Streams: messages in one order, kept, and read by any number of receivers from where they like."""
+"""Streams: messages in one order, kept, for any number of receivers, from where they like."""
 
 from cogwork.nodes.stream.node import StreamNode
 from cogwork.nodes.stream.options import StreamOptions

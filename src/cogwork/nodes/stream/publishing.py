@@ -53,7 +53,7 @@ ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x24, 0x25, 0x26, 0x27
 PAUSE_FIRST_S, PAUSE_LONGEST_S = 0.02, 0.5
 
 PATIENCE_S = 10.0
-"""How long an engine is tried that cannot take records: longer than a leader takes to be replaced."""
+"""How long an engine is tried that cannot take records: longer than a change of leaders."""
 
 PASSING = (Busy, Unavailable, NotLeader)
 """Nothing was appended, and it may be later."""
@@ -153,6 +153,7 @@ class Publishing:
     def _start(self, key: tuple[int, int], line: _Line, job: _Job) -> None:
         job.is_under_way = True
         job.failure = None
+        future: asyncio.Future[object]
         try:
             future = asyncio.ensure_future(job.work())
         except CogworkError as failure:

@@ -25,10 +25,7 @@ RABBITMQ = Symbol("rabbitmq:stream-offset-spec")
 STREAM_FILTERS = frozenset({START, TRUNCATED, RABBITMQ})
 """Descriptors of the filters that a stream knows besides the selector."""
 
-_EXPECTED = (
-    "first, last, next, snapshot, a whole number (an offset) or a timestamp is expected; write other "
-    "times as a timestamp"
-)
+_EXPECTED = "first, last, next, snapshot, a whole number (an offset) or a timestamp is expected"
 
 
 @dataclass(frozen=True, slots=True)

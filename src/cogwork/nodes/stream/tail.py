@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from cogwork.dataplane.blocks import Block
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cogwork.consensus.batch import Chunk
 
 __all__ = ("Tail", "block_of")
@@ -77,7 +79,7 @@ class Tail:
         return blocks[bisect_right(blocks, offset, key=_offset_of) - 1]
 
 
-def block_of(chunks: list[Chunk]) -> Block:
+def block_of(chunks: Sequence[Chunk]) -> Block:
     """Makes a block of chunks that follow each other; there is at least one."""
     block = Block(chunks[0].offset)
     for chunk in chunks:
