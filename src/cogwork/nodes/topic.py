@@ -121,6 +121,13 @@ class TopicNode:
                 self._reach.unsubscribe(f"{self._prefix}/{pattern.decode()}")
         return was_bound
 
+    def announce(self) -> None:
+        """Tells other containers what was bound while there was nobody to tell: by captures."""
+        if self._reach is not None:
+            for patterns in self._bound.values():
+                for pattern in patterns:
+                    self._reach.subscribe(f"{self._prefix}/{pattern.decode()}")
+
     def bind_far(self, pattern: bytes, outlet: Terminus) -> None:
         """Lets copies of what matches a pattern go to another container."""
         self._trie.bind(pattern, outlet)

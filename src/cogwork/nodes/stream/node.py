@@ -56,6 +56,9 @@ PAUSE_FIRST_S, PAUSE_LONGEST_S = 0.1, 5.0
 LOOK_EVERY_S = 1.0
 """How old the bounds and members are that people see."""
 
+LOOK_LATEST_S = 30.0
+"""The same where nothing comes and nobody looks: a thousand idle streams should cost nothing."""
+
 _FAULTS = {BeyondEnd: Condition.INVALID_FIELD, Truncated: TRUNCATED}
 
 
@@ -108,8 +111,11 @@ class StreamNode:
         self._bounds = Bounds(0, 0)
         self._members: Members | None = None
         self._epoch = 0
+        self._bytes_in = 0
         self._meter = Meter()
+        self._metered_s = 0.0
         self._looked_s = 0.0
+        self._is_shown = False
         with suppress(RuntimeError):
             self._begin(asyncio.get_running_loop())
 
@@ -147,14 +153,18 @@ class StreamNode:
         if self._loop is None:
             with suppress(RuntimeError):
                 self._begin(asyncio.get_running_loop())
-        if self.engine is not None and now_s - self._looked_s >= LOOK_EVERY_S:
-            self._looked_s = now_s
-            self._meter.turn(now_s, self.tail.next, self._bytes_in)
-            self._run(self._look(self.engine))
+        if self.engine is not None and now_s - self._metered_s >= LOOK_EVERY_S:
+            self._metered_s = now_s
+            is_quiet = self._meter.turn(now_s, self.tail.next, self._bytes_in)
+            if not is_quiet or self._is_shown or now_s - self._looked_s >= LOOK_LATEST_S:
+                self._is_shown = False
+                self._looked_s = now_s
+                self._run(self._look(self.engine))
         return ()
 
     def status(self) -> Mapping[str, object]:
         """Returns figures: bounds, rates, readers and how far behind they are."""
+        self._is_shown = True
         members = self._members
         declared = self.engine.capabilities if self.engine is not None else None
         behind = [reader.behind for reader in self._readers.values()]
@@ -237,8 +247,9 @@ class StreamNode:
                 self._report_problem(str(error))
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, PAUSE_LONGEST_S)
-            except (CogworkError, ValueError) as error:
-                self._report_problem(str(error))
+            except Exception as error:  # a plug-in's, too: it must not stop the container
+                known = isinstance(error, (CogworkError, ValueError))
+                self._report_problem(str(error) if known else repr(error))
                 self._fail()
                 return
             else:
@@ -293,11 +304,9 @@ class StreamNode:
                         self._bytes_in += len(item.batch.payload)
                         self.tail.add(item)
                     self._serve_soon()
-            except (ConsensusError, ValueError) as error:
-                self._report_problem(f"no live records: {error}")
+            except Exception as error:  # a plug-in's, too: readers wait until it is over
+                self._report_problem(f"no live records: {error!r}")
             await asyncio.sleep(PAUSE_FIRST_S)
-
-    _bytes_in = 0
 
     def _serve_soon(self) -> None:
         if not self._is_due and self._loop is not None:
@@ -359,7 +368,7 @@ class StreamNode:
                 reader.start()
             else:
                 self._loop_later(reader)
-        except (ConsensusError, ValueError) as error:
+        except Exception as error:  # a plug-in's, too: it ends one link and nothing else
             self._end(reader, error)
         self._flush()
 
@@ -374,7 +383,8 @@ class StreamNode:
         condition = _FAULTS.get(type(error), Condition.INTERNAL_ERROR)
         info = {"first": error.first} if isinstance(error, Truncated) else None
         reader.close()
-        self._emit([Detach(reader.link, condition, str(error), info)])
+        text = str(error) if isinstance(error, (CogworkError, ValueError)) else repr(error)
+        self._emit([Detach(reader.link, condition, text[:500], info)])
 
     # -- for management
 

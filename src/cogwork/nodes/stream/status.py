@@ -34,11 +34,11 @@ class Meter:
         self._last: tuple[float, int, int] | None = None
         self._rates = (0.0, 0.0)
 
-    def turn(self, now_s: float, records: int, size_bytes: int) -> None:
-        """Takes in where the stream stands now."""
+    def turn(self, now_s: float, records: int, size_bytes: int) -> bool:
+        """Takes in where the stream stands now; says whether nothing has come lately."""
         last, self._last = self._last, (now_s, records, size_bytes)
         if last is None or now_s <= last[0]:
-            return
+            return False
         passed_s = now_s - last[0]
         fresh = (max(records - last[1], 0) / passed_s, (size_bytes - last[2]) / passed_s)
         self._rates = (
@@ -46,6 +46,7 @@ class Meter:
             self._rates[1] + SMOOTHING * (fresh[1] - self._rates[1]),
         )
         self.records_per_s, self.bytes_per_s = round(self._rates[0]), round(self._rates[1])
+        return last[1:] == (records, size_bytes) and not self.records_per_s
 
 
 def reader_rows(readers: Collection[Reader]) -> list[dict[str, object]]:
