@@ -17,6 +17,8 @@ _MODULES = frozenset({"client", "sync", "testing"})
 _NAMES = {
     "CogworkError": "cogwork.amqp.errors",
     "Condition": "cogwork.amqp.errors",
+    **dict.fromkeys(("Cog", "CogFailed", "Orb", "broadcast", "nearcast"), "cogwork.cast"),
+    **dict.fromkeys(("Cog", "CogFailed", "Orb", "broadcast", "nearcast"), "cogwork.cast"),
     **dict.fromkeys(
         (
             "AuthenticationError",

@@ -3,6 +3,11 @@ from cogwork import sync as sync
 from cogwork import testing as testing
 from cogwork.amqp.errors import CogworkError as CogworkError
 from cogwork.amqp.errors import Condition as Condition
+from cogwork.cast import Cog as Cog
+from cogwork.cast import CogFailed as CogFailed
+from cogwork.cast import Orb as Orb
+from cogwork.cast import broadcast as broadcast
+from cogwork.cast import nearcast as nearcast
 from cogwork.client import AuthenticationError as AuthenticationError
 from cogwork.client import BacklogFull as BacklogFull
 from cogwork.client import CallFailed as CallFailed
