@@ -70,6 +70,9 @@ class _Way:
         asyncio.get_running_loop().call_soon(self._arrive, to, data)
         return True
 
+    def flush(self) -> None:
+        pass
+
     def _arrive(self, to: str, data: bytes) -> None:
         node = self._trio.nodes.get(to)
         if node is not None and self._trio.passes(self._own, to):

@@ -1,10 +1,16 @@
-"""Streams that keep what is published to topics."""
+"""Streams that keep what is published to topics.
+
+A stream that one container has gets its copies like a subscriber, also of what is published
+elsewhere. One that the whole cluster has gets them where they are published, and from nowhere else:
+so each message is appended once, whichever container dies.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
+from cogwork.container.engines import CLUSTERED
 from cogwork.nodes.topic import TopicNode
 from cogwork.spi.node import Refused
 
@@ -23,16 +29,22 @@ def begin_capture(vhost: VirtualHost, node: StreamNode) -> None:
     """
     for pattern in node.options.capture:
         topic, subject = _topic_of(vhost, pattern)
-        topic.add_outlet(node.capture)
-        topic.bind(node.capture, subject)
+        if node.options.engine in CLUSTERED:
+            topic.bind_far(subject, node.capture)
+        else:
+            topic.add_outlet(node.capture)
+            topic.bind(node.capture, subject)
 
 
 def end_capture(vhost: VirtualHost, node: StreamNode) -> None:
     """Ends that."""
     for pattern in node.options.capture:
         topic, subject = _topic_of(vhost, pattern)
-        topic.unbind(node.capture, subject)
-        topic.remove_outlet(node.capture)
+        if node.options.engine in CLUSTERED:
+            topic.unbind_far(subject, node.capture)
+        else:
+            topic.unbind(node.capture, subject)
+            topic.remove_outlet(node.capture)
 
 
 def _topic_of(vhost: VirtualHost, pattern: str) -> tuple[TopicNode, bytes]:

@@ -20,6 +20,7 @@ from cogwork.container.access import Access
 from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
+from cogwork.container.cluster.replication import Replication
 from cogwork.container.effects import EffectRunner
 from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.container.leaving import Leaving
@@ -70,6 +71,7 @@ class Container:
         vhosts: By name; the default one's is empty.
         peers: Their connections.
         mesh: The other containers.
+        replication: Its replicas, and what it knows of the cluster.
         leaving: Its way out of the mesh; None while it stays.
         on_leave: Called when it has left, to stop it.
     """
@@ -118,6 +120,7 @@ class Container:
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
         self.peers.mesh = self.mesh
+        self.replication = Replication(self)
         self.leaving: Leaving | None = None
         self.on_leave: Callable[[], None] = _stay
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
@@ -155,6 +158,7 @@ class Container:
             self._listeners.open_for_links(self._worker.socket)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.mesh.start(self.configuration.links)
+        self.replication.start()
         self._balance.advertise(tuple(self.advertised))
 
     def reconfigure(self, configuration: Configuration) -> list[str]:
@@ -178,6 +182,7 @@ class Container:
             engines=old.engines,
             links=old.links,
             mesh=old.mesh,
+            cluster=old.cluster,
             workers=old.workers,
         )
         wanted = _vhosts_of(configuration)
@@ -255,6 +260,7 @@ class Container:
         for vhost in (*self.vhosts.values(), *self._retired):
             vhost.close_streams()
         await self.engines.close()
+        await self.replication.close()
 
     @property
     def unsettled(self) -> int:

@@ -33,7 +33,9 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "node": attrgetter("address"),
 }
 
-RESTART_KEYS = frozenset({"id", "data_dir", "workers", "listen", "link", "mesh", "engine", "node"})
+RESTART_KEYS = frozenset(
+    {"id", "data_dir", "workers", "listen", "link", "mesh", "cluster", "engine", "node"}
+)
 """What the process holds on to: its identity, its directory, sockets, links and nodes."""
 
 LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})

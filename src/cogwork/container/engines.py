@@ -11,11 +11,14 @@ from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.registry import engines, factory_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cogwork.consensus.engine import Engine, EngineHost
 
-__all__ = ("EngineHosts", "VhostEngines")
+__all__ = ("CLUSTERED", "EngineHosts", "VhostEngines")
+
+CLUSTERED = frozenset({"raft"})
+"""Engines whose streams are declared for all containers of a cluster."""
 
 log = logging.getLogger("cogwork")
 
@@ -88,8 +91,12 @@ class VhostEngines:
         """The names of those that are installed."""
         return self._hosts.kinds
 
-    async def open(self, kind: str, stream: str, options: Mapping[str, object]) -> Engine:
+    async def open(
+        self, kind: str, stream: str, options: Mapping[str, object], capture: Sequence[str] = ()
+    ) -> Engine:
         """Opens a stream; makes it where it is new."""
+        if capture and kind in CLUSTERED:
+            options = {**options, "capture": list(capture)}
         return await self._hosts.host(kind).open(self._prefix + stream, options)
 
     async def delete(self, kind: str, stream: str) -> None:

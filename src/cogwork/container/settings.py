@@ -55,6 +55,9 @@ DEDUPLICATION_COUNT = 100_000
 PARTITIONS, PARTITIONS_MAX = 16, 32
 """Enough for a dozen containers to have an even share; which are held fits one figure."""
 
+VOTERS_MAX = 5
+"""More voters make a cluster slower and hardly safer."""
+
 WORKERS_MAX = 64
 """Each is linked with each: beyond a dozen the links cost more than the cores bring."""
 
@@ -320,6 +323,17 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     options: dict[str, Any] = {}
 
 
+class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[cluster]`: the containers that agree on what is declared for all.
+
+    Attributes:
+        voters: Their ids, the most senior first, the same in every container; at most five, and an
+            odd number is wise. Each needs a `data_dir`. None is this container alone.
+    """
+
+    voters: Annotated[list[Text], Meta(min_length=1, max_length=VOTERS_MAX)] | None = None
+
+
 class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[vhost]]`: a virtual host besides the default one, with addresses of its own.
 
@@ -352,6 +366,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         listeners: `[[listen]]`.
         links: `[[link]]`.
         mesh: `[mesh]`.
+        cluster: `[cluster]`.
         users: `[[user]]`.
         anonymous: `[anonymous]`.
         vhosts: `[[vhost]]`.
@@ -369,6 +384,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     listeners: list[Listen] = field(default_factory=_loopback, name="listen")
     links: list[Link] = field(default_factory=list, name="link")
     mesh: MeshOptions = field(default_factory=MeshOptions)
+    cluster: Cluster = field(default_factory=Cluster)
     users: list[User] = field(default_factory=list, name="user")
     anonymous: Anonymous = field(default_factory=Anonymous)
     vhosts: list[Vhost] = field(default_factory=list, name="vhost")

@@ -19,13 +19,16 @@ class Engines(Protocol):
     def kinds(self) -> Sequence[str]:
         """The names of those that are installed."""
 
-    async def open(self, kind: str, stream: str, options: Mapping[str, object]) -> Engine:
+    async def open(
+        self, kind: str, stream: str, options: Mapping[str, object], capture: Sequence[str] = ()
+    ) -> Engine:
         """Opens a stream; makes it where it is new.
 
         Args:
             kind: Which engine.
             stream: Its name, unique in the virtual host.
             options: The declaration's, by name.
+            capture: Topics whose messages it keeps, too: for containers that learn of it by this.
 
         Raises:
             Unavailable: The engine cannot be reached now.

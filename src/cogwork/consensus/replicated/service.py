@@ -72,8 +72,8 @@ class RaftService:
         incarnation: int,
         carrier: Carrier,
         *,
-        wal: Wal,
-        queue: DiskQueue,
+        wal: Wal | None,
+        queue: DiskQueue | None,
         directory_of: Callable[[int], Directory],
         report: Callable[[str], None],
         settings: Settings | None = None,
@@ -84,7 +84,8 @@ class RaftService:
             own: The container's id.
             incarnation: Higher after each start.
             carrier: The way to other containers.
-            wal: The container's write-ahead log, recovered; `on_durable` is to call `durable`.
+            wal: The container's write-ahead log, recovered; `on_durable` is to call `durable`. None
+                where nothing is kept, and no replica can be.
             queue: The way to the disk.
             directory_of: Opens the directory of a group.
             report: Takes what the operator should know, a line at a time.
@@ -159,6 +160,11 @@ class RaftService:
 
     async def _open_member(self, stream: Stream) -> Member:
         name, number = stream.name, stream.number
+        if self._wal is None or self._queue is None:
+            raise ValueError(
+                f"container {self.own} is to hold a replica of {name!r:.80}, and has no data "
+                "directory: start it with --data DIR"
+            )
         files = ReplicaFiles(self._directory_of(number), self._queue)
         declared = files.declared()
         if declared is None:
@@ -280,6 +286,7 @@ class RaftService:
         """
         call = make(self._switchboard.next_number(), stream.name)
         if to != self.own:
+            self.turn_soon()
             return demand(await self._switchboard.ask(to, call, timeout_s))
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
@@ -299,11 +306,27 @@ class RaftService:
         """Returns a producer id for an outbox."""
         return OWN_MARK + secrets.token_bytes(15)
 
+    def leader_of(self, stream: str) -> str | None:
+        """Returns who leads a stream's replicas, as far as it is known here."""
+        found = self.streams.get(stream)
+        if found is None:
+            return None
+        return found.outbox.target if found.member is None else found.member.group.leader
+
+    def leads(self, stream: str) -> bool:
+        """Tells whether the replica here leads."""
+        found = self.streams.get(stream)
+        return (
+            found is not None
+            and found.member is not None
+            and (found.member.group.leadership is not None)
+        )
+
     # -- what members ask for
 
     def propose(self, group: int, payload: bytes) -> tuple[int, int]:
         """Proposes an entry: `RaftHost.propose`."""
-        if self._wal.is_full:
+        if self._wal is not None and self._wal.is_full:
             raise Unavailable("the disk is full")
         return self._host.propose(group, payload, self.now_s())
 
@@ -344,6 +367,7 @@ class RaftService:
         failed: Callable[[Exception], None],
     ) -> None:
         """Has the disk thread do something, step by step."""
+        assert self._queue is not None
         self._queue.start(steps, done, failed)
 
     async def run(self, steps: Generator[Operation, None, T]) -> T:
@@ -363,7 +387,7 @@ class RaftService:
             if not future.done():
                 future.set_result(result)
 
-        self._queue.start(steps, done, failed)
+        self.start(steps, done, failed)
         return await future
 
     # -- turns
@@ -387,6 +411,7 @@ class RaftService:
         self._do_what_is_ready()
         if self._host.has_more:
             self.turn_soon()
+        self._carrier.flush()
         self._arm()
 
     def _do_what_is_ready(self) -> None:
@@ -409,18 +434,21 @@ class RaftService:
 
     def _write(self) -> None:
         """Hands writes to the log, in order; what it does not take now waits for the next tick."""
+        wal = self._wal
+        if wal is None:
+            return
         try:
             while self._writes:
                 first = self._writes[0]
                 if isinstance(first, int):
-                    self._numbers.append((self._wal.end_lsn, first))
+                    self._numbers.append((wal.end_lsn, first))
                 else:
                     journal, write = first
                     journal.write(write)
                 self._writes.popleft()
         except LogError as error:
             self.report(f"the write-ahead log takes nothing: {error}")
-        self._wal.flush()
+        wal.flush()
 
     def _tick(self, now_s: float) -> None:
         self._switchboard.tick(now_s)

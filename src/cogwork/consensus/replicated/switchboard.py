@@ -29,6 +29,9 @@ class Carrier(Protocol):
     def send(self, to: str, data: bytes) -> bool:
         """Sends octets; returns False where they are dropped at once."""
 
+    def flush(self) -> None:
+        """Has what was sent leave now."""
+
 
 class Switchboard:
     """Sends calls, and gives answers to those who asked."""

@@ -242,7 +242,10 @@ class StreamNode:
         pause_s = PAUSE_FIRST_S
         while self.engine is None:
             try:
-                engine = await self._engines.open(self.options.engine, name, self.options.rest)
+                options = self.options
+                engine = await self._engines.open(
+                    options.engine, name, options.rest, options.capture
+                )
             except Unavailable as error:
                 self._report_problem(str(error))
                 await asyncio.sleep(pause_s)
