@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .served import COGWORK, READY_TIMEOUT_S, Served, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 HEARTBEAT_S = 0.3
@@ -30,6 +30,7 @@ class Member:
         links: The ports that it dials.
         folder: Takes its configuration and logs.
         configuration: What `cogwork.toml` says besides listener and links.
+        head: What it says before all tables.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Member:
     links: list[int]
     folder: Path
     configuration: str = ""
+    head: str = ""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     lives: int = 0
 
@@ -56,7 +58,7 @@ class Member:
         links = "".join(f'[[link]]\nurl = "127.0.0.1:{port}"\n' for port in self.links)
         file = self.folder / f"{self.id}.toml"
         file.write_text(
-            f'id = "{self.id}"\n[[listen]]\nport = {self.port}\n{links}\n'
+            f'id = "{self.id}"\n{self.head}[[listen]]\nport = {self.port}\n{links}\n'
             f"[mesh]\nheartbeat_s = {HEARTBEAT_S}\n{self.configuration}"
         )
         self.lives += 1
@@ -86,7 +88,11 @@ class Member:
 
 @contextlib.contextmanager
 def meshed(
-    folder: Path, ids: Iterable[str], edges: Iterable[tuple[str, str]], configuration: str = ""
+    folder: Path,
+    ids: Iterable[str],
+    edges: Iterable[tuple[str, str]],
+    configuration: str = "",
+    head: Callable[[str], str] = lambda _name: "",
 ) -> Iterator[dict[str, Member]]:
     """Runs linked containers for the length of a `with` block; both ends of an edge dial.
 
@@ -95,6 +101,7 @@ def meshed(
         ids: Of the containers.
         edges: Which of them are linked.
         configuration: What each `cogwork.toml` says besides listener and links.
+        head: What each one's says before all tables.
     """
     names = list(ids)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -103,7 +110,8 @@ def meshed(
         links[one].append(ports[other])
         links[other].append(ports[one])
     members = {
-        name: Member(name, ports[name], links[name], folder, configuration) for name in names
+        name: Member(name, ports[name], links[name], folder, configuration, head(name))
+        for name in names
     }
     try:
         for member in members.values():
