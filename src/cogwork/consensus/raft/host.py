@@ -171,6 +171,11 @@ class RaftHost:
         """
         return self._groups[number]
 
+    @property
+    def election_s(self) -> float:
+        """The shortest time without a leader, as round trips demand."""
+        return self._election_s
+
     def _share(self, container: str, number: int) -> Share:
         return Share(self._neighbours.at(container, self._now_s).budget, number)
 
