@@ -23,8 +23,8 @@ from cogwork.consensus.raft.storage import NoStorage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from random import Random
 
+    from cogwork.consensus.raft.chance import Chance
     from cogwork.consensus.raft.leadership import Leadership
     from cogwork.consensus.raft.ready import Event
     from cogwork.consensus.raft.settings import Settings
@@ -86,7 +86,7 @@ class Core:
     """
 
     def __init__(
-        self, own: str, recovered: Recovered, settings: Settings, random: Random, now_s: float
+        self, own: str, recovered: Recovered, settings: Settings, random: Chance, now_s: float
     ) -> None:
         snapshot = recovered.snapshot
         self.own = own

@@ -314,7 +314,6 @@ class Leadership:
         self.transfer.look(self.progress[to].match)
 
     def _look_for_transfer(self) -> None:
-        core = self._core
         if self.transfer is not None:
             if self.transfer.is_over:
                 self.transfer.end(is_done=False)

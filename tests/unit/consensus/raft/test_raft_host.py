@@ -12,7 +12,6 @@ from cogwork.consensus.errors import Busy
 from cogwork.consensus.raft import host as host_module
 from cogwork.consensus.raft.core import Recovered
 from cogwork.consensus.raft.errors import Malformed
-from cogwork.consensus.raft.heartbeats import Beat
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.messages import Append, Heartbeat
@@ -22,6 +21,7 @@ from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.wire import VERSION, decode, encode
 
 if TYPE_CHECKING:
+    from cogwork.consensus.raft.heartbeats import Beat
     from cogwork.consensus.raft.messages import Message
 
 
@@ -263,28 +263,31 @@ def test_a_write_of_a_group_that_was_closed_says_nothing_of_its_successor() -> N
     assert host.group(1).leadership is not None
 
 
+def trouble(lab: Lab, random: Random) -> None:
+    """Makes something worse or better; at most one container is down, and one link cut."""
+    lab.loss = random.choice((0.0, 0.1, 0.3))
+    one, other = random.sample("abcde", 2)
+    choice = random.random()
+    if choice < 0.2 and not lab.down:
+        lab.crash(one)
+    elif choice < 0.4 and lab.down:
+        lab.start(next(iter(lab.down)))
+    elif choice < 0.6:
+        lab.cuts = {frozenset((one, other))}
+    elif choice < 0.7:
+        lab.cuts = set()
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_in_a_bad_network_all_members_apply_the_same(seed: int) -> None:
     lab = Lab("abcde", Settings(quiesce_s=0.3, senior_s=1.0), seed=seed)
     for number in (1, 2, 3):
         lab.open(number, "abcde"[number - 1 :] + "abcde"[: number - 1])
     random = Random(seed)
-    count = 0
-    for _ in range(60):
-        lab.loss = random.choice((0.0, 0.1, 0.3))
-        one, other = random.sample("abcde", 2)
-        choice = random.random()
-        if choice < 0.2 and not lab.down:
-            lab.crash(one)
-        elif choice < 0.4 and lab.down:
-            lab.start(next(iter(lab.down)))
-        elif choice < 0.6:
-            lab.cuts = {frozenset((one, other))}
-        elif choice < 0.7:
-            lab.cuts = set()
+    for place in range(60):
+        trouble(lab, random)
         for number in (1, 2, 3):
-            count += 1
-            lab.propose(number, b"%d" % count)
+            lab.propose(number, b"%d" % (3 * place + number))
         lab.run(random.choice((0.05, 0.3, 1.0)))
     lab.loss, lab.cuts = 0.0, set()
     for name in list(lab.down):
