@@ -64,8 +64,12 @@ class Leadership:
             self.uncommitted_bytes += entry.size_bytes
         self._follow_membership()
         # An entry of an earlier term is never committed by counting (Raft §5.4.2): this one, with
-        # which they are, must not wait for a proposal (§8).
-        self.first_index = self._append(Kind.NOOP, b"")
+        # which they are, must not wait for a proposal (§8). The first one of all tells the members,
+        # so that everybody has them in the log.
+        if core.log.last_index:
+            self.first_index = self._append(Kind.NOOP, b"")
+        else:
+            self.first_index = self._append(Kind.MEMBERS, core.membership.to_bytes())
 
     # Proposals.
 

@@ -97,6 +97,13 @@ def test_logs_can_agree_only_where_the_term_is_not_higher(
     assert log_of(*own).agree(index, term) == agreed
 
 
+def test_what_agrees_may_be_given_up() -> None:
+    log = log_of(1, 2, 2)
+    log.compact(2)
+    assert log.agree(3, 1) == (1, 0)
+    assert log.agree(3, 2) == (3, 2)
+
+
 def test_compacted_entries_are_gone_and_their_last_term_is_known() -> None:
     log = log_of(1, 1, 2, 2)
     log.compact(3)
