@@ -125,20 +125,22 @@ class Log:
     def agree(self, index: int, term: int) -> tuple[int, int]:
         """Returns index and term of the last entry, up to `index`, whose term is at most `term`.
 
-        Where logs differ at `index`, they cannot agree between there and it (Raft §5.3).
+        Where logs differ at `index`, they cannot agree between there and it (Raft §5.3). An index
+        below the compacted one says that what agrees is given up.
         """
         index = min(index, self.last_index)
-        while index > self.compacted_index:
+        while index >= self.compacted_index:
             own = self.term(index)
             if own is None or own <= term:
                 return index, own or 0
             index -= 1
-        return index, self.term(index) or 0
+        return index, 0
 
     def release(self, index: int, size_bytes: int) -> None:
         """Drops old entries, up to an index, from memory where the storage has them."""
         excess_bytes = self.size_bytes - size_bytes
-        if excess_bytes <= 0:
+        first = self.base_index + 1
+        if excess_bytes <= 0 or index < first or self._storage.term(first) is None:
             return
         count = 0
         for entry in self._entries[: max(0, index - self.base_index)]:
