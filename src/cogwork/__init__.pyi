@@ -28,10 +28,13 @@ from cogwork.client import NotFound as NotFound
 from cogwork.client import Outcome as Outcome
 from cogwork.client import OutcomeState as OutcomeState
 from cogwork.client import PermissionDenied as PermissionDenied
+from cogwork.client import Record as Record
 from cogwork.client import Rejected as Rejected
 from cogwork.client import Released as Released
 from cogwork.client import Retry as Retry
+from cogwork.client import Snapshot as Snapshot
 from cogwork.client import StaleAttempt as StaleAttempt
+from cogwork.client import StreamTruncated as StreamTruncated
 from cogwork.client import connect as connect
 
 __version__: str
