@@ -121,7 +121,7 @@ class SharedHost(ABC):
         except ServerDown as error:
             raise Unavailable(str(error)) from error
         except ServerRefused as error:
-            raise Unavailable(f"the server refuses: {error}") from error
+            raise Unavailable(str(error)) from error
         except TimeoutError:
             raise Unavailable("the server does not answer") from None
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.capabilities import Capabilities
     from cogwork.consensus.engine import Members
 
-__all__ = ("Gone", "Moved", "Reader", "ServerDown", "ServerLog", "ServerRefused")
+__all__ = ("Gone", "Moved", "Reader", "ServerDown", "ServerLog", "ServerRefused", "TooLarge")
 
 
 class ServerDown(Exception):
@@ -34,6 +34,10 @@ class Gone(ServerRefused):
 
     def __init__(self) -> None:
         super().__init__("the stream is not on the server: it was deleted, or lost; open it anew")
+
+
+class TooLarge(ServerRefused):
+    """The server takes no entry as large as that."""
 
 
 class Moved(Exception):

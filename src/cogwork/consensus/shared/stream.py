@@ -196,6 +196,9 @@ class SharedStream:
         Raises:
             Unavailable: The end has come.
         """
+        if self._end.done():
+            doing.close()
+            raise Unavailable(self._end_reason)
         task = asyncio.ensure_future(doing)
         try:
             await asyncio.wait((task, self._end), return_when=asyncio.FIRST_COMPLETED)
@@ -216,19 +219,21 @@ class SharedStream:
     async def _insist(self, call: Callable[[], Coroutine[object, object, T]]) -> T:
         back_off_s = BACK_OFF_FIRST_S
         reason = "the server does not answer"
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                while True:
-                    try:
-                        return await call()
-                    except ServerDown as error:
-                        reason = str(error)
-                        await asyncio.sleep(back_off_s)
-                        back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
-        except TimeoutError:
-            raise Unavailable(reason) from None
-        except ServerRefused as error:
-            raise Unavailable(f"the server refuses: {error}") from error
+        loop = asyncio.get_running_loop()
+        limit_s = loop.time() + self._timeout_s
+        while loop.time() < limit_s:
+            try:
+                async with asyncio.timeout_at(limit_s):
+                    return await call()
+            except TimeoutError:
+                break
+            except ServerDown as error:
+                reason = str(error)
+            except ServerRefused as error:
+                raise Unavailable(str(error)) from error
+            await asyncio.sleep(min(back_off_s, max(0, limit_s - loop.time())))
+            back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
+        raise Unavailable(reason)
 
     async def _begin(self, start: Start) -> tuple[int, Snapshot | None, int]:
         """Returns the first offset, the snapshot before it, and where the stream ends now."""

@@ -38,7 +38,7 @@ from cogwork.consensus.shared.entry import (
     pack_batches,
 )
 from cogwork.consensus.shared.loading import catch_up, load
-from cogwork.consensus.shared.server import Gone, Moved, ServerDown, ServerRefused
+from cogwork.consensus.shared.server import Gone, Moved, ServerDown, ServerRefused, TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -331,10 +331,10 @@ class Writer:
         """Answers what is first with an error that will not go away by itself."""
         self._head = None
         self._flights.clear()
-        if isinstance(error, Gone):
-            error = Unavailable(str(error))
-        elif isinstance(error, ServerRefused):
+        if isinstance(error, TooLarge):
             error = InvalidAppend(f"the server refuses it: {error}")
+        elif isinstance(error, ServerRefused):
+            error = Unavailable(str(error))
         elif isinstance(error, Gap):
             error = Malformed("a whole log", "an entry of the server is missing or damaged")
         if self._queue:
