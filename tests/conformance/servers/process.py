@@ -80,7 +80,7 @@ class Server(ABC):
             with contextlib.suppress(OSError):
                 if self.is_ready():
                     return
-            time.sleep(0.05)
+            time.sleep(0.1)
         tail = (self.directory / "log").read_bytes()[-2000:].decode(errors="replace")
         self.kill()
         raise RuntimeError(f"{self.command()[0]} does not start: {tail}")
