@@ -8,18 +8,18 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="the extra [etcd] is not installed")
 
+from cogwork.cli.servers.etcd import EtcdServer
+from cogwork.cli.servers.process import Missing
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.etcd import EtcdHost
 
-from .servers.faults import ServerFaults
-from .servers.process import Missing
-from .servers.etcd import EtcdServer
+from .faults import ServerFaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .servers.process import Server
+    from cogwork.cli.servers.process import Server
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ class _OnEtcd:
         type(self).server = server
 
     def make_host(self, timeout_s: float = 10.0) -> EtcdHost:
-        return EtcdHost(EngineContext({"url": self.server.url, "timeout_s": timeout_s}))
+        return EtcdHost(EngineContext({**self.server.options, "timeout_s": timeout_s}))
 
 
 class TestEtcd(_OnEtcd, EngineConformance):

@@ -8,18 +8,18 @@ import pytest
 
 pytest.importorskip("nats", reason="the extra [nats] is not installed")
 
+from cogwork.cli.servers.nats import NatsServer
+from cogwork.cli.servers.process import Missing
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.nats import NatsHost
 
-from .servers.faults import ServerFaults
-from .servers.process import Missing
-from .servers.nats import NatsServer
+from .faults import ServerFaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .servers.process import Server
+    from cogwork.cli.servers.process import Server
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ class _OnNats:
         type(self).server = server
 
     def make_host(self, timeout_s: float = 10.0) -> NatsHost:
-        return NatsHost(EngineContext({"url": self.server.url, "timeout_s": timeout_s}))
+        return NatsHost(EngineContext({**self.server.options, "timeout_s": timeout_s}))
 
 
 class TestNats(_OnNats, EngineConformance):

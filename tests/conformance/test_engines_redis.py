@@ -8,18 +8,18 @@ import pytest
 
 pytest.importorskip("redis", reason="the extra [redis] is not installed")
 
+from cogwork.cli.servers.process import Missing
+from cogwork.cli.servers.redis import RedisServer
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.redis import RedisHost
 
-from .servers.faults import ServerFaults
-from .servers.process import Missing
-from .servers.redis import RedisServer
+from .faults import ServerFaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .servers.process import Server
+    from cogwork.cli.servers.process import Server
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ class _OnRedis:
         type(self).server = server
 
     def make_host(self, timeout_s: float = 10.0) -> RedisHost:
-        return RedisHost(EngineContext({"url": self.server.url, "timeout_s": timeout_s}))
+        return RedisHost(EngineContext({**self.server.options, "timeout_s": timeout_s}))
 
 
 class TestRedis(_OnRedis, EngineConformance):

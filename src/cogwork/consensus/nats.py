@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 import nats
@@ -27,7 +27,7 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import APIError, NotFoundError, NoStreamResponseError
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from cogwork.consensus.capabilities import Capabilities
 from cogwork.consensus.durability import Durability
@@ -303,16 +303,15 @@ class NatsReader:
                 await self._ask()
             if now_s > self._asked_until_s:
                 raise ServerDown("NATS: the consumer does not answer", may_have_happened=False)
-            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-                with _translated(passing=TimeoutError):
-                    self._take(await self._subscription.next_msg(limit_s - now_s), entries)
-                    while self._subscription.pending_msgs:
-                        self._take(await self._subscription.next_msg(1), entries)
+            with contextlib.suppress(TimeoutError), _translated(passing=TimeoutError):
+                self._take(await self._subscription.next_msg(limit_s - now_s), entries)
+                while self._subscription.pending_msgs:
+                    self._take(await self._subscription.next_msg(1), entries)
         return entries
 
     async def close(self) -> None:
         """Ends it; the server forgets the consumer by itself where it cannot be told."""
-        with contextlib.suppress(NatsError, OSError, TimeoutError, asyncio.TimeoutError):
+        with contextlib.suppress(NatsError, OSError, TimeoutError):
             await self._subscription.unsubscribe()
             if self._client.is_connected:
                 request = f"$JS.API.CONSUMER.DELETE.{self._stream}.{self._consumer}"
@@ -362,7 +361,7 @@ def _translated(passing: type[Exception] | tuple[()] = ()) -> Iterator[None]:
         if error.code == 503:
             raise ServerDown(f"NATS: {error}") from error
         raise ServerRefused(f"NATS: {error}") from error
-    except (NatsError, TimeoutError, asyncio.TimeoutError, OSError) as error:
-        raise ServerDown(f"NATS: {error or 'no answer in time'}") from error
+    except (NatsError, TimeoutError, OSError) as error:
+        raise ServerDown(f"NATS: {str(error) or 'no answer in time'}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ServerDown(f"NATS answers nonsense: {error}") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .process import Server, program
+from cogwork.cli.servers.process import Server, program
+
+__all__ = ("RedisServer",)
 
 
 class RedisServer(Server):
@@ -11,6 +13,7 @@ class RedisServer(Server):
     fsync = "always"
 
     def command(self) -> list[str]:
+        """Returns what starts it."""
         return [
             program("redis-server", "redis-server"),
             *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)),
@@ -18,8 +21,15 @@ class RedisServer(Server):
         ]
 
     def is_ready(self) -> bool:
+        """Tells whether it answers."""
         return self.answers(b"PING\r\n", b"PONG")
 
     @property
+    def options(self) -> dict[str, object]:
+        """The engine's options that lead to it."""
+        return {"url": self.url}
+
+    @property
     def url(self) -> str:
+        """Where it is."""
         return f"redis://127.0.0.1:{self.port}/0"

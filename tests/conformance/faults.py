@@ -19,9 +19,9 @@ from cogwork.consensus.errors import Busy, Unavailable, Unknown
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from cogwork.cli.servers.process import Server
     from cogwork.consensus.engine import Engine, EngineHost
 
-    from .process import Server
 
 BATCHES = 300
 RECORDS = 7
