@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogwork.consensus.engine import FromOffset, Origin
@@ -97,6 +97,7 @@ def test_a_batch_is_one_note(database: sqlite3.Connection) -> None:
     assert inbox.position(STREAM) == 25
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)), max_size=20))
 def test_no_record_of_a_row_is_processed_twice(batches: list[tuple[int, int]]) -> None:
     database = sqlite3.connect(":memory:")

@@ -2,7 +2,7 @@
 
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogwork.schema import InvalidBody, InvalidSchema
@@ -108,6 +108,7 @@ def test_two_schemas_may_define_the_same_name_differently() -> None:
     assert schema("proto3").decode(b"")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_octets_are_a_message_or_none(body: bytes) -> None:
     try:
@@ -116,6 +117,7 @@ def test_any_octets_are_a_message_or_none(body: bytes) -> None:
         return
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=100))
 def test_any_octets_are_a_schema_or_none(definition: bytes) -> None:
     try:
