@@ -43,6 +43,7 @@ COMMANDS = {
     "leave": _Entry("cogwork.cli.leave", "Have a container leave its mesh for good, and stop."),
     "log": _Entry("cogwork.cli.log", "Inspect and verify the files of a log."),
     "bench": _Entry("cogwork.cli.bench", "Measure the server at URL."),
+    "engine": _Entry("cogwork.cli.engine", "List the engines of streams."),
     "passwd": _Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
 }
 """Each command is the function of its own name in its module."""
