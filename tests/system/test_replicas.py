@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
 from replicas import trio
 
 from cogwork.consensus.batch import Batch
@@ -70,6 +71,50 @@ def test_the_leader_stops_and_nothing_is_lost_or_twice(tmp_path: Path) -> None:
             alive = [engines[name] for name in made.nodes]
             for engine in alive:
                 assert await take(engine, 600) == sent
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_who_was_away_for_long_gets_a_snapshot_and_the_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.consensus.replicated.member.SEAL_BYTES", 20_000)
+    monkeypatch.setattr("cogwork.consensus.replicated.install.SEAL_BYTES", 50_000)
+    monkeypatch.setattr("cogwork.consensus.replicated.install.READ_BYTES", 10_000)
+    sent = [b"%06d" % number * 20 for number in range(3_000)]
+
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            a, _, c = [await made.open(name) for name in "abc"]
+            for start in range(0, 500, 50):
+                await a.append(Batch.of(sent[start : start + 50], b"p", start))
+            await take(c, 500)
+            await made.stop("c")
+            for start in range(500, 2_500, 50):
+                await a.append(Batch.of(sent[start : start + 50], b"p", start))
+            await asyncio.sleep(0.2)
+            leader = made.nodes[await leader_of(a)].service.streams["orders"].member
+            assert leader is not None
+            assert leader.group.compacted_index > 20
+            made.start("c")
+            c = await made.open("c")
+            for start in range(2_500, 3_000, 50):
+                await a.append(Batch.of(sent[start : start + 50], b"p", start))
+            assert await take(c, 3_000) == sent
+            member = made.nodes["c"].service.streams["orders"].member
+            assert member is not None
+            assert member.journal.snapshot.index > 20
+            while member.replica.state.next_offset < 3_000:
+                await asyncio.sleep(0.01)
+            assert member.replica.read(0, 1 << 30), "from what is here"
+            await made.stop("a")
+            await made.stop("b")
+            for name in "ab":
+                made.start(name)
+                await made.open(name)
+            assert await take(c, 3_000) == sent
+            again = await c.append(Batch.of(sent[2_950:], b"p", 2_950))
+            assert again.is_repeated
 
     asyncio.run(asyncio.wait_for(story(), 60))
 

@@ -22,26 +22,24 @@ cdef struct Job:
     int error
     int step
     bint wants_sync
+    bint has_synced
 
 cdef struct JobList:
     Job* first
     Job* last
 
-# What the two threads share. `queued`, `done`, the counts and `is_stopping` belong to whoever has
-# the mutex.
+# What the two threads share. `queued`, `done` and `is_stopping` belong to whoever has the mutex.
 cdef struct Desk:
     pthread_t thread
     pthread_mutex_t mutex
     pthread_cond_t work
     JobList queued
     JobList done
-    uint64_t sync_count
-    uint64_t write_count
     int event_fd
     bint is_stopping
 
 cdef void* serve(void* desk) noexcept nogil
-cdef void perform(Desk* desk, Job* first) noexcept nogil
+cdef void perform(Job* first) noexcept nogil
 cdef void sync_file(Job* job) noexcept nogil
 cdef void put(JobList* to, Job* job) noexcept nogil
 
@@ -52,5 +50,7 @@ cdef class Disk:
     cdef uint64_t last_ticket
     cdef readonly int64_t capacity_bytes
     cdef readonly int64_t held_bytes
+    cdef readonly uint64_t write_count
+    cdef readonly uint64_t sync_count
     cdef uint64_t _queue(self, int fd, object owner, const char* data, int64_t size, int64_t offset, bint sync) except? 0
     cdef int _stop(self) except -1

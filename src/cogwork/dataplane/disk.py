@@ -56,7 +56,7 @@ def serve(desk):
             break
         shared.queued.first = shared.queued.last = cython.NULL
         pthread_mutex_unlock(cython.address(shared.mutex))
-        perform(shared, batch.first)
+        perform(batch.first)
         pthread_mutex_lock(cython.address(shared.mutex))
         if shared.done.first == cython.NULL:
             shared.done = batch
@@ -68,7 +68,7 @@ def serve(desk):
     return cython.NULL
 
 
-def perform(desk, first):
+def perform(first):
     """Writes a group of jobs, then synchronises each file once that one of them asks for."""
     job: cython.pointer(Job) = first
     while job != cython.NULL:
@@ -77,13 +77,12 @@ def perform(desk, first):
             job.error = allocate_space(job.fd, job.size)
         elif job.size:
             job.error = write_at(job.fd, job.data, job.size, job.offset)
-            desk.write_count += 1
         job = job.next
     job = first
     while job != cython.NULL:
         if job.wants_sync and job.error == 0 and job.step == STEP_WRITE:
+            job.has_synced = True
             sync_file(job)
-            desk.sync_count += 1
         job = job.next
 
 
@@ -113,6 +112,8 @@ class Disk:
     Attributes:
         capacity_bytes: How much it holds at most, until `completed` gives it back.
         held_bytes: How much it holds now.
+        write_count: How many writes have completed.
+        sync_count: How many synchronisations have.
     """
 
     def __cinit__(self):
@@ -228,21 +229,13 @@ class Disk:
             job = done.first
             done.first = job.next
             found.append((job.ticket, job.error, job.step))
+            self.sync_count += job.has_synced
             if job.data != cython.NULL:
+                self.write_count += 1
                 self.held_bytes -= job.size
             Py_DECREF(cython.cast(object, job.owner))
             free(job)
         return found
-
-    @property
-    def sync_count(self) -> int:
-        """How many synchronisations there were."""
-        return self.desk.sync_count
-
-    @property
-    def write_count(self) -> int:
-        """How many writes there were."""
-        return self.desk.write_count
 
     def close(self) -> None:
         """Does what is queued, and ends the thread; nothing completes any more.

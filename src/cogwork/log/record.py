@@ -32,13 +32,15 @@ GROUP_MAX = (1 << 32) - 1
 _HEAD = Struct(">QIIBQQ")
 """The LSN, which is not stored, and what follows the checksum."""
 
+_STORED = Struct(">IIIBQQ")
 _CHECKSUM = Struct(">I")
 _LENGTH = Struct(">I")
 
 CHECKSUM_BYTES = _CHECKSUM.size
 LSN_BYTES = 8
+HEAD_BYTES = _HEAD.size - LSN_BYTES
 
-OVERHEAD_BYTES = CHECKSUM_BYTES + _HEAD.size - LSN_BYTES
+OVERHEAD_BYTES = CHECKSUM_BYTES + HEAD_BYTES
 """What a record takes besides its payload."""
 
 
@@ -93,21 +95,16 @@ def read_record(data: bytes, position: int, number: int, base: int = 0) -> Recor
     Returns:
         None where there is none that is whole.
     """
-    start = position - base + CHECKSUM_BYTES
-    end = position - base + OVERHEAD_BYTES
+    start = position - base
+    end = start + OVERHEAD_BYTES
     if end > len(data):
         return None
-    (length,) = _LENGTH.unpack_from(data, start)
-    if end + length > len(data):
-        return None
-    (checksum,) = _CHECKSUM.unpack_from(data, start - CHECKSUM_BYTES)
+    checksum, length, group, kind, index, term = _STORED.unpack_from(data, start)
+    body = data[start + CHECKSUM_BYTES : end + length]
     lsn = lsn_of(number, position)
-    head = lsn.to_bytes(LSN_BYTES, "big") + data[start:end]
-    payload = data[end : end + length]
-    if extend(value(head), payload) != checksum:
+    if extend(value(lsn.to_bytes(LSN_BYTES, "big")), body) != checksum or end + length > len(data):
         return None
-    _, _, group, kind, index, term = _HEAD.unpack(head)
-    return Record(lsn, group, kind, index, term, payload)
+    return Record(lsn, group, kind, index, term, body[HEAD_BYTES:])
 
 
 def record_bytes(data: bytes) -> int:

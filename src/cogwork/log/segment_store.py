@@ -9,25 +9,26 @@ certain, the write-ahead log keeps what it holds. Reading needs nothing that wri
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cogwork.log.disk_queue import DiskQueue, Operation
-from cogwork.log.errors import FileMissing, OffsetGone
+from cogwork.log.errors import FileMissing, LogError, OffsetGone
 from cogwork.log.segment import SUFFIX, Segment, segment_name
 from cogwork.log.segment_builder import build_segment, check_blocks
 from cogwork.log.segment_header import STREAM_ID_BYTES
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from cogwork.log.block import Block
     from cogwork.log.directory import Directory
 
 __all__ = ("SegmentStore",)
 
-TEMPORARY_SUFFIX = ".tmp"
+TEMPORARY_NAME = "segment.tmp"
 WARM_MAX = 4
 """The index of so many segments is kept in memory."""
 
@@ -63,11 +64,12 @@ class SegmentStore:
         self._queue = queue
         self._stream_id = stream_id
         self._warm: list[Segment] = []
+        self._is_making = False
         self.segments: list[Segment] = []
         self.next_offset: int | None = None
         self.size_bytes = 0
         for name in directory.names():
-            if name.endswith(TEMPORARY_SUFFIX):
+            if name == TEMPORARY_NAME:
                 directory.remove(name)
             elif name.endswith(SUFFIX):
                 self._admit(Segment(directory, name))
@@ -99,24 +101,17 @@ class SegmentStore:
         """Makes a segment step by step, as `seal` does."""
         check_blocks(blocks)
         self._check_next(blocks[0].offset)
-        name = segment_name(blocks[0].offset)
-        temporary_name = name + TEMPORARY_SUFFIX
-        fd = self._directory.create(temporary_name)
-        try:
-            position = 0
-            for piece in build_segment(self._stream_id, blocks):
-                yield Operation(fd, position, piece)
-                position += len(piece)
-            yield Operation.sync_of(fd)
-            self._directory.rename(temporary_name, name)
-            yield Operation.sync_of(self._directory.fd)
-        except OSError:
-            self._directory.remove(temporary_name)
-            self._directory.remove(name)
-            raise
-        finally:
-            self._directory.close_file(fd)
-        return self._admit(Segment(self._directory, name))
+        with self._making():
+            fd = self._directory.create(TEMPORARY_NAME)
+            try:
+                position = 0
+                for piece in build_segment(self._stream_id, blocks):
+                    yield Operation(fd, position, piece)
+                    position += len(piece)
+                yield Operation.sync_of(fd)
+            finally:
+                self._directory.close_file(fd)
+            return (yield from self._naming(blocks[0].offset))
 
     def adopt(
         self,
@@ -137,22 +132,45 @@ class SegmentStore:
 
     def adopting(self, path: str | os.PathLike[str]) -> Generator[Operation, None, Segment]:
         """Takes a segment over step by step, as `adopt` does."""
-        temporary_name = "adopted" + TEMPORARY_SUFFIX
-        self._directory.bring(path, temporary_name)
-        fd = self._directory.open(temporary_name, for_writing=True)
-        try:
-            segment = Segment(self._directory, temporary_name)
+        with self._making():
+            self._directory.bring(path, TEMPORARY_NAME)
+            segment = Segment(self._directory, TEMPORARY_NAME)
             segment.header.check(self._stream_id, str(path))
             self._check_next(segment.first_offset)
-            for _ in segment.verify():
-                yield Operation(fd)  # writes nothing, but lets others have their turn
-            yield Operation.sync_of(fd)
-            name = segment_name(segment.first_offset)
-            self._directory.rename(temporary_name, name)
-            yield Operation.sync_of(self._directory.fd)
+            fd = self._directory.open(TEMPORARY_NAME, for_writing=True)
+            try:
+                for _ in segment.verify():
+                    yield Operation(fd)  # writes nothing, but lets others have their turn
+                yield Operation.sync_of(fd)
+            finally:
+                self._directory.close_file(fd)
+            return (yield from self._naming(segment.first_offset))
+
+    @contextmanager
+    def _making(self) -> Iterator[None]:
+        """Lets one segment be made at a time, and leaves nothing of one that cannot be."""
+        if self._is_making:
+            raise ValueError("another segment is being made")
+        self._is_making = True
+        try:
+            yield
+        except (OSError, LogError, ValueError):
+            self._directory.remove(TEMPORARY_NAME)
+            raise
         finally:
-            self._directory.close_file(fd)
-            self._directory.remove(temporary_name)
+            self._is_making = False
+
+    def _naming(self, offset: int) -> Generator[Operation, None, Segment]:
+        """Gives a file that is ready its name."""
+        name = segment_name(offset)
+        self._check_next(offset)
+        self._directory.rename(TEMPORARY_NAME, name)
+        try:
+            yield Operation.sync_of(self._directory.fd)
+            self._check_next(offset)  # all may have been cleared meanwhile
+        except (OSError, ValueError):
+            self._directory.remove(name)
+            raise
         return self._admit(Segment(self._directory, name))
 
     def _check_next(self, offset: int) -> None:

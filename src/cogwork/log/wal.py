@@ -111,7 +111,7 @@ class Wal:
         self._parts: list[bytes] = []
         self._unsent: deque[Flush] = deque()
         self._sent: deque[Flush] = deque()
-        self._releases: deque[tuple[int, int, int]] = deque()
+        self._releases: deque[tuple[int, dict[int, int]]] = deque()
         self._sent_bytes = 0
         self._start = self._position = 0
         self._number = 0
@@ -396,14 +396,17 @@ class Wal:
             group: Which one.
             lsn: The place of the oldest record that it needs.
         """
-        self._releases.append((self.end_lsn, group, lsn))
+        end_lsn = self.end_lsn
+        if not self._releases or self._releases[-1][0] != end_lsn:
+            self._releases.append((end_lsn, {}))
+        self._releases[-1][1][group] = lsn
         self._release()
 
     def _release(self) -> None:
         releases = self._releases
         while releases and releases[0][0] <= self.durable_lsn:
-            _, group, lsn = releases.popleft()
-            self._pins.release(group, lsn)
+            for group, lsn in releases.popleft()[1].items():
+                self._pins.release(group, lsn)
 
     def _retire(self, oldest_number: int) -> None:
         """Lets files go, now that a durable mark says that they are not needed."""
@@ -442,12 +445,11 @@ class Wal:
         """
         number, position = number_of(lsn), position_of(lsn)
         name = file_name(number)
+        if not self._kept_from <= number <= self._number:
+            raise FileMissing(self._directory.path_of(name))
         fd = self._fds.get(number)
         if fd is None:
-            try:
-                fd = self._fds[number] = self._directory.open(name)
-            except FileNotFoundError:
-                raise FileMissing(self._directory.path_of(name)) from None
+            fd = self._fds[number] = self._directory.open(name)
         data = self._directory.read_at(fd, position, FIRST_READ_BYTES)
         size_bytes = record_bytes(data)
         if size_bytes > len(data):

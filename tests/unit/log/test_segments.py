@@ -356,6 +356,31 @@ def test_clearing_begins_anew_elsewhere(store: Store) -> None:
     assert store.read_all() == blocks(90_000, 3)
 
 
+def test_one_segment_is_made_at_a_time(store: Store) -> None:
+    seal = store.segments.seal
+    seal(blocks(0, 2000), store.done.append, store.errors.append)
+    seal(blocks(0, 10), store.done.append, store.errors.append)
+    store.queue.finish()
+    assert [type(error) for error in store.errors] == [ValueError]
+    assert store.read_all() == blocks(0, 2000)
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_what_is_sealed_while_all_is_cleared_is_gone(store: Store, turns: int) -> None:
+    store.segments.seal(blocks(0, 10), store.done.append, store.errors.append)
+    for _ in range(turns):
+        if not store.queue.is_idle:
+            store.queue.wait()
+    store.segments.clear(500)
+    store.queue.finish()
+    assert store.segments.next_offset == 500
+    assert store.segments.segments == []
+    assert list(Path(store.directory.path).iterdir()) == []
+    assert len(store.done) + len(store.errors) == 1
+    store.seal(blocks(500, 2))
+    assert store.read_all() == blocks(500, 2)
+
+
 def test_the_index_of_few_segments_is_in_memory(store: Store) -> None:
     store.seal(*(blocks(number * 10, 1) for number in range(20)))
     for number in range(20):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import resource
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -355,6 +357,28 @@ def test_without_space_for_another_file_appends_are_refused_until_there_is_some(
     log.put(b"after")
     log.close()
     assert opened(tmp_path, file_bytes=SMALL) == [b"x" * 500] * len(lsns) + [b"after"]
+
+
+def test_a_real_lack_of_space_is_met_as_a_pretended_one(tmp_path: Path) -> None:
+    log = Log(tmp_path, file_bytes=SMALL)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL // 2, before[1]))
+    try:
+        for now in range(5):
+            with suppress(DiskFull):
+                fill(log, 2)
+            log.wal.tick(float(now))
+            log.queue.finish()
+        assert log.wal.is_full
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    log.wal.tick(10.0)
+    log.queue.finish()
+    assert log.events == [True, False]
+    count = len(fill(log, 20))
+    log.close()
+    found = opened(tmp_path, file_bytes=SMALL)
+    assert found[-count:] == [bytes([number]) * 512 for number in range(count)]
 
 
 def test_space_that_a_group_lets_go_is_enough(tmp_path: Path) -> None:
