@@ -10,6 +10,7 @@ from replicas import trio
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, Origin
+from cogwork.consensus.errors import Truncated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,3 +140,31 @@ def test_after_a_restart_of_all_everything_is_there(tmp_path: Path) -> None:
 
     asyncio.run(asyncio.wait_for(first(), 30))
     asyncio.run(asyncio.wait_for(second(), 30))
+
+
+def test_the_leader_has_what_is_too_much_given_up_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.consensus.replicated.member.SEAL_BYTES", 20_000)
+    monkeypatch.setattr("cogwork.consensus.replicated.service.TRIM_S", 0.05)
+
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            options = {"group": 17, "replicas": ["a", "b", "c"], "retention_bytes": 60_000}
+            engines = [await made.nodes[name].service.open("orders", options) for name in "abc"]
+            for _ in range(200):
+                await engines[0].append(Batch.of([b"x" * 1_000]))
+            for engine in engines:
+                while (await engine.bounds()).first <= 50:
+                    await asyncio.sleep(0.01)
+            for node in made.nodes.values():
+                member = node.service.streams["orders"].member
+                assert member is not None
+                while (member.replica.segments.first_offset or 0) < 50:
+                    await asyncio.sleep(0.01)
+                assert member.replica.segments.size_bytes < 200_000
+            first = (await engines[1].bounds()).first
+            with pytest.raises(Truncated):
+                await engines[1].read(first - 1)
+
+    asyncio.run(asyncio.wait_for(story(), 60))

@@ -10,6 +10,7 @@ the snapshot taken.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.consensus.chunks import encode_chunk
@@ -36,7 +37,8 @@ from cogwork.consensus.replicated.calls import (
 from cogwork.consensus.replicated.entry import encode_entry
 from cogwork.consensus.replicated.files import KeptState, tag_of
 from cogwork.consensus.replicated.install import Installation
-from cogwork.consensus.sequencer import Sequencer
+from cogwork.consensus.retention import Retention
+from cogwork.consensus.sequencer import Sequencer, Trim, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,6 +115,7 @@ class Member:
         journal: What it keeps in the write-ahead log.
         replica: The stream's state here.
         files: What it keeps beside the write-ahead log.
+        retention: How long records are kept; the leader has what is too old given up.
         is_closed: Whether nothing is to be done any more.
     """
 
@@ -131,6 +134,7 @@ class Member:
         self.journal = journal
         self.replica = replica
         self.files = files
+        self.retention = Retention()
         self._service = service
         self._proposed: dict[int, _Proposed] = {}
         self._waiting: list[_Waiting] = []
@@ -291,6 +295,16 @@ class Member:
                 )
             else:
                 self._waiting.append(each)
+
+    def look_to_trim(self) -> None:
+        """Has all replicas give up what is too old, where this one leads."""
+        if self.group.leadership is None or self.retention == Retention():
+            return
+        now_ms = self._service.now_ms()
+        before = self.replica.expired_before(self.retention, now_ms)
+        if before > self.replica.state.first_offset:
+            with suppress(ConsensusError):
+                self._service.propose(self.number, encode_entry([encode(Trim(before))], now_ms))
 
     # -- sealing
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cogwork.consensus.batch import Chunk
+    from cogwork.consensus.retention import Retention
     from cogwork.log.segment_store import SegmentStore
 
 __all__ = ("Replica", "Sealing")
@@ -146,6 +147,25 @@ class Replica:
             is_there = ordinal < self.tail.next
             offset = self.tail[ordinal].offset if is_there else self.state.next_offset
         return max(offset, self.state.first_offset)
+
+    # -- retention
+
+    def expired_before(self, retention: Retention, now_ms: int) -> int:
+        """Returns the offset below which the retention lets records go; the first one for none."""
+        state = self.state
+        before = state.first_offset
+        if retention.age_s is not None:
+            before = max(before, self.offset_at(now_ms - int(retention.age_s * 1000)))
+        if retention.records is not None:
+            before = max(before, state.next_offset - retention.records)
+        if retention.size_bytes is not None:
+            size_bytes = self.segments.size_bytes + self.tail.size_bytes
+            for segment in self.segments.segments:
+                if size_bytes <= retention.size_bytes:
+                    break
+                size_bytes -= segment.size_bytes
+                before = max(before, segment.next_offset)
+        return before
 
     # -- sealing
 

@@ -31,6 +31,7 @@ from cogwork.consensus.replicated.outbox import OWN_MARK
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.replicated.stream import Stream, demand, settle
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
+from cogwork.consensus.retention import Retention
 from cogwork.consensus.sequencer import Sequencer
 from cogwork.log.errors import LogError
 
@@ -54,6 +55,9 @@ FRAME = b"\x00"
 
 TICK_S = 0.05
 """How exactly the time-outs of calls are kept."""
+
+TRIM_S = 1.0
+"""How often it is looked for what is too old."""
 
 T = TypeVar("T")
 
@@ -108,6 +112,7 @@ class RaftService:
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_s = 0.0
+        self._trimmed_s = 0.0
         self._is_closed = False
 
     # -- the clock
@@ -134,7 +139,8 @@ class RaftService:
 
         Args:
             stream: Its name.
-            options: `group`, the number that the cluster gave it, and `replicas`, who holds one.
+            options: `group`, the number that the cluster gave it, `replicas`, who holds one, and
+                how long records are kept, as in `Retention`.
 
         Raises:
             ValueError: An option is wrong.
@@ -142,6 +148,8 @@ class RaftService:
         found = self.streams.get(stream)
         if found is None:
             found = await self._open(stream, *_group_of(options))
+        if found.member is not None:
+            found.member.retention = Retention.of(options)
         found.users += 1
         return RaftEngine(found)
 
@@ -452,6 +460,10 @@ class RaftService:
 
     def _tick(self, now_s: float) -> None:
         self._switchboard.tick(now_s)
+        if now_s - self._trimmed_s >= TRIM_S:
+            self._trimmed_s = now_s
+            for member in self._members.values():
+                member.look_to_trim()
         for stream in self.streams.values():
             if len(stream.outbox):
                 settle(stream.outbox.tick(now_s))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from cogwork.consensus.replicated.engine import CAPABILITIES
+from cogwork.consensus.retention import RETENTION_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,8 +75,12 @@ class ClusteredRaft:
         values = cast("Mapping[str, Value]", options)
         declaration = await self._cluster.declare(KIND, vhost, name, values)
         replicas = replicas_of(declaration, self._cluster.voters)
-        group = {"group": FIRST_GROUP + declaration.number, "replicas": replicas}
-        return await self._service.open(stream, group)
+        made: dict[str, object] = {
+            "group": FIRST_GROUP + declaration.number,
+            "replicas": replicas,
+            **{name: options[name] for name in RETENTION_OPTIONS if name in options},
+        }
+        return await self._service.open(stream, made)
 
     async def delete(self, stream: str) -> None:
         """Gives up a stream, here and everywhere."""
