@@ -10,6 +10,7 @@ import click
 from cogwork.cli.manager import Manager
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
+from cogwork.cli.stream import COLUMNS as STREAM_COLUMNS
 from cogwork.cli.tables import console, in_bytes, in_words, table
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ KINDS = {
     "link": "links",
     "address": "addresses",
     "queue": "queues",
+    "stream": "streams",
     "node": "nodes",
 }
 
@@ -84,6 +86,7 @@ COLUMNS = {
         "disorder-p99": "p99",
         "disorder-maximum": "maximum",
     },
+    "stream": STREAM_COLUMNS,
     "node": {"address": "address", "kind": "kind", "status": "status"},
 }
 """What people are shown of each kind; `--json` has everything."""
@@ -98,8 +101,8 @@ def status(url: str, as_json: bool) -> None:
     """Show what a container holds and has done.
 
     Connections, links, and addresses with their counts: in, out, released, dropped, unsettled,
-    depth. Queues, with the disorder of what they gave out in the last while: how many items that
-    came later went out before an item.
+    depth. Streams, with bounds, rates and readers. Queues, with the disorder of what they gave out
+    in the last while: how many items that came later went out before an item.
     """
     kinds = KINDS if as_json else COLUMNS
     count_max = None if as_json else ROWS_MAX

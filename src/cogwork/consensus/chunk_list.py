@@ -1,4 +1,4 @@
-"""The chunks of a stream that are in memory.
+"""The chunks of a stream that are in memory, or whatever else has a place in it.
 
 Theory of operation. Every chunk that ever was has an ordinal. A reader keeps the ordinal of what it
 reads next, and so finds it at once, however many readers there are and whatever has been given up
@@ -8,20 +8,37 @@ in front; only a reader that begins has to search.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from cogwork.consensus.batch import Chunk
-
-__all__ = ("CHUNK_OVERHEAD_BYTES", "ChunkList")
-
-CHUNK_OVERHEAD_BYTES = 400
-"""What a chunk costs beside its payload, about: many small ones shall not be free."""
+__all__ = ("ChunkList",)
 
 COMPACT_MIN = 64
 
 
-class ChunkList:
+class Placed(Protocol):
+    """What has offsets, a time and a size."""
+
+    @property
+    def offset(self) -> int:
+        """Of its first record."""
+
+    @property
+    def next_offset(self) -> int:
+        """Of the record after it."""
+
+    @property
+    def time_ms(self) -> int:
+        """Never less than that of the one before."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes."""
+
+
+T = TypeVar("T", bound=Placed)
+
+
+class ChunkList(Generic[T]):
     """Chunks by ordinal, offset and time; new ones at the end, old ones given up at the front.
 
     Attributes:
@@ -33,7 +50,7 @@ class ChunkList:
     __slots__ = ("_base", "_chunks", "_gone", "first", "next", "size_bytes")
 
     def __init__(self) -> None:
-        self._chunks: list[Chunk | None] = []
+        self._chunks: list[T | None] = []
         self._gone = 0
         self._base = 0
         self.first = 0
@@ -43,24 +60,24 @@ class ChunkList:
     def __len__(self) -> int:
         return self.next - self.first
 
-    def __getitem__(self, ordinal: int) -> Chunk:
+    def __getitem__(self, ordinal: int) -> T:
         chunk = self._chunks[ordinal - self._base]
         assert chunk is not None
         return chunk
 
-    def append(self, chunk: Chunk) -> None:
+    def append(self, chunk: T) -> None:
         """Adds the newest."""
         self._chunks.append(chunk)
         self.next += 1
-        self.size_bytes += size_of(chunk)
+        self.size_bytes += chunk.size_bytes
 
-    def drop_first(self) -> Chunk:
+    def drop_first(self) -> T:
         """Gives up the oldest and returns it."""
         chunk = self[self.first]
         self._chunks[self._gone] = None
         self._gone += 1
         self.first += 1
-        self.size_bytes -= size_of(chunk)
+        self.size_bytes -= chunk.size_bytes
         if self._gone >= COMPACT_MIN and self._gone * 2 > len(self._chunks):
             del self._chunks[: self._gone]
             self._base += self._gone
@@ -81,16 +98,11 @@ class ChunkList:
         return self._base + bisect_left(self._chunks, time_ms, self._gone, key=_time_ms)
 
 
-def size_of(chunk: Chunk) -> int:
-    """Returns about what a chunk takes."""
-    return len(chunk.batch.payload) + CHUNK_OVERHEAD_BYTES
-
-
-def _next_offset(chunk: Chunk | None) -> int:
+def _next_offset(chunk: Placed | None) -> int:
     assert chunk is not None
     return chunk.next_offset
 
 
-def _time_ms(chunk: Chunk | None) -> int:
+def _time_ms(chunk: Placed | None) -> int:
     assert chunk is not None
     return chunk.time_ms

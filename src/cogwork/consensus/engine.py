@@ -158,7 +158,7 @@ class Subscription(Protocol):
             Unavailable: The engine or the stream has been closed.
         """
 
-    def aclose(self) -> Awaitable[None]:
+    async def aclose(self) -> None:
         """Ends it."""
 
 

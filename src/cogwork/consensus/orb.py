@@ -14,8 +14,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.batch import CHUNK_OVERHEAD_BYTES, Chunk
 from cogwork.consensus.capabilities import Capabilities
-from cogwork.consensus.chunk_list import CHUNK_OVERHEAD_BYTES, ChunkList
+from cogwork.consensus.chunk_list import ChunkList
 from cogwork.consensus.durability import Durability
 from cogwork.consensus.engine import (
     Appended,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from cogwork.consensus.batch import Batch, Chunk
+    from cogwork.consensus.batch import Batch
 
 __all__ = ("CAPABILITIES", "OrbEngine", "OrbHost")
 
@@ -132,7 +133,7 @@ class _OrbStream:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.state = Sequencer()
-        self.chunks = ChunkList()
+        self.chunks: ChunkList[Chunk] = ChunkList()
         self.retention = Retention()
         self.why_ended = ""
         self._now_ms = now_ms
@@ -379,7 +380,7 @@ class OrbSubscription:
             chunk = chunk.since(self._offset)
         self._offset = chunk.next_offset
         self._ordinal += 1
-        self._turn_bytes += len(chunk.batch.payload) + CHUNK_OVERHEAD_BYTES
+        self._turn_bytes += chunk.size_bytes
         return chunk
 
     async def aclose(self) -> None:

@@ -15,6 +15,7 @@ from cogwork.container.access import Permits
 from cogwork.container.filters import read_filters
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.nodes.stream import StreamNode
 from cogwork.router.addresses import Distribution, SlowSubscriber
 from cogwork.spi.node import Node, Refused, Subscription
 
@@ -154,8 +155,8 @@ class Attachments:
         source = attach.source
         if source is None:
             raise Refused("a receiver's source is missing", Condition.INVALID_FIELD)
-        filters = read_filters(source.filter)
         attachment = self._place_consumer(source, client)
+        filters = read_filters(source.filter, is_stream=isinstance(attachment.node, StreamNode))
         end = OutgoingLink(
             link.session.end,
             link.handle,
@@ -225,6 +226,7 @@ class Attachments:
             address=attachment.address.removeprefix("/"),
             source=attach.source,
             marks_received=MARKS_RECEIVED in attach.desired_capabilities,
+            desired=frozenset(attach.desired_capabilities),
             unsettled=tuple(attach.unsettled or ()),
             link_id=attachment.link_id,
         )

@@ -21,6 +21,7 @@ from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
 from cogwork.container.effects import EffectRunner
+from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.container.leaving import Leaving
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cogwork.container.limits import Limits
-    from cogwork.container.settings import Configuration, Queue, Vhost
+    from cogwork.container.settings import Configuration, Vhost
     from cogwork.container.workers import Worker
     from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
@@ -65,6 +66,7 @@ class Container:
         incarnation: Tells its lives apart: the start's time in milliseconds.
         core: Its data plane.
         outgoing: Sends messages of its own.
+        engines: Keep its streams.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
         mesh: The other containers.
@@ -104,11 +106,14 @@ class Container:
         self._listeners = Listeners(self.peers)
         self._effects = EffectRunner(self.core)
         self._memory = Memory()
+        self.engines = EngineHosts(
+            self.id, {each.name: each.options for each in configuration.engines}
+        )
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
         for name, tables in _vhosts_of(configuration).items():
-            self._add_vhost(name, table_of(tables), tables.queues)
+            self._add_vhost(name, table_of(tables), _declared(tables))
         self.mesh = MeshService(
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
@@ -121,7 +126,7 @@ class Container:
         self.core.held_bytes_max = self.limits.held_bytes
         self.core.congested_at_bytes = self.limits.unsent_bytes
 
-    def _add_vhost(self, name: str, table: AddressTable, queues: Iterable[Queue]) -> None:
+    def _add_vhost(self, name: str, table: AddressTable, declared: Iterable[str]) -> None:
         vhost = VirtualHost(
             self.core,
             name,
@@ -129,11 +134,12 @@ class Container:
             container_id=self.id,
             shard=shard_of(self.id, self.incarnation),
             run=self._effects.run,
+            engines=VhostEngines(self.engines, name),
         )
         vhost.view = View(self, vhost)
         self.vhosts[name] = vhost
-        for queue in queues:
-            vhost.entry_of(queue.address)
+        for address in declared:
+            vhost.entry_of(address)
 
     # -- life cycle
 
@@ -169,6 +175,7 @@ class Container:
             id=old.id,
             data_dir=old.data_dir,
             nodes=old.nodes,
+            engines=old.engines,
             links=old.links,
             mesh=old.mesh,
             workers=old.workers,
@@ -182,19 +189,19 @@ class Container:
         self.peers.limit(configuration.limits)
         self._limit_core()
         for name, table in tables.items():
-            self._take_vhost(name, table, wanted[name].queues)
+            self._take_vhost(name, table, _declared(wanted[name]))
         for name in self.vhosts.keys() - tables.keys():
             self._retired.append(self.vhosts.pop(name))
         return problems
 
-    def _take_vhost(self, name: str, table: AddressTable, queues: Iterable[Queue]) -> None:
+    def _take_vhost(self, name: str, table: AddressTable, declared: Iterable[str]) -> None:
         vhost = self.vhosts.get(name)
         if vhost is None:
-            self._add_vhost(name, table, queues)
+            self._add_vhost(name, table, declared)
             return
         vhost.table = table
-        for queue in queues:
-            vhost.entry_of(queue.address)
+        for address in declared:
+            vhost.entry_of(address)
 
     @property
     def endpoints(self) -> list[str]:
@@ -241,7 +248,13 @@ class Container:
         self.core.flush()
         if self._timer is not None:
             self._timer.cancel()
+        await self._close_streams()
         self._access.close()
+
+    async def _close_streams(self) -> None:
+        for vhost in (*self.vhosts.values(), *self._retired):
+            vhost.close_streams()
+        await self.engines.close()
 
     @property
     def unsettled(self) -> int:
@@ -352,6 +365,12 @@ def _stay() -> None:
 def _may_not_wait(end: OutgoingLink) -> bool:
     """Says whether a subscriber's policy has it detached: a dropping one only in mid-delivery."""
     return end.policy != POLICY_DROP or end.is_midway
+
+
+def _declared(tables: Configuration | Vhost) -> list[str]:
+    """Lists the addresses of queues and streams that are there from the start."""
+    queues = [queue.address for queue in tables.queues]
+    return queues + [stream.address for stream in tables.streams]
 
 
 def _vhosts_of(configuration: Configuration) -> dict[str, Configuration | Vhost]:

@@ -28,10 +28,12 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "vhost": attrgetter("name"),
     "address": lambda rule: str(rule.prefix or rule.pattern),
     "queue": attrgetter("address"),
+    "stream": attrgetter("address"),
+    "engine": attrgetter("name"),
     "node": attrgetter("address"),
 }
 
-RESTART_KEYS = frozenset({"id", "data_dir", "workers", "listen", "link", "mesh", "node"})
+RESTART_KEYS = frozenset({"id", "data_dir", "workers", "listen", "link", "mesh", "engine", "node"})
 """What the process holds on to: its identity, its directory, sockets, links and nodes."""
 
 LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})
@@ -118,7 +120,7 @@ def _needs_restart(path: _Path, what: str) -> bool:
         return False
     if path[0] in ("user", "anonymous"):
         return False
-    if "queue" in path:
+    if "queue" in path or "stream" in path:
         return what != "added"  # a queue that holds items keeps the options it was declared with
     return not RESTART_KEYS.isdisjoint(path)
 

@@ -12,12 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
+from cogwork.container.captures import begin_capture, end_capture
 from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.space import AddressSpace
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.dead_letters import dead_letter
+from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.topic import TopicNode
 from cogwork.router.addresses import (
     AddressRule,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
+    from cogwork.spi.engines import Engines
     from cogwork.spi.management import ContainerView
 
 __all__ = ("VirtualHost",)
@@ -70,6 +73,7 @@ class VirtualHost:
         nodes: By address, or by prefix for those that serve one.
         rules_in_use: The rule that each node was made by.
         view: The container, for the management node; None has no such node.
+        engines: What keeps the streams; None keeps none.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class VirtualHost:
         container_id: str,
         shard: int,
         run: Callable[[VirtualHost, Iterable[Effect]], None],
+        engines: Engines | None = None,
     ) -> None:
         """Starts without addresses.
 
@@ -91,6 +96,7 @@ class VirtualHost:
             container_id: For the nodes.
             shard: Of this container's parts of queues.
             run: Carries out what a node wants done in this virtual host.
+            engines: For the streams.
         """
         self.core = core
         self.name = name
@@ -107,6 +113,7 @@ class VirtualHost:
         self._idle_since: dict[bytes, tuple[float, int]] = {}
         self._subscriptions = _Subscriptions(self)
         self._run = run
+        self.engines = engines
         self._start_topics()
 
     def _start_topics(self) -> None:
@@ -299,6 +306,8 @@ class VirtualHost:
         node = self.nodes.get(key)
         if node is None:
             node = self._make_node(rule, key, is_prefix=is_prefix)
+            if isinstance(node, StreamNode):
+                begin_capture(self, node)
             self.nodes[key] = node
             self.rules_in_use[key] = rule
         return node
@@ -348,6 +357,7 @@ class VirtualHost:
                 container=self.view if rule.kind == "management" else None,
                 shard=self._shard,
                 reach=self._subscriptions,
+                engines=self.engines,
             )
         )
 
@@ -357,8 +367,16 @@ class VirtualHost:
         self.rules_in_use.pop(key, None)
         self._declared.pop(key, None)
         self.space.entries.pop(key.encode(), None)
+        if isinstance(node, StreamNode):
+            end_capture(self, node)
         if node is not None:
             node.close()
+
+    def close_streams(self) -> None:
+        """Lets every stream go; it stays with its engine."""
+        for key, node in list(self.nodes.items()):
+            if isinstance(node, StreamNode):
+                self.remove_node(key)
 
     def close(self) -> None:
         """Gives up every node and address."""

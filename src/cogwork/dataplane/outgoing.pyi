@@ -1,5 +1,4 @@
 from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.port import Port
 from cogwork.dataplane.sending import SendingEnd
 from cogwork.dataplane.session_end import Session
 from cogwork.dataplane.terminus import Terminus
@@ -29,6 +28,6 @@ class OutgoingLink(SendingEnd):
     def waits_for(self) -> IncomingLink | None: ...
     def pardon(self) -> None: ...
     def send(
-        self, port: Port, token: int, data: bytes, settled: bool, tag: bytes | None = None
+        self, port: Terminus, token: int, data: bytes, settled: bool, tag: bytes | None = None
     ) -> bool: ...
     def detach(self) -> None: ...

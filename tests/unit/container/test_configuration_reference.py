@@ -28,6 +28,8 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[address]]`": settings.Address,
     "Options of a queue": settings.QueueOptions,
     "`[[queue]]`": settings.Queue,
+    "`[[stream]]`": settings.Stream,
+    "`[[engine]]`": settings.Engine,
     "`[[node]]`": settings.Node,
     "`[[vhost]]`": settings.Vhost,
     "`[limits]`": Limits,

@@ -104,6 +104,8 @@ class Reach:
         self.vhost.reach = self
         for address, node in self.vhost.nodes.items():
             self.partitions.add(address, node)
+            if isinstance(node, TopicNode):
+                node.announce()
 
     # -- what this container wants
 
