@@ -18,7 +18,6 @@ _NAMES = {
     "CogworkError": "cogwork.amqp.errors",
     "Condition": "cogwork.amqp.errors",
     **dict.fromkeys(("Cog", "CogFailed", "Orb", "broadcast", "nearcast"), "cogwork.cast"),
-    **dict.fromkeys(("Cog", "CogFailed", "Orb", "broadcast", "nearcast"), "cogwork.cast"),
     **dict.fromkeys(
         (
             "AuthenticationError",

@@ -16,7 +16,7 @@ from cogwork.cli.servers.kafka import KafkaServer
 from cogwork.cli.servers.process import Missing
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.engine import EngineContext
-from cogwork.consensus.kafka import KafkaHost
+from cogwork.consensus.kafka.host import KafkaHost
 
 from .faults import ServerFaults
 from .kafka_jars import jars

@@ -137,6 +137,36 @@ async def test_a_reader_is_told_when_it_has_caught_up(url: str) -> None:
 
 
 @story
+async def test_a_drain_brings_what_is_there_and_waits_for_nothing(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        stream = await created(mesh, "drained")
+        async with stream.read("first", credit=100) as reader:
+            assert await reader.drain() == []
+            await stream.append(range(250))
+            found: list[object] = []
+            while batch := await reader.drain():
+                found += [record.body for record in batch]
+            assert found == list(range(250))
+            await stream.append(["more"])
+            assert await bodies(reader, 1) == ["more"]
+
+
+@story
+async def test_a_selector_passes_over_what_does_not_match(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        stream = await created(mesh, "selected")
+        async with stream.read("first", selector="colour = 'red'") as live:
+            for number in range(100):
+                colour = "red" if number % 10 == 0 else "blue"
+                await stream.publish(number, properties={"colour": colour})
+            found = [(await anext(live)).offset for _ in range(10)]
+            assert found == list(range(0, 100, 10))
+        async with stream.read(15, selector="colour = 'red'") as late:
+            await eventually(lambda: late.waiting == 8, "the matching ones have come")
+            assert [record.offset for record in await late.take()] == list(range(20, 100, 10))
+
+
+@story
 async def test_only_who_asks_gets_the_marker(url: str) -> None:
     async with cogwork.connect(url) as mesh:
         stream = await created(mesh, "marker")

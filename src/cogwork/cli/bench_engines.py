@@ -102,7 +102,7 @@ def engines(
             except (Missing, RuntimeError, PluginError, ConsensusError, ValueError) as error:
                 click.echo(f"{name}: not measured: {error}", err=True)
                 continue
-            found[f"{name}/{count}"] = figures
+            found[f"{name}/{figures.servers}"] = figures
             if as_json:
                 click.echo(msgspec.json.encode(figures).decode())
     save(file or default_path(), found)

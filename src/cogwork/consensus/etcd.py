@@ -15,6 +15,7 @@ import os
 import ssl
 from base64 import b64decode, b64encode
 from collections import deque
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, urlsplit
 
@@ -120,7 +121,7 @@ class Gateway:
         if self._user is not None and not self._token:
             await self._log_in(self._session, *self._user)
         response = await self._send(self._session, path, request)
-        if response.status == aiohttp.http.HTTPStatus.UNAUTHORIZED and self._user is not None:
+        if response.status == HTTPStatus.UNAUTHORIZED and self._user is not None:
             response.close()
             await self._log_in(self._session, *self._user)
             response = await self._send(self._session, path, request)

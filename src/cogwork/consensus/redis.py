@@ -191,7 +191,7 @@ class RedisLog:
             log_id, first, last = await self._redis.hmget(self._keys[1], "id", "first", "last")
         if log_id != self._id:
             raise Gone
-        return int(first), int(last)
+        return int(first or 1), int(last or 0)
 
     async def reader(self, position: int) -> RedisReader:
         """Returns a reader that begins at a position."""

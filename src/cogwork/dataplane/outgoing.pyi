@@ -7,6 +7,7 @@ SOURCE_HASH: str
 
 class OutgoingLink(SendingEnd):
     feeder: Terminus | None
+    drains_late: bool
     policy: int
     is_branch: bool
     cost: int
@@ -30,4 +31,5 @@ class OutgoingLink(SendingEnd):
     def send(
         self, port: Terminus, token: int, data: bytes, settled: bool, tag: bytes | None = None
     ) -> bool: ...
+    def exhaust(self) -> None: ...
     def detach(self) -> None: ...

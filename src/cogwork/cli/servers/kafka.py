@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -78,7 +78,12 @@ class KafkaServer(Server):
 
     def is_ready(self) -> bool:
         """Tells whether it answers."""
-        client = AdminClient({"bootstrap.servers": self.bootstrap, "error_cb": lambda _: None})
+        settings: dict[str, Any] = {
+            "bootstrap.servers": self.bootstrap,
+            "error_cb": lambda _: None,
+            "log_level": 0,
+        }
+        client = AdminClient(settings)
         try:
             return bool(client.list_topics(timeout=1).brokers)
         except KafkaException:

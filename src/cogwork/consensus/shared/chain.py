@@ -39,15 +39,21 @@ class Chain:
         chain.seen = position - 1
         return chain
 
+    def skip_to(self, position: int) -> None:
+        """Is told by the server that there is nothing before a position that was not looked at."""
+        self.seen = max(self.seen, position - 1)
+
     def take(self, position: int, data: bytes) -> Entry | None:
         """Returns the entry if it counts.
 
         Raises:
-            Gap: Something is missing before it.
+            Gap: Something is missing before it, or may be: `fetch` tells.
             Malformed: The log does not continue what was read from it before.
         """
         if position <= self.seen:
             return None
+        if position > self.seen + 1:
+            raise Gap
         try:
             entry = Entry.from_bytes(data)
         except Malformed:

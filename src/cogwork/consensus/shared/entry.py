@@ -1,11 +1,12 @@
 """What the server's log holds: entries, each of which says what it follows.
 
-All numbers are big-endian. An entry: magic (2), version (1), kind (1), CRC-32 of all that follows
-(4), id (8), position and id of the entry before that counts (8, 8), offset (8), epoch (8), time in
-milliseconds (8, signed), number of records (4), position of the newest checkpoint (8) and of the
-newest snapshot (8) before this entry, octets of all entries before it (8), the body. The body of
-records: for each batch its length (4) and itself, as in `chunks`; of a checkpoint or a snapshot:
-position of the first part (8, 0 in that one), index of the part (4), number of parts (4), the part.
+All numbers are big-endian. An entry: magic (2), version (1), kind (1), CRC-32 of all that follows,
+begun with the kind (4), id (8), position and id of the entry before that counts (8, 8), offset (8),
+epoch (8), time in milliseconds (8, signed), number of records (4), position of the newest
+checkpoint (8) and of the newest snapshot (8) before this entry, octets of all entries before it
+(8), the body. The body of records: for each batch its length (4) and itself, as in `chunks`; of a
+checkpoint or a snapshot: position of the first part (8, 0 in that one), index of the part (4),
+number of parts (4), the part.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class Entry:
             self.snapshot,
             self.written,
         )
-        check = crc32(self.body, crc32(head))
+        check = crc32(self.body, crc32(head, self.kind))
         return _FRONT.pack(MAGIC, VERSION, self.kind, check) + head + self.body
 
     @classmethod
@@ -127,10 +128,10 @@ class Entry:
             raise Malformed("an entry", "somebody else wrote it")
         if version != VERSION:
             raise Malformed("an entry", f"its version is {version}, not {VERSION}")
-        if crc32(memoryview(data)[_FRONT.size :]) != check or kind not in _KINDS:
+        if crc32(memoryview(data)[_FRONT.size :], kind) != check or kind not in _KINDS:
             raise Malformed("an entry", "it is damaged")
-        head = _HEAD.unpack_from(data, _FRONT.size)
-        return cls(_KINDS[kind], *head, data[ENTRY_OVERHEAD_BYTES:])
+        fields = (*_HEAD.unpack_from(data, _FRONT.size), data[ENTRY_OVERHEAD_BYTES:])
+        return cls(_KINDS[kind], *fields)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yields the chunks of records.

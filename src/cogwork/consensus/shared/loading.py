@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import Malformed
-from cogwork.consensus.shared.chain import Chain
+from cogwork.consensus.shared.chain import Chain, Gap
 from cogwork.consensus.shared.entry import Entry, Kind, Part
 from cogwork.consensus.shared.head import Head
 from cogwork.consensus.shared.search import Found
-from cogwork.consensus.shared.server import ServerDown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,20 +76,20 @@ async def load_parts(log: ServerLog, first: Found) -> bytes | None:
     if part.count == 1:
         return part.data
     chain = Chain.before(*first)
-    _, last = await log.ends()
-    reader = await log.reader(first.position)
-    try:
-        while len(pieces) < part.count and chain.seen < last:
-            for position, data in await reader.next(WAIT_S):
-                entry = chain.take(position, data)
-                if entry is None or entry.kind is not first.entry.kind:
-                    continue
-                piece = Part.from_bytes(entry.body)
-                if piece.first == first.position and piece.index == len(pieces):
-                    pieces.append(piece.data)
-    finally:
-        await reader.close()
-    return b"".join(pieces) if len(pieces) == part.count else None
+    position = first.position
+    while len(pieces) < part.count:
+        got = await log.fetch(position)
+        if got is None:
+            return None
+        position = got[0] + 1
+        chain.skip_to(got[0])
+        entry = chain.take(*got)
+        if entry is None or entry.kind is not first.entry.kind:
+            continue
+        piece = Part.from_bytes(entry.body)
+        if piece.first == first.position and piece.index == len(pieces):
+            pieces.append(piece.data)
+    return b"".join(pieces)
 
 
 async def catch_up(
@@ -108,26 +108,26 @@ async def catch_up(
         if entry is not None and on_entry is not None:
             on_entry(position, entry)
 
-    for _ in range(SINGLY):
-        if head.chain.seen >= last:
-            return
-        got = await log.fetch(head.chain.seen + 1)
-        if got is None:
-            # Nothing but holes up to there.
-            head.chain.seen = last
-            return
-        take(*got)
-    if head.chain.seen >= last:
-        return
-    reader = await log.reader(head.chain.seen + 1)
-    try:
-        idle = 0
-        while head.chain.seen < last:
-            got_more = await reader.next(WAIT_S)
-            idle = 0 if got_more else idle + 1
-            if idle > SINGLY:
-                raise ServerDown(f"the log ends before position {last}", may_have_happened=False)
-            for position, data in got_more:
-                take(position, data)
-    finally:
-        await reader.close()
+    while head.chain.seen < last:
+        for _ in range(SINGLY):
+            got = await log.fetch(head.chain.seen + 1)
+            if got is None:
+                # Nothing but holes up to there.
+                head.chain.skip_to(last + 1)
+                return
+            head.chain.skip_to(got[0])
+            take(*got)
+            if head.chain.seen >= last:
+                return
+        reader = await log.reader(head.chain.seen + 1)
+        try:
+            # What the reader has lost on the way is fetched.
+            with contextlib.suppress(Gap):
+                while head.chain.seen < last:
+                    entries = await reader.next(WAIT_S)
+                    if not entries:
+                        break
+                    for position, data in entries:
+                        take(position, data)
+        finally:
+            await reader.close()

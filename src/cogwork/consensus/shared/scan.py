@@ -38,7 +38,6 @@ class Scan:
         self._search = search
         self._chain: Chain | None = None
         self._reader: Reader | None = None
-        self._gaps = 0
         self.next_offset = offset
         self.ready: deque[Chunk] = deque()
 
@@ -53,17 +52,20 @@ class Scan:
         if self._chain is None:
             self._chain = await self._find()
         if self._reader is None:
+            await self._check_loss()
             self._reader = await self._log.reader(self._chain.seen + 1)
         try:
             got = await self._reader.next(wait_s)
             for position, data in got:
                 self._take(self._chain, position, data)
+            if not got:
+                await self._check_end(self._chain)
         except Gap:
             await self.rest()
-            await self._explain_gap()
+            if not self.ready:
+                await self._close_gap(self._chain)
         except ServerDown:
             await self.rest()
-            await self._check_loss()
             raise
 
     def take(self) -> Chunk:
@@ -82,7 +84,6 @@ class Scan:
         entry = chain.take(position, data)
         if entry is None:
             return
-        self._gaps = 0
         wanted = self.ready[-1].next_offset if self.ready else self.next_offset
         for chunk in entry.chunks():
             if chunk.next_offset > wanted:
@@ -91,36 +92,61 @@ class Scan:
 
     async def _find(self) -> Chain:
         """Finds the entry that holds the offset, or the one after which it will come."""
-        found = await self._search.last_with(lambda entry: entry.offset <= self.next_offset)
-        if found is not None:
-            return Chain.before(*found)
-        first = await self._search.first()
-        if first is not None:
-            raise Truncated(first.entry.offset)
-        return Chain()
+        while True:
+            found = await self._search.last_with(lambda entry: entry.offset <= self.next_offset)
+            if found is not None:
+                return Chain.before(*found)
+            first = await self._search.first()
+            if first is None:
+                return Chain()
+            if first.entry.offset > self.next_offset:
+                raise Truncated(first.entry.offset)
+            # The first entry has come between the two questions.
 
-    async def _explain_gap(self) -> None:
-        """Says why something is missing; at first it may have got lost on the way."""
-        self._gaps += 1
-        if self._gaps == 1 or self._chain is None:
+    async def _close_gap(self, chain: Chain) -> None:
+        """Takes what is next from the server itself: the reader may have lost something."""
+        got = await self._log.fetch(chain.seen + 1)
+        if got is None:
             return
+        chain.skip_to(got[0])
+        try:
+            self._take(chain, *got)
+        except Gap:
+            await self._explain_gap(chain)
+
+    async def _check_end(self, chain: Chain) -> None:
+        """Sees, when nothing has come for a while, whether there really is nothing.
+
+        Raises:
+            Gap: There is.
+            Malformed: There is less than has been read.
+        """
+        last = (await self._log.ends())[1]
+        if last > chain.seen:
+            raise Gap
+        self._compare(chain, last)
+
+    async def _explain_gap(self, chain: Chain) -> None:
+        """Says why something is missing."""
         first = await self._search.first()
-        if first is not None and first.position > self._chain.position + 1:
+        if first is not None and first.position > chain.position + 1:
             raise Truncated(first.entry.offset)
         raise Malformed(
             "a whole log",
-            f"the server's entry behind position {self._chain.position} is damaged: restore it "
-            "from a backup, or trim the stream beyond it",
+            f"the server's entry behind position {chain.position} is damaged: restore it from a "
+            "backup, or trim the stream beyond it",
         )
 
     async def _check_loss(self) -> None:
-        """Sees whether the server still has what was read from it; raises if it says it has not."""
-        if self._chain is None:
-            return
-        last = (await self._log.ends())[1]
-        if last < self._chain.position:
+        """Sees, before a reader begins again, whether the server has what was read from it."""
+        if self._chain is not None:
+            self._compare(self._chain, (await self._log.ends())[1])
+
+    @staticmethod
+    def _compare(chain: Chain, last: int) -> None:
+        if last < chain.position:
             raise Malformed(
                 "the log that was read before",
                 f"the server has lost what was between positions {last} and "
-                f"{self._chain.position}; start again from the first record",
+                f"{chain.position}; start again from the first record",
             )

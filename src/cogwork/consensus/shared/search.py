@@ -72,6 +72,7 @@ class Search:
             got = await self._log.fetch(where)
             if got is None or got[0] > position:
                 break
+            chain.skip_to(got[0])
             try:
                 entry = chain.take(*got)
             except Gap:

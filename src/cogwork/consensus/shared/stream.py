@@ -322,12 +322,16 @@ class SharedStream:
                 await self._writer.snapshot(_OFFSET.pack(snapshot.offset) + snapshot.data)
         await self._log.trim(await self._anchor(cut))
 
+    async def retain(self) -> None:
+        """Gives up what retention does not keep."""
+        await self.trim(await self._retry(self._unretained))
+
     async def _retain(self) -> None:
         """Gives up what retention does not keep, now and then."""
         while True:
             await asyncio.sleep(RETENTION_INTERVAL_S)
             with contextlib.suppress(ConsensusError):
-                await self.trim(await self._retry(self._unretained))
+                await self.retain()
 
     async def _unretained(self) -> int:
         """Returns the offset up to which retention gives everything up."""

@@ -215,14 +215,13 @@ class Writer:
 
     async def checkpoint(self) -> Head:
         """Writes the state down, so that older entries are not needed to know it."""
+        pieces: list[bytes] = []
 
         def first(head: Head) -> bytes:
             # What the parts say is the state before the first of them.
-            nonlocal pieces
-            pieces = self._cut(head.state())
+            pieces[:] = self._cut(head.state())
             return Part(0, 0, len(pieces), pieces[0]).to_bytes()
 
-        pieces: list[bytes] = []
         await self._write_parts(Kind.CHECKPOINT, first, lambda: pieces)
         self._checkpoint_bytes = sum(map(len, pieces))
         return await self.refreshed()
@@ -403,9 +402,8 @@ class Writer:
             return
         offset = entry.offset
         for wanted in flight.wanted:
-            if wanted.kind is not Kind.RECORDS:
-                place = position
-            else:
+            place: int | None = position
+            if wanted.kind is Kind.RECORDS:
                 place = offset if wanted.fresh is wanted.batch else wanted.first_offset
                 offset += wanted.fresh.count if wanted.fresh is not None else 0
             if wanted in self._queue:

@@ -138,6 +138,7 @@ class StreamNode:
         )
         self._readers[link] = reader
         link.feeder = self.feed
+        link.drains_late = True
         if self.engine is not None:
             reader.start()
 

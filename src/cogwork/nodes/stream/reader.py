@@ -167,13 +167,17 @@ class Reader:
                 break
             block = self._next_block()
             if block is None:
-                if self.next < self.source.tail.next and feed.takes(link):
+                if self.next >= self.source.tail.next:
+                    link.exhaust()
+                elif feed.takes(link):
                     self._is_busy = True
                     self.source.spawn(self, self._read())
                 return
             self.next = block.send(link, feed, self.next)
             if self.next < block.next_offset:
                 break
+        if not link.credit:
+            link.exhaust()
         if self._block is not None and not self.source.has_room:
             self._drop()
 
