@@ -135,9 +135,12 @@ class Progress:
         self.commit_sent = 0
 
     def replicate(self) -> None:
-        """Begins to send entries as they come."""
-        self._leave(Phase.REPLICATE)
-        self.next = self.match + 1
+        """Begins to send entries as they come, behind those that a probe has on the way."""
+        if self.phase is Phase.SNAPSHOT:
+            self._leave(Phase.REPLICATE)
+        self.phase = Phase.REPLICATE
+        self.is_paused = False
+        self.next = max(self.match, self._window[-1][0] if self._window else 0) + 1
 
     def send_snapshot(self, snapshot: Snapshot) -> None:
         """Begins to send a snapshot."""
@@ -172,12 +175,12 @@ class Progress:
             sending.has_begun = offset > 0
 
     def rewind(self) -> None:
-        """Sends again what has not come."""
+        """Sends again what has not come; where all has, asks once more whether it is installed."""
         sending = self.sending
         assert sending is not None
         self._share.give(sending.sent - sending.acked)
         sending.sent = sending.acked
-        sending.has_begun = sending.acked > 0 and sending.acked >= sending.snapshot.size_bytes
+        sending.has_begun = False
 
     def release(self) -> None:
         """Gives back what it holds, at the end."""
