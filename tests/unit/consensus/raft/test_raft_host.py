@@ -154,6 +154,26 @@ def test_a_container_that_was_stopped_deposes_nobody() -> None:
     assert {lab.group(name, 1).term for name in "abc"} == {term}
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_tick_when_it_is_due_is_never_too_early(seed: int) -> None:
+    """After a stop the host's time differs from the container's, and rounds differently."""
+    random = Random(seed)
+    now_s = random.uniform(0, 1e6)
+    host = RaftHost("a", 1, random, now_s)
+    host.open(1, Recovered(snapshot=Snapshot(membership=Membership(("a", "b")))), now_s)
+    for _ in range(50):
+        host.ready()
+        now_s += random.uniform(0, 7)
+        host.tick(now_s)
+        for _ in range(3):
+            host.ready()
+            due_s = host.wake_s
+            host.tick(max(now_s, due_s))
+            host.ready()
+            assert host.wake_s > due_s
+            now_s = max(now_s, due_s)
+
+
 def test_a_leader_that_was_stopped_is_replaced_and_learns_of_it() -> None:
     lab = lab_of()
     leader = lab.leader(1)
