@@ -94,7 +94,7 @@ class NeighbourDown:
 
 @dataclass(frozen=True, slots=True)
 class PathsChanged:
-    """The ways have changed; what `Mesh.targets` says of any origin may be different, too.
+    """The ways from here, or their costs, have changed.
 
     Attributes:
         next_hops: Container to the neighbour that is now the next hop, where that has changed;

@@ -16,8 +16,8 @@ What the container does, with its own clock as `now_s`:
   anycast address gets or loses its ends and when a queue's consumers or backlog change;
 - `set_figures`, `set_hosts` and `set_cost` when these change; `leave` before it stops, and then it
   waits for a moment, so that the others hear of it;
-- it does the effects that each event returns, in order, and asks `next_hop`, `interested` and
-  `targets` anew after `PathsChanged`, `InterestChanged`, `NeighbourUp` and `NeighbourDown`.
+- it does the effects that each event returns, in order, and asks `next_hop` anew after
+  `PathsChanged`.
 
 A neighbour is dialled again some time after its connection has gone, unless the reason was
 `DUPLICATE_LINK`: then when its neighbour is down.
@@ -43,7 +43,6 @@ from cogwork.router.mesh.messages import (
     Hello,
     Interest,
     InterestDelta,
-    InterestKey,
     InterestKind,
     InterestRequest,
     InterestSnapshot,
@@ -59,7 +58,7 @@ from cogwork.router.mesh.view import view_of
 from cogwork.router.mesh.wire import check, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from cogwork.router.mesh.messages import Figures, Message
     from cogwork.router.mesh.own import Own
@@ -241,28 +240,6 @@ class Mesh:
     def next_hop(self, container: str) -> str | None:
         """Returns the neighbour to go by to a container; None where it cannot be reached."""
         return self.routes.next_hops.get(container)
-
-    def bits(self, containers: Iterable[str]) -> int:
-        """Returns the set of containers as bits; those that are not known are left out."""
-        known = self.database.bits
-        return sum(known[each] for each in set(containers) if each in known)
-
-    def interested(self, key: InterestKey) -> int:
-        """Returns the bits of the containers with an entry in exactly this."""
-        return self.interests.table.interested(key)
-
-    def targets(self, origin: str, interested: int) -> list[str]:
-        """Returns the neighbours that get a copy of an origin's message.
-
-        Args:
-            origin: The container where it came into the mesh.
-            interested: The bits of all containers that want it.
-        """
-        return [
-            child
-            for child, behind in self.routes.branches(origin).items()
-            if behind & interested and child in self.neighbours.active
-        ]
 
     def snapshot(self, now_s: float) -> dict[str, object]:
         """Returns what `cogwork mesh` shows, in plain values."""
