@@ -294,6 +294,8 @@ class Reach:
         ways = self._ways.setdefault(address, {})
         for container in ways.keys() - wanted:
             ways[container].detach()
+        for container, way in ways.items():
+            way.end.cost = self._mesh.cost_to(container)
         is_lost = False
         for container in wanted - ways.keys():
             is_there = self._extend(container, address, entry)

@@ -420,6 +420,8 @@ class MeshService:
             self.arrivals.sweep(now_s)
             for reach in self.reaches.values():
                 reach.sweep(now_s)
+            if self.tunnels.sweep():
+                self._restore()
         self.core.flush()
 
     # -- for the others of this package

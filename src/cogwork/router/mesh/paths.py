@@ -58,6 +58,15 @@ class Tree:
                 hops[container] = container if parent == self.root else hops[parent]
         return hops
 
+    def path_to(self, container: str) -> tuple[str, ...]:
+        """Returns the containers of a path, with both its ends; none where there is no path."""
+        if container not in self.costs:
+            return ()
+        path = [container]
+        while path[-1] != self.root:
+            path.append(self.parents[path[-1]])
+        return tuple(reversed(path))
+
 
 def shortest_paths(graph: Mapping[str, Mapping[str, int]], root: str) -> Tree:
     """Computes the tree of shortest paths from `root` (Dijkstra)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cogwork.router.mesh.paths import Graph, Tree, graph_of, shortest_paths
@@ -33,6 +34,19 @@ class Routes:
     def is_reachable(self, container: str) -> bool:
         """Tells whether there is a way, by the last computation."""
         return container == self._own_id or container in self.next_hops
+
+    def is_best(self, path: tuple[str, ...]) -> bool:
+        """Tells whether no path from here to the end of this one is cheaper now.
+
+        One of which a link is not there any more is not the best, either.
+        """
+        cost = 0
+        for one, other in pairwise(path):
+            step = self.graph.get(one, {}).get(other)
+            if step is None:
+                return False
+            cost += step
+        return cost <= self.tree.costs.get(path[-1], cost)
 
     def compute(self, now_s: float) -> dict[str, str | None] | None:
         """Computes the ways anew.

@@ -120,6 +120,8 @@ def test_of_equal_paths_everybody_takes_the_same() -> None:
     assert tree.parents == {"x": "s", "b": "s", "t": "b", "u": "t"}
     assert tree.costs == {"s": 0, "x": 1, "b": 1, "t": 2, "u": 3}
     assert tree.next_hops() == {"x": "x", "b": "b", "t": "b", "u": "b"}
+    assert [tree.path_to(each) for each in "sxu"] == [("s",), ("s", "x"), ("s", "b", "t", "u")]
+    assert tree.path_to("nowhere") == ()
 
 
 def test_of_equal_paths_it_does_not_matter_which_is_found_first() -> None:
@@ -183,6 +185,19 @@ def test_a_change_of_cost_is_told_only_where_a_way_from_here_has_it() -> None:
     told = lab.stations["c"].of(PathsChanged)
     assert told
     assert not any(each.next_hops for each in told)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_best"), [("abd", True), ("acd", False), ("ab", True), ("abcd", False)]
+)
+def test_a_path_is_the_best_while_its_links_are_there_and_none_is_cheaper(
+    path: str, is_best: bool
+) -> None:
+    lab = square()
+    assert lab["a"].routes.is_best(tuple(path)) == is_best
+    lab.kill("b")
+    lab.run(0.5)
+    assert lab["a"].routes.is_best(tuple(path)) == (path == "acd")
 
 
 def test_ways_tell_whether_any_of_them_has_changed() -> None:
