@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 import cogwork
 from cogwork.nodes.queue.node import QueueNode
+from cogwork.router.mesh.messages import Advertisement
+from cogwork.router.mesh.wire import encode
 
 from .linked import Linked, linked
 from .stories import eventually, story
@@ -35,6 +38,11 @@ def shard(mesh: Linked, name: str, address: str = QUEUE) -> dict[str, object]:
     node = mesh.containers[name].vhosts[""].nodes.get(address)
     assert isinstance(node, QueueNode)
     return dict(node.store.counts())
+
+
+def advertised(mesh: Linked, at: str, name: str) -> Advertisement:
+    """Returns what a container knows of another one."""
+    return mesh.containers[at].mesh.mesh.database.records[name].advertisement
 
 
 def lending(mesh: Linked, name: str) -> Lending:
@@ -293,10 +301,25 @@ async def test_loans_end_when_nothing_comes_by_them(monkeypatch: pytest.MonkeyPa
         assert item.body == "y"
 
 
+def recall_a_life(mesh: Linked, name: str) -> None:
+    """Has a container hear of an earlier life of its own whose clock was ahead."""
+    at = mesh.containers[name].mesh
+    known = at.mesh.database.records[name].advertisement
+    lie = Advertisement(origin=name, incarnation=known.incarnation + 1000, sequence=1)
+    at.run(at.mesh.on_message(at.pairs[0].number, encode(lie), time.monotonic()))
+
+
+@pytest.mark.parametrize("is_outbid", [False, True], ids=["one life", "a later life is known"])
 @pytest.mark.parametrize("back_at", ["c", "b"], ids=["same container", "another one"])
 @story
-async def test_a_client_that_comes_back_goes_on_with_what_it_had(back_at: str) -> None:
+async def test_a_client_that_comes_back_goes_on_with_what_it_had(
+    back_at: str, is_outbid: bool
+) -> None:
     async with linked("a-b", "b-c", "c-a") as mesh:
+        if is_outbid:
+            recall_a_life(mesh, "a")
+            await eventually(lambda: advertised(mesh, "b", "a").life != 0, "it is outbid")
+            await mesh.settle()
         urls = [mesh.containers[name].endpoints[0] for name in "cb"]
         client = await mesh.enter(cogwork.connect(urls))
         items = await mesh.enter(client.consume(QUEUE, credit=5))

@@ -206,7 +206,7 @@ class Lending:
         """Returns the other containers by the number of their shards."""
         known = (record.advertisement for record in self._mesh.mesh.database)
         return {
-            shard_of(each.origin, each.incarnation): each.origin
+            shard_of(each.origin, each.life or each.incarnation): each.origin
             for each in known
             if each.origin != self._mesh.id
         }

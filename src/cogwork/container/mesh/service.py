@@ -30,7 +30,6 @@ from cogwork.router.mesh.effects import (
     InterestChanged,
     NeighbourDown,
     NeighbourUp,
-    NewIncarnation,
     PathsChanged,
     Reason,
     Report,
@@ -78,7 +77,7 @@ class MeshService:
     Attributes:
         core: The data plane.
         id: This container's.
-        incarnation: This container's.
+        incarnation: The one that this container began with, whatever its name is advertised with.
         mesh: What is known of the others.
         tunnels: The sessions to them.
         is_leaving: Whether this container takes nothing over from others any more.
@@ -347,8 +346,6 @@ class MeshService:
                 self._restore_soon()
             case InterestChanged():
                 self._take_interests(effect)
-            case NewIncarnation():
-                self.incarnation = effect.incarnation
             case Report():
                 log.log(_LEVELS[effect.severity], "mesh: %s", effect.text)
             case _:

@@ -23,6 +23,7 @@ from cogwork.container.mesh.names import FROM, HOPS, HOPS_MAX, INCARNATION, NUMB
 from cogwork.dataplane.loan import Loan
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.relayed import relay
+from cogwork.router.mesh.bounds import CONTAINERS_MAX
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Begin
@@ -149,12 +150,19 @@ class Tunnels:
         """Ends the tunnels from a container that a newer one of its own replaces."""
         origin = str(properties[FROM])
         self._latest[origin] = _age(properties)
+        if len(self._latest) > CONTAINERS_MAX:
+            self._forget_strangers()
         error = AmqpError(condition=Condition.LINK_STOLEN, description="a newer tunnel has come")
         for connection in self._mesh.data_connections():
             for session in connection.sessions:
                 begun = session.remote
                 if begun is not None and (begun.properties or {}).get(FROM) == origin:
                     session.close(error)
+
+    def _forget_strangers(self) -> None:
+        """Keeps the ages of tunnels from containers of the mesh alone: names can be invented."""
+        known = self._mesh.mesh.database.records
+        self._latest = {each: age for each, age in self._latest.items() if each in known}
 
 
 def origin_of(session: SessionEndpoint) -> str | None:

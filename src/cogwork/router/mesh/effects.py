@@ -21,7 +21,6 @@ __all__ = (
     "InterestChanged",
     "NeighbourDown",
     "NeighbourUp",
-    "NewIncarnation",
     "PathsChanged",
     "Reason",
     "Report",
@@ -128,13 +127,6 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class NewIncarnation:
-    """This container's incarnation has been raised: somebody used a higher one for its id."""
-
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """A line for the log."""
 
@@ -143,15 +135,7 @@ class Report:
 
 
 Effect = (
-    Send
-    | Close
-    | NeighbourUp
-    | NeighbourDown
-    | PathsChanged
-    | InterestChanged
-    | Hosts
-    | NewIncarnation
-    | Report
+    Send | Close | NeighbourUp | NeighbourDown | PathsChanged | InterestChanged | Hosts | Report
 )
 
 

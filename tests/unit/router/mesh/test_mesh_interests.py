@@ -8,7 +8,7 @@ import pytest
 from meshes import Lab
 
 from cogwork.router.mesh import bounds
-from cogwork.router.mesh.effects import Close, InterestChanged, NewIncarnation, Send
+from cogwork.router.mesh.effects import Close, InterestChanged, Send
 from cogwork.router.mesh.interests import Change, Interests, InterestTable, Outcome
 from cogwork.router.mesh.local_interest import DECLINE_S
 from cogwork.router.mesh.mesh import Mesh
@@ -363,7 +363,6 @@ def test_a_new_incarnation_tells_all_anew() -> None:
     assert lab["a"].database.incarnation("c") == 7
     assert known(lab, "a", "c") == {"x"}
     assert lab["c"].neighbours.active
-    assert lab.stations["c"].of(NewIncarnation) == []
 
 
 def delta_of(
