@@ -54,6 +54,9 @@ SWEEP_TICKS = 10
 
 POLICY_DROP = 1
 
+KEPT_SHOWN_MAX = 10
+"""Addresses that stay what they were when the configuration is read again: so many are named."""
+
 log = logging.getLogger("cogwork")
 
 
@@ -170,7 +173,7 @@ class Container:
             data_dir=old.data_dir,
             nodes=old.nodes,
             links=old.links,
-            mesh=old.mesh,
+            mesh=structs.replace(old.mesh, redirect_margin=configuration.mesh.redirect_margin),
             workers=old.workers,
         )
         wanted = _vhosts_of(configuration)
@@ -181,6 +184,8 @@ class Container:
         self._attachments.limits = configuration.limits
         self.peers.limit(configuration.limits)
         self._limit_core()
+        self._balance.set_margin(configuration.mesh.redirect_margin)
+        self._balance.advertise(tuple(self.advertised))
         for name, table in tables.items():
             self._take_vhost(name, table, wanted[name].queues)
         for name in self.vhosts.keys() - tables.keys():
@@ -191,8 +196,16 @@ class Container:
         vhost = self.vhosts.get(name)
         if vhost is None:
             self._add_vhost(name, table, queues)
+            if self.mesh.pairs or self.mesh.diallers:
+                log.warning("virtual host %r: linked containers know of it after a restart", name)
             return
-        vhost.table = table
+        kept = vhost.take_table(table)
+        if kept:
+            log.warning(
+                "in use, and as before until nobody uses them or until a restart: %s%s",
+                ", ".join(kept[:KEPT_SHOWN_MAX]),
+                f" and {len(kept) - KEPT_SHOWN_MAX} more" if len(kept) > KEPT_SHOWN_MAX else "",
+            )
         for queue in queues:
             vhost.entry_of(queue.address)
 

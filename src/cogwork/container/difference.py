@@ -34,6 +34,9 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
 RESTART_KEYS = frozenset({"id", "data_dir", "workers", "listen", "link", "mesh", "node"})
 """What the process holds on to: its identity, its directory, sockets, links and nodes."""
 
+LIVE_MESH_KEYS = frozenset({"redirect_margin"})
+"""What every newcomer is looked at anew for."""
+
 LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})
 """What every new connection on a listener looks up anew."""
 
@@ -115,6 +118,8 @@ def _change(path: _Path, what: str) -> Change:
 
 def _needs_restart(path: _Path, what: str) -> bool:
     if path[0] == "listen" and path[2:3] and path[2] in LIVE_LISTEN_KEYS:
+        return False
+    if path[0] == "mesh" and path[1] in LIVE_MESH_KEYS:
         return False
     if path[0] in ("user", "anonymous"):
         return False
