@@ -116,6 +116,8 @@ class Container:
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
         self.peers.mesh = self.mesh
+        if worker is not None:
+            self.mesh.siblings = frozenset(worker.siblings_of(self.id))
         self.leaving: Leaving | None = None
         self.on_leave: Callable[[], None] = _stay
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
@@ -213,6 +215,20 @@ class Container:
     def endpoints(self) -> list[str]:
         """Where it listens, as URLs."""
         return self._listeners.urls
+
+    @property
+    def workers(self) -> list[str]:
+        """The containers that look like one, this among them, as far as they can be reached.
+
+        None where this one is alone.
+        """
+        routes = self.mesh.mesh.routes
+        return sorted(filter(routes.is_reachable, self.mesh.siblings), key=_number_of)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it has left the mesh for good."""
+        return self.leaving is not None and self.leaving.phase == "done"
 
     @property
     def advertised(self) -> list[str]:
@@ -360,6 +376,10 @@ class Container:
 
 def _stay() -> None:
     """A container that nobody stops goes on, alone."""
+
+
+def _number_of(worker: str) -> int:
+    return int(worker.rpartition(".")[2])
 
 
 def _may_not_wait(end: OutgoingLink) -> bool:

@@ -126,14 +126,21 @@ class Mover:
             node.store.put(message)
 
     def _target(self) -> str | None:
-        """Chooses who takes items: the nearest container that can be reached."""
+        """Chooses who takes items: the nearest container that can be reached.
+
+        Workers leave together: items go to each other only where there is nobody else.
+        """
         costs = self._mesh.mesh.routes.tree.costs
         others = [
             container
             for container in costs
             if container != self._mesh.id and self._mesh.way_to(container) is not None
         ]
-        return min(others, key=lambda container: (costs[container], container), default=None)
+        return min(
+            others,
+            key=lambda each: (each in self._mesh.siblings, costs[each], each),
+            default=None,
+        )
 
 
 class _Way:

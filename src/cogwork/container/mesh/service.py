@@ -81,6 +81,7 @@ class MeshService:
         mesh: What is known of the others.
         tunnels: The sessions to them.
         is_leaving: Whether this container takes nothing over from others any more.
+        siblings: The workers that this container is one of, itself among them; none for no worker.
         reaches: What each virtual host can reach there, by its name.
         arrivals: What others have dialled.
     """
@@ -127,6 +128,7 @@ class MeshService:
         self._due_s = 0.0
         self._swept_s = 0.0
         self.is_leaving = False
+        self.siblings: frozenset[str] = frozenset()
         self._restoring: asyncio.TimerHandle | None = None
         self._restored_s = 0.0
         self._restore_pause_s = RESTORE_S
