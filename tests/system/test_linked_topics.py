@@ -138,6 +138,31 @@ async def test_no_local_leaves_out_what_the_same_connection_sent() -> None:
         assert await bodies(far, 1) == ["from a"]
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "anonymous"])
+@story
+async def test_no_local_holds_while_others_publish_in_both_containers(is_named: bool) -> None:
+    async with linked("a-b") as mesh:
+        own = await mesh_subscription(mesh, "a", "topic/#", no_local=True)
+        all_there = await mesh_subscription(mesh, "b", "topic/#")
+        await mesh.settle()
+        clients = {
+            "own": await mesh.client("a"),
+            "second": await mesh.client("a", is_new=True),
+            "far": await mesh.client("b", is_new=True),
+        }
+
+        async def publish(name: str) -> None:
+            async with clients[name].publisher("topic/a" if is_named else None) as publisher:
+                for number in range(20):
+                    await publisher.send([name, number], **({} if is_named else {"to": "topic/a"}))
+
+        await asyncio.gather(*map(publish, clients))
+        got = await bodies(own, 40)
+        for name in ("second", "far"):
+            assert [each for each in got if each[0] == name] == [[name, n] for n in range(20)]
+        assert len(await bodies(all_there, 60)) == 60
+
+
 @story
 async def test_patterns_bound_at_run_time_are_told() -> None:
     async with linked(*LINE) as mesh:
