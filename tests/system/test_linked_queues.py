@@ -342,3 +342,35 @@ async def test_a_client_that_comes_back_goes_on_with_what_it_had(
         await eventually(lambda: shard(mesh, "a")["depth"] == 0, "the shard knows it")
         counts = shard(mesh, "a")
         assert (counts["accepted"], counts["stale-claims"]) == (5, 0)
+
+
+@story
+async def test_items_of_one_that_leaves_go_where_consumers_ask_for_them() -> None:
+    async with linked("a-b", "a-c", "a-d", "b-c", "c-d") as mesh:
+        few, many = await consumer(mesh, "c", credit=10), await consumer(mesh, "d", credit=30)
+        await mesh.settle()
+        client = await mesh.client("a")
+        async with client.publisher(QUEUE) as publisher:
+            await publisher.send_batch(range(1000))
+        await eventually(
+            lambda: shard(mesh, "a")["unsettled"] == 40, "all that is asked for is out"
+        )
+        mesh.containers["a"].leave()
+        await eventually(lambda: shard(mesh, "a")["depth"] == 40, "all others are elsewhere")
+        assert mesh.containers["b"].vhosts[""].nodes.get(QUEUE) is None
+        here, there = int(str(shard(mesh, "c")["depth"])), int(str(shard(mesh, "d")["depth"]))
+        assert here + there == 960
+        assert 2 < there / here < 4
+        done: list[object] = []
+        for items, count in ((few, 10), (many, 30)):
+            for item in await take(items, count):
+                done.append(item.body)
+                await item.accept()
+        while len(done) < 1000:
+            for items in (few, many):
+                if items.waiting:
+                    for item in await items.take():
+                        done.append(item.body)
+                        await item.accept()
+            await asyncio.sleep(0)
+        assert sorted(done) == list(range(1000))  # type: ignore[type-var]

@@ -6,15 +6,13 @@ never out again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
-from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
-from cogwork.container.mesh.lending import MARKS_RECEIVED
+from cogwork.container.mesh.lending import MARKS_RECEIVED, Lender
 from cogwork.container.mesh.moving import Intake
 from cogwork.container.mesh.names import BORROWER, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
@@ -26,11 +24,9 @@ from cogwork.spi.node import Refused, Subscription
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.amqp.errors import AmqpError
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
-    from cogwork.spi.node import Node
 
 __all__ = ("Gate",)
 
@@ -132,28 +128,3 @@ class Gate:
             unsettled=subscription.known if held else None,
         )
         link.carry(end)
-
-
-@dataclass(slots=True, eq=False)
-class Lender:
-    """A link by which a shard of this container lends to another one's consumer.
-
-    Attributes:
-        node: The queue.
-        subscription: Its standing there.
-    """
-
-    node: Node
-    subscription: Subscription
-
-    def attached(self, link: Link) -> None:
-        """Never happens: the other container attaches."""
-
-    def stopping(self, link: Link) -> None:
-        """It is about to end: by the other container, or because the way there is broken."""
-        # Only a link that goes with its session ends without a detach by either side.
-        self.subscription.is_cut_off = link.state is LinkState.DETACHED
-        self.node.unsubscribe(self.subscription)
-
-    def detached(self, link: Link, error: AmqpError | None) -> None:
-        """Nothing is left to do."""

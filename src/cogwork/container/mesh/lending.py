@@ -22,6 +22,7 @@ from zlib import crc32
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Attach, Role
+from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.mesh.names import BORROWER, VHOST
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.spi.node import Node, Subscription
 
-__all__ = ("MARKS_RECEIVED", "Lending", "shard_of")
+__all__ = ("MARKS_RECEIVED", "Lender", "Lending", "shard_of")
 
 BROKEN_S = 5.0
 """So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
@@ -155,6 +156,31 @@ class Consumer:
     broken_since_s: float | None = None
     asked: set[str] = field(default_factory=set)
     asked_s: float = field(default_factory=time.monotonic)
+
+
+@dataclass(slots=True, eq=False)
+class Lender:
+    """A link by which a shard of this container lends to another one's consumer.
+
+    Attributes:
+        node: The queue.
+        subscription: Its standing there.
+    """
+
+    node: Node
+    subscription: Subscription
+
+    def attached(self, link: Link) -> None:
+        """Never happens: the other container attaches."""
+
+    def stopping(self, link: Link) -> None:
+        """It is about to end: by the other container, or because the way there is broken."""
+        # Only a link that goes with its session ends without a detach by either side.
+        self.subscription.is_cut_off = link.state is LinkState.DETACHED
+        self.node.unsubscribe(self.subscription)
+
+    def detached(self, link: Link, error: AmqpError | None) -> None:
+        """Nothing is left to do."""
 
 
 class Lending:
