@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -266,6 +267,25 @@ async def test_traffic_goes_another_way_when_a_transit_container_dies() -> None:
         got = await rest(there)
         assert got == sorted(set(got)), "twice, or out of order"
         assert set(accepted) <= set(got)
+
+
+@story
+async def test_a_container_whose_clock_went_back_is_heard_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with linked("a-b") as mesh:
+        there = await mesh_subscription(mesh, "a", "topic/#")
+        await mesh.settle()
+        await (await mesh.client("b")).publish("topic/x", "before")
+        await mesh.stop("b")
+        mesh.clients.pop(("b", ""))
+        true = time.time
+        with monkeypatch.context() as past:
+            past.setattr(time, "time", lambda: true() - 3600)
+            await mesh.start("b", dials=["a"])
+        await mesh.settle()
+        await (await mesh.client("b")).publish("topic/x", "after")
+        assert await bodies(there, 2) == ["before", "after"]
 
 
 @story

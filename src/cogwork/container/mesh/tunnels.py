@@ -78,7 +78,7 @@ class Tunnels:
             {
                 FROM: self._mesh.id,
                 TO: container,
-                INCARNATION: self._mesh.incarnation,
+                INCARNATION: self._mesh.mesh.own.incarnation,
                 NUMBER: self._number,
                 HOPS: 0,
             }
