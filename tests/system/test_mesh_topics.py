@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ CHORDS = [("c0", "c2"), ("c1", "c3")]
 IDS = [f"c{number}" for number in range(5)]
 SUBSCRIBERS = 20
 WORDS = ("red", "green", "blue")
+SUBJECTS = [f"{one}.{other}" for one in WORDS for other in WORDS]
 PATTERNS = ("#", "red.#", "*.green", "blue.*", "*.*", "red.red", "#.blue", "green.#")
 CYCLES = int(os.environ.get("COGWORK_MESH_CYCLES", "2"))
 DISTURBED_S = 4.0
@@ -81,10 +83,14 @@ class Sent:
 
 @dataclass(eq=False)
 class Publisher:
-    """Sends one message after the other by one container, whatever happens to that."""
+    """Sends one message after the other by one container, whatever happens to that.
+
+    One that is named has a link to each topic; else messages say themselves where they go.
+    """
 
     member: Member
     chance: random.Random
+    is_named: bool
     sent: list[Sent] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -96,16 +102,27 @@ class Publisher:
 
     async def _publish(self) -> None:
         retry = Retry(give_up_after_s=0.0)
-        async with cogwork.connect(self.member.url, retry=retry) as mesh, mesh.publisher() as topic:
+        addresses = [f"topic/{subject}" for subject in SUBJECTS] if self.is_named else [None]
+        async with AsyncExitStack() as stack:
+            mesh = await stack.enter_async_context(cogwork.connect(self.member.url, retry=retry))
+            links = {
+                address: await stack.enter_async_context(mesh.publisher(address))
+                for address in addresses
+            }
             while True:
-                await self._send(topic)
+                await self._send(links)
 
-    async def _send(self, topic: cogwork.Publisher) -> None:
-        subject = ".".join(self.chance.choice(WORDS) for _ in range(2))
+    async def _send(self, links: dict[str | None, cogwork.Publisher]) -> None:
+        subject = self.chance.choice(SUBJECTS)
+        address = f"topic/{subject}"
         message = Sent(self.member.id, len(self.sent), subject, time.monotonic())
         self.sent.append(message)
+        body: list[object] = [message.publisher, message.number]
         try:
-            await topic.send([message.publisher, message.number], to=f"topic/{subject}")
+            if self.is_named:
+                await links[address].send(body)
+            else:
+                await links[None].send(body, to=address)
             message.is_accepted = True
         except ClientError as error:
             message.problem = repr(error)
@@ -194,7 +211,8 @@ class Story:
         self.cables = cables
         self.chance = random.Random(seed)
         self.publishers = [
-            Publisher(member, random.Random(self.chance.random())) for member in members.values()
+            Publisher(member, random.Random(self.chance.random()), is_named=at % 2 == 1)
+            for at, member in enumerate(members.values())
         ]
         self.subscribers: list[Subscriber] = []
         self.present: dict[Subscriber, asyncio.Task[None]] = {}

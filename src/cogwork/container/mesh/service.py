@@ -433,6 +433,10 @@ class MeshService:
             return None
         return pair.data.connection
 
+    def knows(self, container: str) -> bool:
+        """Tells whether a container is known, reachable or not."""
+        return container in self.mesh.database.records
+
     def cost_to(self, container: str) -> int:
         """Returns the cost of the way to a container; at least 1."""
         cost = self.mesh.routes.tree.costs.get(container)
