@@ -151,6 +151,7 @@ class Subscriber:
     problem: str = ""
     got: list[tuple[str, int]] = field(default_factory=list)
     messages: cogwork.Subscription | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self.bindings = [Binding(self.pattern)]
@@ -174,9 +175,11 @@ class Subscriber:
 
     async def rebind(self, pattern: str) -> None:
         """Binds a pattern that is not bound, or unbinds one that is; perhaps in vain."""
-        messages = self.messages
-        if messages is None:
-            return
+        async with self.turn:
+            if self.messages is not None:
+                await self._rebind(self.messages, pattern)
+
+    async def _rebind(self, messages: cogwork.Subscription, pattern: str) -> None:
         bound = [each for each in self.bindings if each.ended_s == float("inf")]
         with contextlib.suppress(ClientError, OSError):
             for each in bound:

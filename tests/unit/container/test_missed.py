@@ -23,12 +23,11 @@ class Mesh:
         self.core = broker.core
         self.lives: dict[str, int] = {"b": 7}
         self.mesh = SimpleNamespace(
-            database=SimpleNamespace(incarnation=lambda container: self.lives.get(container, 0)),
+            database=SimpleNamespace(
+                incarnation=lambda container: self.lives.get(container, 0), records=self.lives
+            ),
             known_for_s=lambda container, _now_s: 2.0 if container in self.lives else 0.0,
         )
-
-    def knows(self, container: str) -> bool:
-        return container in self.lives
 
 
 @pytest.fixture

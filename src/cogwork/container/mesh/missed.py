@@ -112,8 +112,8 @@ class Missed:
 
     def sweep(self) -> None:
         """Forgets the lives of containers that the mesh has forgotten."""
-        lives = self._lives.items()
-        self._lives = {each: life for each, life in lives if self._mesh.knows(each)}
+        known = self._mesh.mesh.database.records
+        self._lives = {each: life for each, life in self._lives.items() if each in known}
 
     def _note_of(self, container: str) -> Note:
         life = self._lives.get(container, 0)

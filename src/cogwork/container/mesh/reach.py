@@ -175,7 +175,8 @@ class Reach:
         if interest.kind == InterestKind.PARTITIONS:
             self.partitions.lose_interest(container, interest)
             return
-        if interest.kind == InterestKind.TOPIC and not self._mesh.knows(container):
+        is_known = container in self._mesh.mesh.database.records
+        if interest.kind == InterestKind.TOPIC and not is_known:
             self.missed.forget(container)
         branch = self._branches.get(container)
         if branch is not None and interest.address in branch.patterns:

@@ -79,6 +79,7 @@ class MeshService:
         core: The data plane.
         id: This container's.
         incarnation: This container's.
+        silence_s: For how long a data connection may be silent.
         mesh: What is known of the others.
         tunnels: The sessions to them.
         is_leaving: Whether this container takes nothing over from others any more.
@@ -106,6 +107,7 @@ class MeshService:
         self.core = core
         self.id = container_id
         self.incarnation = incarnation
+        self.silence_s = options.silence_s
         timers = Timers(hello_s=options.heartbeat_s)
         own = Own(
             id=container_id,
@@ -411,6 +413,9 @@ class MeshService:
     def _tick(self) -> None:
         self._timer = None
         now_s = time.monotonic()
+        if now_s - self._due_s < self.silence_s / 4:  # who stood still has not listened
+            for pair in self.pairs:
+                pair.data.connection.tick(now_s)
         self.run(self.mesh.tick(now_s))
         self._look_whether_ready(now_s)
         for reach in self.reaches.values():
@@ -432,10 +437,6 @@ class MeshService:
         if pair is None or not pair.data.connection.is_open:
             return None
         return pair.data.connection
-
-    def knows(self, container: str) -> bool:
-        """Tells whether a container is known, reachable or not."""
-        return container in self.mesh.database.records
 
     def cost_to(self, container: str) -> int:
         """Returns the cost of the way to a container; at least 1."""
