@@ -27,7 +27,7 @@ import pytest
 import cogwork
 from cogwork.client import ClientError, Retry
 
-from .cables import BOTH, CONTROL, DATA, Cables
+from .cables import BOTH, CONTROL, DATA, Cable, Cables
 from .meshes import HEARTBEAT_S, Member, meshed
 from .served import READY_TIMEOUT_S
 
@@ -45,7 +45,10 @@ SUBJECTS = [f"{one}.{other}" for one in WORDS for other in WORDS]
 PATTERNS = ("#", "red.#", "*.green", "blue.*", "*.*", "red.red", "#.blue", "green.#")
 CYCLES = int(os.environ.get("COGWORK_MESH_CYCLES", "2"))
 DISTURBED_S = 4.0
-CUT_S = 1.5
+REFUSED_S = 1.2
+"""No longer, for then whoever dials in vain makes pauses that are longer than the one below."""
+
+STALLED_S = 2.5
 CONVERGED_S = 8 * HEARTBEAT_S
 """After it, containers that run know of each other again."""
 
@@ -312,9 +315,9 @@ class Story:
         """Cuts, refuses, stalls and removes links, several at a time."""
         async with asyncio.TaskGroup() as group:
             while time.monotonic() < until_s:
-                edge = chance.choice(RING + CHORDS)
-                fault = chance.choice((self._cut, self._refuse, self._stall, self._remove))
-                does = fault(edge, random.Random(chance.random()))
+                edge = chance.choice(RING + CHORDS)[:: chance.choice((1, -1))]
+                faults = (self._cut, self._refuse, self._stall, self._remove, self._isolate)
+                does = chance.choice(faults)(edge, random.Random(chance.random()))
                 if self._starting.isdisjoint(edge):
                     group.create_task(does)
                 else:
@@ -331,20 +334,39 @@ class Story:
 
     async def _refuse(self, edge: Edge, chance: random.Random) -> None:
         """Breaks a link, and lets it not be dialled again for a while."""
-        pause_s = chance.uniform(0.1, CUT_S)
+        pause_s = chance.uniform(0.1, REFUSED_S)
         self._note("refuse", f"{_named(edge)} for {pause_s:.2f} s")
-        for cable in self.cables.between(*edge):
+        await self._break(self.cables.between(*edge), pause_s)
+
+    async def _isolate(self, edge: Edge, chance: random.Random) -> None:
+        """Breaks all links of a container for a while, or lets nothing pass on them."""
+        container, is_silent = edge[0], chance.random() < 0.5
+        pause_s = chance.uniform(0.1, STALLED_S if is_silent else REFUSED_S)
+        how = "stalled" if is_silent else "refused"
+        self._note("isolate", f"{container}, {how} for {pause_s:.2f} s")
+        cables = [each for pair, each in self.cables.cables.items() if container in pair]
+        if not is_silent:
+            await self._break(cables, pause_s)
+            return
+        for cable in cables:
+            cable.stall(BOTH, (True, False))
+        await asyncio.sleep(pause_s)
+        for cable in cables:
+            cable.heal()
+
+    async def _break(self, cables: list[Cable], pause_s: float) -> None:
+        for cable in cables:
             cable.refuse(True)
             cable.cut(BOTH, is_reset=True)
         await asyncio.sleep(pause_s)
-        for cable in self.cables.between(*edge):
+        for cable in cables:
             cable.heal()
 
     async def _stall(self, edge: Edge, chance: random.Random) -> None:
         """Lets nothing pass on a link for a while, without a word, perhaps one way only."""
         roles = chance.choice(((DATA,), (CONTROL,), BOTH, BOTH))
         ways = chance.choice(((True,), (False,), (True, False), (True, False)))
-        pause_s = chance.uniform(0.1, CUT_S)
+        pause_s = chance.uniform(0.1, STALLED_S)
         self._note("stall", f"{_named(edge)} {roles} {ways} for {pause_s:.2f} s")
         near, far = self.cables.between(*edge)
         near.stall(roles, ways)
@@ -355,7 +377,7 @@ class Story:
 
     async def _remove(self, edge: Edge, chance: random.Random) -> None:
         """Removes a link at both ends, as people do, and adds it again after a while."""
-        pause_s = chance.uniform(0.1, CUT_S)
+        pause_s = chance.uniform(0.1, REFUSED_S)
         self._note("remove", f"{_named(edge)} for {pause_s:.2f} s")
         both = (edge, edge[::-1])
         await asyncio.gather(*(self._change_link("DELETE", *each) for each in both))
