@@ -1,4 +1,4 @@
-"""A topic over five containers, while containers and links fail and patterns change.
+"""Topics over five containers, while containers and links fail and patterns change.
 
 Containers are killed, stopped and started again; links are cut, closed, refused, stalled without a
 word, and removed and added by management; subscribers come, go, bind and unbind: all by one seed.
@@ -41,7 +41,10 @@ CHORDS = [("c0", "c2"), ("c1", "c3")]
 IDS = [f"c{number}" for number in range(5)]
 SUBSCRIBERS = 20
 WORDS = ("red", "green", "blue")
-SUBJECTS = [f"{one}.{other}" for one in WORDS for other in WORDS]
+NEWS = "news"
+"""The subject of an address without wildcards, `broadcast/news`."""
+
+SUBJECTS = [*(f"{one}.{other}" for one in WORDS for other in WORDS), NEWS]
 PATTERNS = ("#", "red.#", "*.green", "blue.*", "*.*", "red.red", "#.blue", "green.#")
 CYCLES = int(os.environ.get("COGWORK_MESH_CYCLES", "2"))
 DISTURBED_S = 4.0
@@ -58,8 +61,15 @@ GRACE_S = 0.5
 """So long before its end a subscriber may have lost what was accepted."""
 
 
+def address_of(subject: str) -> str:
+    """Returns the address of a subject or a pattern."""
+    return f"broadcast/{NEWS}" if subject == NEWS else f"topic/{subject}"
+
+
 def matches(pattern: str, subject: str) -> bool:
     """Says what a pattern takes, in the simplest way."""
+    if NEWS in (pattern, subject):
+        return pattern == subject
     return _takes(pattern.split("."), subject.split("."))
 
 
@@ -105,7 +115,7 @@ class Publisher:
 
     async def _publish(self) -> None:
         retry = Retry(give_up_after_s=0.0)
-        addresses = [f"topic/{subject}" for subject in SUBJECTS] if self.is_named else [None]
+        addresses = [address_of(each) for each in SUBJECTS] if self.is_named else [None]
         async with AsyncExitStack() as stack:
             mesh = await stack.enter_async_context(cogwork.connect(self.member.url, retry=retry))
             links = {
@@ -117,7 +127,7 @@ class Publisher:
 
     async def _send(self, links: dict[str | None, cogwork.Publisher]) -> None:
         subject = self.chance.choice(SUBJECTS)
-        address = f"topic/{subject}"
+        address = address_of(subject)
         message = Sent(self.member.id, len(self.sent), subject, time.monotonic())
         self.sent.append(message)
         body: list[object] = [message.publisher, message.number]
@@ -164,7 +174,7 @@ class Subscriber:
         try:
             async with (
                 cogwork.connect(self.member.url, retry=Retry(give_up_after_s=0.0)) as mesh,
-                mesh.subscribe(f"topic/{self.pattern}") as messages,
+                mesh.subscribe(address_of(self.pattern)) as messages,
             ):
                 self.messages = messages
                 async for message in messages:
@@ -179,7 +189,7 @@ class Subscriber:
     async def rebind(self, pattern: str) -> None:
         """Binds a pattern that is not bound, or unbinds one that is; perhaps in vain."""
         async with self.turn:
-            if self.messages is not None:
+            if self.messages is not None and self.pattern != NEWS:
                 await self._rebind(self.messages, pattern)
 
     async def _rebind(self, messages: cogwork.Subscription, pattern: str) -> None:
@@ -251,7 +261,7 @@ class Story:
                 del self.present[subscriber]
         while len(self.present) < SUBSCRIBERS:
             member = self.chance.choice(list(self.members.values()))
-            subscriber = Subscriber(member, self.chance.choice(PATTERNS))
+            subscriber = Subscriber(member, self.chance.choice((*PATTERNS, NEWS)))
             self.subscribers.append(subscriber)
             self.present[subscriber] = asyncio.create_task(subscriber.run())
         await asyncio.sleep(CONVERGED_S)

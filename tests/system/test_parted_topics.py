@@ -100,6 +100,23 @@ async def test_who_has_missed_what_was_accepted_is_detached_and_nobody_else(
 
 
 @story
+async def test_who_has_missed_something_is_told_though_nobody_publishes_there_any_more() -> None:
+    async with linked("a-b") as mesh:
+        there = await subscribed(mesh, "b", "broadcast/news")
+        await mesh.settle()
+        async with (await mesh.client("a")).publisher("broadcast/news") as publisher:
+            await publisher.send("before")
+            await parted(mesh, "b", "a")
+            await given_up(publisher, "missed")
+        mesh.containers["a"].vhosts[""].drop("broadcast/news")
+        mesh.join_again("b")
+        assert (await told(there)).condition == CONDITION
+        ends = mesh.containers["a"].mesh.data_connections()
+        open_links = [link for each in ends for end in each.sessions for link in end.links.values()]
+        await eventually(lambda: not any(link.is_attached for link in open_links), "it is closed")
+
+
+@story
 async def test_nobody_is_detached_when_nothing_was_accepted_meanwhile() -> None:
     async with linked("a-b") as mesh:
         there = await subscribed(mesh, "b", "topic/#")

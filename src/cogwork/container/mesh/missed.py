@@ -73,9 +73,14 @@ class Report(NamedTuple):
 
 
 class Missed:
-    """What goes by while containers are given up. Owned by the reach."""
+    """What goes by while containers are given up. Owned by the reach.
+
+    Attributes:
+        telling: Containers that are just being told.
+    """
 
     def __init__(self, mesh: MeshService) -> None:
+        self.telling: set[str] = set()
         self._mesh = mesh
         self._outlets: dict[tuple[str, str], LostBranch] = {}
         self._notes: dict[str, Note] = {}
@@ -142,8 +147,14 @@ class Missed:
         said = {address: _milliseconds(now_s - at_s) for address, at_s in until_s.items()}
         return Report(said, until_s)
 
+    def untold(self) -> list[str]:
+        """Lists the containers that can be reached, and nobody is telling what they have missed."""
+        reachable = self._mesh.mesh.routes.next_hops
+        return [each for each in self._notes if each in reachable and each not in self.telling]
+
     def told(self, container: str, report: Report) -> None:
         """Takes note that a container has heard what it had missed."""
+        self.telling.discard(container)
         note = self._notes.get(container)
         if note is None:
             return

@@ -15,7 +15,6 @@ told so if they were not (`missed`).
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.away import Away
+from cogwork.container.mesh.branch import Branch
 from cogwork.container.mesh.lending import Lending
 from cogwork.container.mesh.missed import Missed
 from cogwork.container.mesh.names import MISSED, VHOST
@@ -56,25 +56,6 @@ BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 """What may wait for one container before an address's policy steps in."""
 
 log = logging.getLogger("cogwork")
-
-
-@dataclass(slots=True, eq=False)
-class Branch:
-    """What one container wants of topics.
-
-    Attributes:
-        patterns: As addresses, `topic/a.#`.
-        lost: Stands in the place of the link while there is none.
-        way: The link there; None while there is none.
-        outlet: What stands in the tries; None while it is given up.
-        is_given_up: Whether something else stands there, for each pattern.
-    """
-
-    lost: LostBranch
-    patterns: set[str] = field(default_factory=set)
-    way: Away | None = None
-    outlet: Terminus | None = None
-    is_given_up: bool = False
 
 
 class Reach:
@@ -394,10 +375,11 @@ class Reach:
         end.backlog_bytes_max = BACKLOG_BYTES_MAX
         way = Away(opener or self, container, address, end, entry)
         properties: dict[Symbol, object] = {VHOST: self.vhost.name}
-        report = self.missed.report(container)
+        report = self.missed.report(container) if opener is None else None
         if report is not None:
             properties[MISSED] = report.said
             way.on_attached = partial(self.missed.told, container, report)
+            self.missed.telling.add(container)
         way.link = link
         link.context = way
         link.carry(end)
@@ -417,7 +399,17 @@ class Reach:
                 self._expand_again(way.address)
         if way.entry is not None:
             way.entry.remove_outlet(way.end)
+            self._reserve(way, way.entry)
+        if way.on_attached is not None:
+            self.missed.telling.discard(way.container)
         self._mesh.restore_later()
+
+    def _reserve(self, way: Away, entry: AddressEntry) -> None:
+        """Has a way's loss told from now on, until it is known whether there is another."""
+        address = way.address or ""
+        is_wanted = address in self._used and way.container in self._wanted.get(address, ())
+        if is_wanted and entry.distribution == MULTICAST_CODE and self._lost not in entry.outlets:
+            entry.add_outlet(self._lost)
 
     def refused(self, way: Away, error: AmqpError) -> None:
         """Takes note that an address is not there: one for replies never comes back."""
@@ -435,8 +427,23 @@ class Reach:
             self._reconcile(address)
         for address in list(self._topic_entries):
             self._expand_again(address)
+        for container in self.missed.untold():
+            self._tell(container)
         self.lending.restore()
         self.partitions.restore()
+
+    def _tell(self, container: str) -> None:
+        """Opens a link for nothing but to tell a container what it has missed."""
+        way = self.open(container, None, None)
+        if way is None or way.on_attached is None:
+            return
+        told = way.on_attached
+
+        def on_attached() -> None:
+            told()
+            way.detach()
+
+        way.on_attached = on_attached
 
     def _expand_again(self, address: str) -> None:
         node = self._topic_of(address)
