@@ -26,7 +26,18 @@ LONG_FUNCTIONS = {
     "dataplane/scan.py": {"parse_transfer", "parse_flow", "parse_disposition"},
 }
 
-LAYERS = ("amqp", "dataplane", "router", "spi", "nodes", "io", "container", "cli")
+LAYERS = (
+    "amqp",
+    "dataplane",
+    "router",
+    "log",
+    "consensus",
+    "spi",
+    "nodes",
+    "io",
+    "container",
+    "cli",
+)
 """Lower ones first: a declaration file takes declarations from its own layer or a lower one."""
 
 CIMPORT = re.compile(r"^(?:from|cimport) (?:cython\.cimports\.)?cogwork\.(\w+)", re.MULTILINE)

@@ -132,8 +132,8 @@ async def test_who_breaks_the_rules_is_cut_off_and_taken_again_after_a_pause(
         if offence == "garbage":
             control.send(b"\xff" * 40)
         elif offence == "no data section":
-            control._waiting.append(b"\x00\x53\x77\xa1\x05hello")
-            control._send_waiting()
+            control._protocol._waiting.append(b"\x00\x53\x77\xa1\x05hello")
+            control._protocol._send_waiting()
         else:
             for _ in range(40):
                 for _ in range(200):

@@ -127,10 +127,10 @@ def _announce(container: Container, *, as_json: bool) -> None:
 def _take_up_work(container: Container, service: Service) -> None:
     """Tells the supervisor that this worker serves clients, and stops when that one has gone."""
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _on_stdin, service)
-    if container.mesh.is_ready:
+    if container.mesh.readiness.is_reached:
         _announce(container, as_json=True)
     else:
-        container.mesh.when_ready(lambda: _announce(container, as_json=True))
+        container.mesh.readiness.when_reached(lambda: _announce(container, as_json=True))
 
 
 def _on_stdin(service: Service) -> None:

@@ -1,0 +1,1 @@
+"""Total order: the contract that every engine keeps, and the engines."""

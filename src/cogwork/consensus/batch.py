@@ -1,0 +1,110 @@
+"""Records on their way into a stream, and out of it: opaque octets, many at a time.
+
+Theory of operation. Ordering costs per batch and not per record: the records of one append travel
+packed, each after its length (four octets, big-endian), from the producer to every subscriber, and
+nobody between looks at them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ("PRODUCER_BYTES_MAX", "Batch", "Chunk", "pack", "unpack")
+
+LENGTH_BYTES = 4
+
+PRODUCER_BYTES_MAX = 64
+"""A producer id is no longer; a UUID has 16."""
+
+
+def pack(records: Iterable[bytes]) -> bytes:
+    """Puts records one after the other, each behind its length."""
+    parts: list[bytes] = []
+    for record in records:
+        parts.append(len(record).to_bytes(LENGTH_BYTES, "big"))
+        parts.append(record)
+    return b"".join(parts)
+
+
+def unpack(payload: bytes) -> Iterator[bytes]:
+    """Yields the records of a packed payload.
+
+    Raises:
+        ValueError: It ends in the middle of one.
+    """
+    position, end = 0, len(payload)
+    while position < end:
+        start = position + LENGTH_BYTES
+        position = start + int.from_bytes(payload[position:start], "big")
+        if position > end or start > end:
+            raise ValueError("the payload ends in the middle of a record")
+        yield payload[start:position]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one append carries.
+
+    Attributes:
+        payload: The records, packed.
+        count: How many there are; at least one.
+        producer: Who made them, for dropping what comes twice; empty where nobody counts.
+        sequence: The first record's, one more for each that follows; a new producer begins at 0.
+    """
+
+    payload: bytes
+    count: int
+    producer: bytes = b""
+    sequence: int = 0
+
+    @classmethod
+    def of(cls, records: Iterable[bytes], producer: bytes = b"", sequence: int = 0) -> Batch:
+        """Packs records."""
+        listed = list(records)
+        return cls(pack(listed), len(listed), producer, sequence)
+
+    def records(self) -> Iterator[bytes]:
+        """Yields the records."""
+        return unpack(self.payload)
+
+    def after(self, dropped: int) -> Batch:
+        """Returns the batch without its first `dropped` records, which are fewer than all."""
+        position = 0
+        for _ in range(dropped):
+            length = self.payload[position : position + LENGTH_BYTES]
+            position += LENGTH_BYTES + int.from_bytes(length, "big")
+        return Batch(
+            self.payload[position:], self.count - dropped, self.producer, self.sequence + dropped
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A batch with its place in the stream.
+
+    Attributes:
+        offset: Of its first record; one more for each that follows.
+        epoch: Under which it was appended.
+        time_ms: When, in milliseconds since 1970 (UTC); never less than that of a chunk before.
+        batch: The records.
+    """
+
+    offset: int
+    epoch: int
+    time_ms: int
+    batch: Batch
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after its last record."""
+        return self.offset + self.batch.count
+
+    def since(self, offset: int) -> Chunk:
+        """Returns the part of it from `offset` on, which it holds."""
+        if offset <= self.offset:
+            return self
+        return Chunk(offset, self.epoch, self.time_ms, self.batch.after(offset - self.offset))

@@ -1,0 +1,248 @@
+"""The contract of every engine: one stream's records, in one order, for everybody.
+
+Promises. *Total order*: every subscriber is given the same chunks, in offset order, without a gap.
+*Uniform agreement*, where declared: what one was given all others will be. *Integrity*: nothing is
+given out that nobody appended, and a record with producer and sequence once. *First in, first out*
+for each producer. *Fencing*: an append with an old epoch is refused for ever.
+
+Octets are opaque: no engine looks into a record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+
+    from cogwork.consensus.batch import Batch, Chunk
+    from cogwork.consensus.capabilities import Capabilities
+
+__all__ = (
+    "Appended",
+    "Bounds",
+    "CaughtUp",
+    "Engine",
+    "EngineHost",
+    "FromOffset",
+    "FromTime",
+    "Members",
+    "Origin",
+    "Snapshot",
+    "Start",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The answer to an append.
+
+    Attributes:
+        epoch: Under which it was appended.
+        first_offset: Of the batch's first record; None where the records are a repetition, and are
+            in the stream for so long that nobody remembers where.
+        is_repeated: Whether all of them were in the stream before.
+    """
+
+    epoch: int
+    first_offset: int | None
+    is_repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a stream holds.
+
+    Attributes:
+        first: The oldest offset that can be read.
+        next: The offset that the next record will have.
+    """
+
+    first: int
+    next: int
+
+
+class Origin(Enum):
+    """Where a subscription can start without a number."""
+
+    FIRST = "first"
+    """The oldest record there is."""
+
+    LAST = "last"
+    """The newest record there is."""
+
+    NEXT = "next"
+    """What is appended from now on."""
+
+    SNAPSHOT = "snapshot"
+    """The application's newest snapshot, which comes first; else the oldest record there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromOffset:
+    """Starts at this offset; at most the next one."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class FromTime:
+    """Starts at the first record of this time (milliseconds since 1970, UTC) or later."""
+
+    time_ms: int
+
+
+Start = Origin | FromOffset | FromTime
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What an application keeps instead of replaying what led to it.
+
+    Attributes:
+        offset: Of the first record that is not in it.
+        data: The application's own.
+    """
+
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Comes once in each subscription, after the last record there was when it started.
+
+    Attributes:
+        next: The offset that follows.
+    """
+
+    next: int
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Who holds replicas.
+
+    Attributes:
+        voters: Those that count for the majority.
+        learners: Those that follow.
+        leader: Who takes appends, as far as it is known.
+    """
+
+    voters: tuple[str, ...]
+    learners: tuple[str, ...] = ()
+    leader: str | None = None
+
+
+class Engine(Protocol):
+    """One stream on an engine.
+
+    Memory is bounded everywhere: an append beyond the bound raises `Busy`, a subscriber that does
+    not take what comes reads it again from the stream later, and stalls nobody.
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the engine declares."""
+
+    def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
+        """Appends records, all or none, at one place.
+
+        Appends of one caller take effect in the order of the calls; the next may be made before the
+        last one is answered. Cancelling the awaitable undoes nothing.
+
+        Args:
+            batch: The records.
+            epoch: Refuses the append where the stream's epoch is another one; None takes any.
+
+        Raises:
+            Busy: Too much is under way.
+            Fenced: The epoch is not that of the stream.
+            NotLeader: Another replica takes appends, and this engine does not pass them on.
+            OutOfSequence: Records of the producer are missing before these.
+            SequenceReused: The producer has used the sequence for other records.
+            InvalidAppend: The batch is empty, too large, or otherwise none.
+            Unavailable: Nobody takes it now.
+            Unknown: It may have happened, or not.
+        """
+
+    async def fence(self) -> int:
+        """Begins a new epoch and returns it: appends that name an older one are refused.
+
+        Raises:
+            Unavailable: Nobody takes it now.
+        """
+
+    async def read(self, offset: int, max_bytes: int = 1 << 20) -> Sequence[Chunk]:
+        """Returns chunks from `offset` on, cut so that the first begins there; none at the end.
+
+        Args:
+            offset: From the first to the next one.
+            max_bytes: About how many octets; at least one chunk comes where there is any.
+
+        Raises:
+            Truncated: The offset is below the first one.
+            ValueError: The offset is above the next one.
+        """
+
+    def subscribe(self, start: Start) -> AsyncIterator[Chunk | CaughtUp | Snapshot]:
+        """Yields the chunks from `start` on, without an end; `aclose()` ends it.
+
+        A `Snapshot` comes only first, and only where it was asked for.
+
+        Raises:
+            Truncated: What is next for this subscriber has been given up by retention.
+            ValueError: The offset is above the next one.
+        """
+
+    async def bounds(self) -> Bounds:
+        """Returns what the stream holds."""
+
+    async def offset_at(self, time_ms: int) -> int:
+        """Returns the offset of the first record of this time or later; the next one if none is."""
+
+    async def trim(self, before: int) -> None:
+        """Gives up records below an offset; whole segments at a time, so that some may stay."""
+
+    async def save_snapshot(self, snapshot: Snapshot) -> None:
+        """Keeps an application's snapshot instead of an earlier one."""
+
+    async def load_snapshot(self) -> Snapshot | None:
+        """Returns the newest snapshot."""
+
+    async def members(self) -> Members:
+        """Tells who holds replicas."""
+
+    async def change_members(self, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
+        """Has others hold the replicas; returns when they do."""
+
+    async def close(self) -> None:
+        """Lets the stream go; it stays where it is."""
+
+
+class EngineHost(Protocol):
+    """Opens streams on one kind of engine: what an entry point of `cogwork.engines` makes."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the streams will declare, as far as options do not change it."""
+
+    async def open(self, stream: str, options: Mapping[str, object]) -> Engine:
+        """Opens a stream; makes it where it is new.
+
+        Args:
+            stream: Its name, unique on this host.
+            options: The declaration's, by name.
+
+        Raises:
+            Unavailable: The engine's server cannot be reached.
+            ValueError: An option is wrong; the text says which and what would be right.
+        """
+
+    async def delete(self, stream: str) -> None:
+        """Gives up a stream with all its records."""
+
+    async def close(self) -> None:
+        """Lets go of all streams."""
