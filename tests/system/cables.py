@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import multiprocessing
 import re
 import socket
 import struct
-import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ParamSpec, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
+    from multiprocessing.connection import Connection
 
 __all__ = ("BOTH", "CONTROL", "DATA", "Cable", "Cables")
 
@@ -26,8 +27,6 @@ _HEAD_BYTES_MAX = 4096
 _READ_BYTES = 65_536
 _RESET = struct.pack("ii", 1, 0)
 """Of SO_LINGER: what is closed is reset, as by a router that has forgotten it."""
-
-P = ParamSpec("P")
 
 
 @dataclass(eq=False)
@@ -48,20 +47,11 @@ class _Pass:
             self.role = found[1].decode()
 
 
-class Cable:
-    """What one container dials in the place of another one's port.
+class _Proxy:
+    """What stands behind a cable, in the process of its own."""
 
-    All methods may be called from any thread.
-
-    Attributes:
-        port: What to dial, once it listens.
-        cuts: Counts the connections that it broke, by what they were for.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, target: int) -> None:
-        self.port = 0
+    def __init__(self, target: int) -> None:
         self.cuts: Counter[str] = Counter()
-        self._loop = loop
         self._target = target
         self._passes: set[_Pass] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,54 +59,14 @@ class Cable:
         self._changed = asyncio.Event()
         self._is_refusing = False
 
-    async def start(self) -> None:
-        """Listens."""
+    async def start(self) -> int:
+        """Listens; returns the port."""
         self._server = await asyncio.start_server(self._on_dialled, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
 
-    async def stop(self) -> None:
-        """Breaks what runs through it, and takes no more."""
-        self._server.close()
-        self._cut(BOTH, is_reset=False)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    # -- what a story does to it
-
-    def cut(self, roles: Iterable[str], *, is_reset: bool) -> None:
-        """Breaks the connections that stand.
-
-        Args:
-            roles: Which of them.
-            is_reset: Whether by a reset; else they are closed in order, after what is under way.
-        """
-        self._call(self._cut, tuple(roles), is_reset=is_reset)
-
-    def refuse(self, refuses: bool) -> None:
-        """Breaks every new connection at once, or no longer."""
-        self._call(self._refuse, refuses)
-
-    def stall(self, roles: Iterable[str], directions: Iterable[bool]) -> None:
-        """Lets nothing more through, without a word, until it is healed.
-
-        Args:
-            roles: Of which connections, new ones too.
-            directions: True is from the container that dialled, False to it.
-        """
-        self._call(self._stall, frozenset((role, way) for role in roles for way in directions))
-
-    def heal(self) -> None:
-        """Lets everything through again; what was stalled goes on where it stood still."""
-        self._call(self._refuse, False)
-        self._call(self._stall, frozenset())
-
-    def _call(self, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        self._loop.call_soon_threadsafe(lambda: function(*args, **kwargs))
-
-    # -- in the thread of the cables
-
-    def _cut(self, roles: tuple[str, ...], *, is_reset: bool) -> None:
+    def cut(self, roles: tuple[str, ...], is_reset: bool) -> None:
+        """Breaks connections that stand."""
         for each in list(self._passes):
             if each.role not in roles and roles != BOTH:
                 continue
@@ -127,13 +77,20 @@ class Cable:
                 else:
                     writer.close()
 
-    def _refuse(self, refuses: bool) -> None:
-        self._is_refusing = refuses
+    def refuse(self) -> None:
+        """Breaks every new connection."""
+        self._is_refusing = True
 
-    def _stall(self, stalled: frozenset[tuple[str, bool]]) -> None:
+    def stall(self, stalled: frozenset[tuple[str, bool]]) -> None:
+        """Lets some bytes stand still, and others go on."""
         self._stalled = stalled
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+    def heal(self) -> None:
+        """Lets everything through."""
+        self._is_refusing = False
+        self.stall(frozenset())
 
     async def _on_dialled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._is_refusing:
@@ -186,31 +143,72 @@ class Cable:
         return all((role, is_outward) in self._stalled for role in roles)
 
 
+class Cable:
+    """What one container dials in the place of another one's port."""
+
+    def __init__(self, number: int, pipe: Connection) -> None:
+        self._number = number
+        self._pipe = pipe
+
+    def cut(self, roles: Iterable[str], *, is_reset: bool) -> None:
+        """Breaks the connections that stand.
+
+        Args:
+            roles: Which of them.
+            is_reset: Whether by a reset; else they are closed in order, after what is under way.
+        """
+        self._do("cut", tuple(roles), is_reset)
+
+    def refuse(self) -> None:
+        """Breaks every new connection at once, until it is healed."""
+        self._do("refuse")
+
+    def stall(self, roles: Iterable[str], directions: Iterable[bool]) -> None:
+        """Lets nothing more through, without a word, until it is healed.
+
+        Args:
+            roles: Of which connections, new ones too.
+            directions: True is from the container that dialled, False to it.
+        """
+        self._do("stall", frozenset((role, way) for role in roles for way in directions))
+
+    def heal(self) -> None:
+        """Lets everything through again; what was stalled goes on where it stood still."""
+        self._do("heal")
+
+    def _do(self, name: str, *arguments: object) -> None:
+        self._pipe.send((self._number, name, arguments))
+
+
 class Cables:
-    """Gives each link of a mesh a cable of its own, in a thread beside the test."""
+    """Gives each link of a mesh a cable of its own.
+
+    They run in a process of their own: a test that is busy must not slow the links down.
+    """
 
     def __init__(self) -> None:
         self.cables: dict[tuple[str, str], Cable] = {}
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="cables")
+        self.ports: dict[tuple[str, str], int] = {}
+        context = multiprocessing.get_context("spawn")
+        self._pipe, self._far = context.Pipe()
+        self._process = context.Process(target=_serve, args=(self._far,), daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._process.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in self.cables.values():
-            asyncio.run_coroutine_threadsafe(each.stop(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._process.kill()
+        self._process.join()
+        self._pipe.close()
+        self._far.close()
 
     def lay(self, one: str, other: str, target: int) -> int:
         """Returns the port that a container is to dial in the place of another one's."""
-        cable = Cable(self._loop, target)
-        asyncio.run_coroutine_threadsafe(cable.start(), self._loop).result(10)
-        self.cables[one, other] = cable
-        return cable.port
+        port: int = self._ask("lay", target)
+        self.cables[one, other] = Cable(len(self.cables), self._pipe)
+        self.ports[one, other] = port
+        return port
 
     def between(self, one: str, other: str) -> list[Cable]:
         """Returns what two containers dial each other by."""
@@ -222,6 +220,37 @@ class Cables:
         for pair, cable in self.cables.items():
             if container is None or container in pair:
                 cable.heal()
+
+    def cuts(self) -> Counter[str]:
+        """Counts the connections that were broken, by what they were for."""
+        found: Counter[str] = self._ask("cuts")
+        return found
+
+    def _ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401  # whatever is asked for
+        self._pipe.send((None, name, arguments))
+        return self._pipe.recv()
+
+
+def _serve(pipe: Connection) -> None:
+    asyncio.run(_obey(pipe))
+
+
+async def _obey(pipe: Connection) -> None:
+    """Does what the test asks for, in the process of the cables."""
+    proxies: list[_Proxy] = []
+    asked = asyncio.Event()
+    asyncio.get_running_loop().add_reader(pipe.fileno(), asked.set)
+    while await asked.wait():
+        asked.clear()
+        while pipe.poll():
+            number, name, arguments = pipe.recv()
+            if number is not None:
+                getattr(proxies[number], name)(*arguments)
+            elif name == "lay":
+                proxies.append(_Proxy(*arguments))
+                pipe.send(await proxies[-1].start())
+            else:
+                pipe.send(sum((each.cuts for each in proxies), Counter()))
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

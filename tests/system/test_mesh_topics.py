@@ -366,7 +366,7 @@ class Story:
 
     async def _break(self, cables: list[Cable], pause_s: float) -> None:
         for cable in cables:
-            cable.refuse(True)
+            cable.refuse()
             cable.cut(BOTH, is_reset=True)
         await asyncio.sleep(pause_s)
         for cable in cables:
@@ -396,7 +396,7 @@ class Story:
 
     async def _change_link(self, operation: str, near: str, far: str) -> None:
         """Adds or removes a link where the container runs."""
-        name = f"127.0.0.1:{self.cables.cables[near, far].port}"
+        name = f"127.0.0.1:{self.cables.ports[near, far]}"
         retry = Retry(give_up_after_s=0.0)
         with contextlib.suppress(ClientError, OSError):
             async with cogwork.connect(self.members[near].url, retry=retry) as mesh:
@@ -435,9 +435,8 @@ def test_a_topic_survives_what_happens_to_containers(tmp_path: Path) -> None:
     with Cables() as cables, meshed(tmp_path, IDS, RING + CHORDS, lay=cables.lay) as members:
         story = Story(members, cables, seed)
         asyncio.run(story.run())
-        for cable in cables.cables.values():
-            for role, count in cable.cuts.items():
-                story.counts[f"{role or 'new'} connection cut"] += count
+        for role, count in cables.cuts().items():
+            story.counts[f"{role or 'new'} connection cut"] += count
     sys.stdout.write("\n".join(story.events) + "\n")
     _tell(story)
     _check_copies(story)
