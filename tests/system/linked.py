@@ -62,6 +62,11 @@ class Linked:
             pair.data.connection.on_lost(104)
             pair.control.connection.on_lost(104)
 
+    def join_again(self, name: str) -> None:
+        """Has a container that was cut off dial the others again."""
+        for dialler in self.containers[name].mesh.diallers:
+            dialler.start()
+
     def address(self, name: str) -> str:
         """Where a container listens, as `HOST:PORT`."""
         return self.containers[name].endpoints[0].removeprefix("amqp://")

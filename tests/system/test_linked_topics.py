@@ -242,21 +242,23 @@ async def test_many_subscribers_at_one_container_cost_one_copy_on_the_way() -> N
             assert await bodies(each, 51) == list(range(51))
 
 
+@pytest.mark.parametrize("address", ["topic/a", "broadcast/a", None])
 @story
-async def test_traffic_goes_another_way_when_a_transit_container_dies() -> None:
+async def test_traffic_goes_another_way_when_a_transit_container_dies(address: str | None) -> None:
     async with linked("a-b", "b-c", "a-d", "d-c") as mesh:
-        there = await mesh_subscription(mesh, "c", "topic/#")
+        there = await mesh_subscription(mesh, "c", address or "topic/#")
         await mesh.settle()
         client = await mesh.client("a")
         accepted: list[int] = []
         doubtful: list[int] = []
         transit = "b" if mesh.containers["a"].mesh.mesh.next_hop("c") == "b" else "d"
-        async with client.publisher("topic/a") as publisher:
+        to = {} if address else {"to": "topic/a"}
+        async with client.publisher(address) as publisher:
             for number in range(300):
                 if number == 100:
                     mesh.cut_off(transit)
                 try:
-                    await publisher.send(number)
+                    await publisher.send(number, **to)
                     accepted.append(number)
                 except cogwork.InDoubt:
                     doubtful.append(number)

@@ -126,6 +126,11 @@ class TopicNode:
         """Has every entry look for its outlets again."""
         self._trie.touch()
 
+    @property
+    def subscribers(self) -> list[OutgoingLink]:
+        """This container's subscribers."""
+        return list(self._bound)
+
     def patterns_of(self, link: OutgoingLink) -> list[str]:
         """Lists a subscriber's patterns."""
         return sorted(pattern.decode() for pattern in self._bound.get(link, ()))

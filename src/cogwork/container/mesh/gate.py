@@ -6,6 +6,7 @@ never out again.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
@@ -13,8 +14,9 @@ from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
 from cogwork.container.mesh.lending import MARKS_RECEIVED, Lender
+from cogwork.container.mesh.missed import let_go, read_missed
 from cogwork.container.mesh.moving import Intake
-from cogwork.container.mesh.names import BORROWER, MOVE, VHOST
+from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -50,12 +52,24 @@ class Gate:
             vhost = self._vhosts.get(str((attach.properties or {}).get(VHOST, "")))
             if vhost is None:
                 raise Refused("a virtual host that is not served here", Condition.NOT_FOUND)
+            self._let_go(link, attach, vhost)
             if attach.role is Role.SENDER:
                 self._take_sender(link, attach, vhost)
             else:
                 self._take_receiver(link, attach, vhost)
         except Refused as refusal:
             link.refuse(refusal.condition, refusal.description)
+
+    def _let_go(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
+        """Detaches subscribers that have missed something, once this attach is dealt with."""
+        missed = read_missed((attach.properties or {}).get(MISSED))
+        if missed:
+            origin = str(origin_of(link.session))
+            asyncio.get_running_loop().call_soon(self._let_go_now, vhost, origin, missed)
+
+    def _let_go_now(self, vhost: VirtualHost, origin: str, missed: dict[str, float]) -> None:
+        let_go(vhost, origin, missed)
+        self._mesh.core.flush()
 
     def _take_sender(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
         target = attach.target

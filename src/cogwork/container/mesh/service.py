@@ -80,6 +80,7 @@ class MeshService:
         core: The data plane.
         id: This container's.
         incarnation: The one that this container began with, whatever its name is advertised with.
+        silence_s: For how long a data connection may be silent.
         mesh: What is known of the others.
         tunnels: The sessions to them.
         parcels: Single messages to them.
@@ -110,6 +111,7 @@ class MeshService:
         self.core = core
         self.id = container_id
         self.incarnation = incarnation
+        self.silence_s = options.silence_s
         timers = Timers(hello_s=options.heartbeat_s)
         own = Own(
             id=container_id,
@@ -393,6 +395,9 @@ class MeshService:
     def _tick(self) -> None:
         self._timer = None
         now_s = time.monotonic()
+        if now_s - self._due_s < self.silence_s / 4:  # who stood still has not listened
+            for pair in self.pairs:
+                pair.data.connection.tick(now_s)
         self.run(self.mesh.tick(now_s))
         self.readiness.look(now_s)
         for reach in self.reaches.values():

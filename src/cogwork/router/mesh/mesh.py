@@ -241,6 +241,17 @@ class Mesh:
         """Returns the neighbour to go by to a container; None where it cannot be reached."""
         return self.routes.next_hops.get(container)
 
+    def lost_for(self, hold_s: float, now_s: float) -> set[str]:
+        """Returns the containers that have been out of reach for longer than `hold_s`."""
+        since_s = self._clock.peek(now_s) - hold_s
+        unreachable_s = self.routes.unreachable_since_s
+        return {container for container, at_s in unreachable_s.items() if at_s < since_s}
+
+    def known_for_s(self, container: str, now_s: float) -> float:
+        """Returns for how long a container has been known, this time; 0 where it is not."""
+        record = self.database.records.get(container)
+        return 0.0 if record is None else max(0.0, self._clock.peek(now_s) - record.known_s)
+
     def snapshot(self, now_s: float) -> dict[str, object]:
         """Returns what `cogwork mesh` shows, in plain values."""
         return view_of(self, self._clock.peek(now_s))

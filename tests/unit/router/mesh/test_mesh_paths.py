@@ -251,6 +251,27 @@ def test_a_container_that_dies_is_gone_around() -> None:
     assert set(lab["a"].routes.unreachable_since_s) == {"b"}
 
 
+def test_how_long_a_container_is_lost_leaves_out_the_time_that_the_asker_was_stopped() -> None:
+    lab = square()
+    lab.kill("b")
+    lab.run(2)
+    asker = lab["a"]
+    assert asker.lost_for(1.5, lab.now_s) == {"b"}
+    assert asker.lost_for(2.5, lab.now_s) == set()
+    after_s = lab.now_s + 60
+    asker.tick(after_s)
+    assert asker.lost_for(10, after_s) == set(), "it has not looked for sixty seconds"
+
+
+def test_a_container_is_known_for_as_long_as_its_advertisement_is() -> None:
+    lab = Lab("a", "b")
+    lab.run(3)
+    assert lab["a"].known_for_s("b", lab.now_s) == 0
+    lab.link("a", "b")
+    lab.run(3)
+    assert 2 < lab["a"].known_for_s("b", lab.now_s) <= 3
+
+
 def test_the_dead_are_forgotten_and_the_living_never() -> None:
     timers = Timers(refresh_s=2, max_age_s=6)
     lab = Lab("a", "b", "c", timers=timers)
