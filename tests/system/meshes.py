@@ -8,16 +8,20 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .served import COGWORK, READY_TIMEOUT_S, Served, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 HEARTBEAT_S = 0.3
+
+Lay = Callable[[str, str, int], int]
+"""From who dials, whom, and at which port, to the port that it dials."""
 
 
 @dataclass(eq=False)
@@ -92,7 +96,9 @@ def meshed(
     ids: Iterable[str],
     edges: Iterable[tuple[str, str]],
     configuration: str = "",
+    *,
     head: Callable[[str], str] = lambda _name: "",
+    lay: Lay | None = None,
 ) -> Iterator[dict[str, Member]]:
     """Runs linked containers for the length of a `with` block; both ends of an edge dial.
 
@@ -102,13 +108,14 @@ def meshed(
         edges: Which of them are linked.
         configuration: What each `cogwork.toml` says besides listener and links.
         head: What each one's says before all tables.
+        lay: Says what a container dials in the place of another one's port; None: that itself.
     """
     names = list(ids)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     links: dict[str, list[int]] = {name: [] for name in names}
     for one, other in edges:
-        links[one].append(ports[other])
-        links[other].append(ports[one])
+        for near, far in ((one, other), (other, one)):
+            links[near].append(ports[far] if lay is None else lay(near, far, ports[far]))
     members = {
         name: Member(name, ports[name], links[name], folder, configuration, head(name))
         for name in names

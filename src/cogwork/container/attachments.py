@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ class Attachment:
         node: Where any other consumer takes from, with its subscription.
         dynamic: The address to drop with the link.
         rule: The address's rule; None for the anonymous relay.
+        since_s: When it was attached, by the monotonic clock.
     """
 
     address: str
@@ -64,6 +66,7 @@ class Attachment:
     subscription: Subscription | None = None
     dynamic: str | None = None
     rule: AddressRule | None = None
+    since_s: float = field(default_factory=time.monotonic)
 
 
 class Attachments:

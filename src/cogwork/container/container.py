@@ -56,6 +56,9 @@ SWEEP_TICKS = 10
 
 POLICY_DROP = 1
 
+KEPT_SHOWN_MAX = 10
+"""Addresses that stay what they were when the configuration is read again: so many are named."""
+
 log = logging.getLogger("cogwork")
 
 
@@ -121,6 +124,8 @@ class Container:
         )
         self.peers.mesh = self.mesh
         self.replication = Replication(self)
+        if worker is not None:
+            self.mesh.siblings = frozenset(worker.siblings_of(self.id))
         self.leaving: Leaving | None = None
         self.on_leave: Callable[[], None] = _stay
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
@@ -181,7 +186,7 @@ class Container:
             nodes=old.nodes,
             engines=old.engines,
             links=old.links,
-            mesh=old.mesh,
+            mesh=structs.replace(old.mesh, redirect_margin=configuration.mesh.redirect_margin),
             cluster=old.cluster,
             workers=old.workers,
         )
@@ -193,6 +198,8 @@ class Container:
         self._attachments.limits = configuration.limits
         self.peers.limit(configuration.limits)
         self._limit_core()
+        self._balance.set_margin(configuration.mesh.redirect_margin)
+        self._balance.advertise(tuple(self.advertised))
         for name, table in tables.items():
             self._take_vhost(name, table, _declared(wanted[name]))
         for name in self.vhosts.keys() - tables.keys():
@@ -203,8 +210,16 @@ class Container:
         vhost = self.vhosts.get(name)
         if vhost is None:
             self._add_vhost(name, table, declared)
+            if self.mesh.pairs or self.mesh.diallers:
+                log.warning("virtual host %r: linked containers know of it after a restart", name)
             return
-        vhost.table = table
+        kept = vhost.take_table(table)
+        if kept:
+            log.warning(
+                "in use, and as before until nobody uses them or until a restart: %s%s",
+                ", ".join(kept[:KEPT_SHOWN_MAX]),
+                f" and {len(kept) - KEPT_SHOWN_MAX} more" if len(kept) > KEPT_SHOWN_MAX else "",
+            )
         for address in declared:
             vhost.entry_of(address)
 
@@ -212,6 +227,20 @@ class Container:
     def endpoints(self) -> list[str]:
         """Where it listens, as URLs."""
         return self._listeners.urls
+
+    @property
+    def workers(self) -> list[str]:
+        """The containers that look like one, this among them, as far as they can be reached.
+
+        None where this one is alone.
+        """
+        routes = self.mesh.mesh.routes
+        return sorted(filter(routes.is_reachable, self.mesh.siblings), key=_number_of)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it has left the mesh for good."""
+        return self.leaving is not None and self.leaving.phase == "done"
 
     @property
     def advertised(self) -> list[str]:
@@ -366,6 +395,10 @@ class Container:
 
 def _stay() -> None:
     """A container that nobody stops goes on, alone."""
+
+
+def _number_of(worker: str) -> int:
+    return int(worker.rpartition(".")[2])
 
 
 def _may_not_wait(end: OutgoingLink) -> bool:

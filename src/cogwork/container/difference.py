@@ -38,6 +38,9 @@ RESTART_KEYS = frozenset(
 )
 """What the process holds on to: its identity, its directory, sockets, links and nodes."""
 
+LIVE_MESH_KEYS = frozenset({"redirect_margin"})
+"""What every newcomer is looked at anew for."""
+
 LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})
 """What every new connection on a listener looks up anew."""
 
@@ -119,6 +122,8 @@ def _change(path: _Path, what: str) -> Change:
 
 def _needs_restart(path: _Path, what: str) -> bool:
     if path[0] == "listen" and path[2:3] and path[2] in LIVE_LISTEN_KEYS:
+        return False
+    if path[0] == "mesh" and path[1] in LIVE_MESH_KEYS:
         return False
     if path[0] in ("user", "anonymous"):
         return False

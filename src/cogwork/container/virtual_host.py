@@ -131,6 +131,31 @@ class VirtualHost:
 
     # -- addresses
 
+    def take_table(self, table: AddressTable) -> list[str]:
+        """Goes by another table from now on.
+
+        Returns:
+            The addresses and nodes in use that stay what they were.
+        """
+        before, self.table = self.table, table
+        kept = [
+            key
+            for key, rule in self.rules_in_use.items()
+            if not rule.serves_like(self._rule_at(f"{key}/a" if rule.prefix == key else key))
+        ]
+        for entries in (self.space.entries, self.near.entries):
+            for address, entry in entries.items():
+                name = address.decode()
+                was, rule = before.resolve(name), self._rule_at(name)
+                if was.kind != "direct" or name in self._declared or name.startswith(REPLY_PREFIX):
+                    continue
+                if rule.kind != "direct" or rule.distribution is not was.distribution:
+                    kept.append(name)
+                    continue
+                self._bound_lives(entry, rule)
+                entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
+        return sorted(set(kept))
+
     def rule_of(self, address: str) -> tuple[str, AddressRule]:
         """Returns an address as normalised, and its rule.
 
@@ -218,8 +243,8 @@ class VirtualHost:
         if rule.kind == "queue":
             return
         entry.ttl_s = rule.ttl_s or 0.0
-        if rule.dead_letter is not None:
-            entry.dead_letter = partial(self._bury, rule.dead_letter)
+        bury = None if rule.dead_letter is None else partial(self._bury, rule.dead_letter)
+        entry.dead_letter = bury
 
     def _bury(self, address: str, entry: AddressEntry, message: bytes, reason: str) -> None:
         source = Message.decode(message).to or entry.name

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.router.topics import TopicTrie
 from cogwork.spi.node import Refused
 
@@ -139,6 +140,11 @@ class TopicNode:
     def touch(self) -> None:
         """Has every entry look for its outlets again."""
         self._trie.touch()
+
+    @property
+    def subscribers(self) -> list[OutgoingLink]:
+        """This container's subscribers."""
+        return [each for each in self._bound if isinstance(each, OutgoingLink)]
 
     def patterns_of(self, link: Terminus) -> list[str]:
         """Lists a subscriber's patterns."""

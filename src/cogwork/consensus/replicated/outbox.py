@@ -304,6 +304,11 @@ class Outbox:
             self._begin_round(leader, now_s)
             self._paused_until_s = 0.0
 
+    def lost(self, container: str, now_s: float) -> None:
+        """Takes note that a container has gone, or is out of reach."""
+        if container == self.target and self._waiting:
+            self._begin_round(None, now_s)
+
     def undelivered(self, number: int, now_s: float) -> None:
         """Takes note that a call could not even be sent."""
         flight = self._flights.pop(number, None)

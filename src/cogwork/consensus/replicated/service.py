@@ -14,10 +14,10 @@ import asyncio
 import random
 import secrets
 import time
-from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from cogwork.consensus.errors import Malformed, Unavailable
+from cogwork.consensus.errors import ConsensusError, Malformed, Unavailable
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.snapshot import Snapshot
@@ -31,6 +31,7 @@ from cogwork.consensus.replicated.outbox import OWN_MARK
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.replicated.stream import Stream, demand, settle
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
+from cogwork.consensus.replicated.writing import Writing
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.sequencer import Sequencer
 from cogwork.log.errors import LogError
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from cogwork.consensus.capabilities import Capabilities
-    from cogwork.consensus.raft.ready import Write
     from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.replicated.calls import Answer, Call
     from cogwork.consensus.replicated.switchboard import Carrier
@@ -107,8 +107,7 @@ class RaftService:
         self._host = RaftHost(own, incarnation, chance, self.now_s(), settings)
         self._members: dict[int, Member] = {}
         self._replayed: dict[int, Replayed] = {}
-        self._writes: deque[tuple[Journal, Write] | int] = deque()
-        self._numbers: deque[tuple[int, int]] = deque()
+        self._writing = Writing(wal, report)
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_s = 0.0
@@ -167,22 +166,17 @@ class RaftService:
         return stream
 
     async def _open_member(self, stream: Stream) -> Member:
-        name, number = stream.name, stream.number
         if self._wal is None or self._queue is None:
             raise ValueError(
-                f"container {self.own} is to hold a replica of {name!r:.80}, and has no data "
-                "directory: start it with --data DIR"
+                f"container {self.own} is to hold a replica of {stream.name!r:.80}, and has no "
+                "data directory: start it with --data DIR"
             )
+        number = stream.number
         files = ReplicaFiles(self._directory_of(number), self._queue)
-        declared = files.declared()
-        if declared is None:
-            declared = Declared(name, number, list(stream.replicas))
-            await self.run(files.declaring(declared))
-        elif declared.stream != name or declared.group != number:
-            raise Malformed(f"a replica of {name}", f"it is one of {declared.stream}")
+        voters = await self._declare(stream, files)
         journal = Journal(self._wal, number)
         replayed = self._replayed.pop(number, None) or Replayed()
-        first = Snapshot(0, 0, Membership(tuple(declared.voters)))
+        first = Snapshot(0, 0, Membership(tuple(voters)))
         replayed.begin_at(first if files.state is None else files.state.snapshot)
         recovered = replayed.recovered(journal, MemberStorage(journal, files))
         group = self._host.open(number, recovered, self.now_s())
@@ -191,6 +185,16 @@ class RaftService:
         member = Member(self, stream, group=group, journal=journal, replica=replica, files=files)
         self._members[number] = member
         return member
+
+    async def _declare(self, stream: Stream, files: ReplicaFiles) -> list[str]:
+        """Sees that a directory is of this stream; returns the group's first members."""
+        declared = files.declared()
+        if declared is None:
+            declared = Declared(stream.name, stream.number, list(stream.replicas))
+            await self.run(files.declaring(declared))
+        elif (declared.stream, declared.group) != (stream.name, stream.number):
+            raise Malformed(f"a replica of {stream.name}", f"it is one of {declared.stream}")
+        return declared.voters
 
     async def delete(self, stream: str) -> None:
         """Gives up a stream here, with its replica; the cluster has each container do so."""
@@ -234,12 +238,26 @@ class RaftService:
 
     def durable(self, lsn: int) -> None:
         """Takes note that the write-ahead log is durable up to a place."""
-        number = 0
-        while self._numbers and self._numbers[0][0] <= lsn:
-            number = self._numbers.popleft()[1]
+        number = self._writing.durable(lsn)
         if number:
             self._host.persisted(number)
             self.turn_soon()
+
+    def lost(self, container: str) -> None:
+        """Takes note that the connection to a container has broken: nobody waits for it."""
+        now_s = self.now_s()
+        self._host.lost(container, now_s)
+        for stream in self.streams.values():
+            stream.outbox.lost(container, now_s)
+        self.turn_soon()
+
+    def step_back(self) -> None:
+        """Takes note that the disk takes nothing: others, whose disks do, are to lead."""
+        for number, member in self._members.items():
+            if member.group.leadership is not None:
+                with suppress(ConsensusError, ValueError):
+                    self._host.transfer(number, None, self.now_s())
+        self.turn_soon()
 
     def press(self, group: int) -> None:
         """Takes note that a group holds an old file of the write-ahead log."""
@@ -427,10 +445,10 @@ class RaftService:
         members = self._members
         for number, each in ready.groups:
             if each.write is not None:
-                self._writes.append((members[number].journal, each.write))
+                self._writing.add(members[number].journal, each.write)
         if ready.number:
-            self._writes.append(ready.number)
-        self._write()
+            self._writing.end_turn(ready.number)
+        self._writing.flush()
         for container, frame in ready.frames:
             self._carrier.send(container, FRAME + frame)
         for number, each in ready.groups:
@@ -439,24 +457,6 @@ class RaftService:
                 member.take(each)
         for report in ready.reports:
             self.report(report)
-
-    def _write(self) -> None:
-        """Hands writes to the log, in order; what it does not take now waits for the next tick."""
-        wal = self._wal
-        if wal is None:
-            return
-        try:
-            while self._writes:
-                first = self._writes[0]
-                if isinstance(first, int):
-                    self._numbers.append((wal.end_lsn, first))
-                else:
-                    journal, write = first
-                    journal.write(write)
-                self._writes.popleft()
-        except LogError as error:
-            self.report(f"the write-ahead log takes nothing: {error}")
-        wal.flush()
 
     def _tick(self, now_s: float) -> None:
         self._switchboard.tick(now_s)

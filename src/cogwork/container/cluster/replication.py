@@ -82,6 +82,8 @@ class Replication:
         if storage is not None:
             storage.wal.on_durable = self.service.durable
             storage.wal.on_pressure = self.service.press
+            storage.on_trouble = self.service.step_back
+        container.mesh.on_neighbour_down = self.service.lost
         container.mesh.parcels.take = self.service.receive
         container.engines.add(ENGINE, ClusteredRaft(self.cluster, self.service))
 

@@ -35,6 +35,7 @@ class Storage:
     Attributes:
         queue: The way to the disk.
         wal: The write-ahead log.
+        on_trouble: Called when the disk is full, or fails.
     """
 
     def __init__(self, data_dir: str, container_id: str) -> None:
@@ -55,8 +56,9 @@ class Storage:
         except BaseException:
             self.queue.close()
             raise
-        self.wal.on_full = _report_space
-        self.wal.on_failure = _report_failure
+        self.on_trouble: Callable[[], object] = _ignore
+        self.wal.on_full = self._take_space
+        self.wal.on_failure = self._take_failure
         self._timer: asyncio.TimerHandle | None = None
 
     def recover(self, take: Callable[[Record], None]) -> None:
@@ -74,6 +76,17 @@ class Storage:
         """Opens the directory of a replica; makes it where it is not there."""
         return Directory(self._path / "streams" / str(group))
 
+    def _take_space(self, is_full: bool) -> None:
+        if is_full:
+            log.error("the disk is full: nothing is appended until there is space")
+            self.on_trouble()
+        else:
+            log.warning("there is space on the disk again")
+
+    def _take_failure(self, failure: LogFailed) -> None:
+        log.critical("%s", failure)
+        self.on_trouble()
+
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(TICK_S, self._tick)
@@ -88,12 +101,5 @@ class Storage:
         self.queue.close()
 
 
-def _report_space(is_full: bool) -> None:  # the log's callback
-    if is_full:
-        log.error("the disk is full: nothing is appended until there is space")
-    else:
-        log.warning("there is space on the disk again")
-
-
-def _report_failure(failure: LogFailed) -> None:
-    log.critical("%s", failure)
+def _ignore() -> None:
+    """Takes notice of nothing."""

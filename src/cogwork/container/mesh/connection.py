@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork import __version__
@@ -74,7 +75,8 @@ SETTINGS = ConnectionSettings(
     session_window_frames=2048,
     idle_timeout_s=0.0,
 )
-"""The same in every container, for a frame that is passed on must fit everywhere."""
+"""The same in every container, for a frame that is passed on must fit everywhere. Who says nothing
+on a control connection is found out by the protocol."""
 
 ACCEPTED = 0x24
 """The outcome's descriptor code (AMQP 1.0 §3.4.2)."""
@@ -93,6 +95,7 @@ class Owner(Protocol):
     core: Core
     id: str
     incarnation: int
+    silence_s: float
 
     def on_message(self, connection: ControlConnection, data: bytes) -> None:
         """A message of the protocol has come."""
@@ -134,6 +137,7 @@ class MeshConnection:
         connection: The connection itself, from `dialled` or `adopt` on.
         number: Of the pair, as the side that dialled counts.
         peer: The other container's id, once it opened.
+        settings: What this side announces.
         opened: Set once the other side has opened; for the side that dialled.
     """
 
@@ -148,6 +152,7 @@ class MeshConnection:
         """
         self.owner = owner
         self.number = number
+        self.settings = SETTINGS
         self.peer = ""
         self.url: LinkUrl | None = None
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -161,6 +166,7 @@ class MeshConnection:
             container_id=self.owner.id,
             max_frame_size=FRAME_BYTES,
             channel_max=SETTINGS.channel_max,
+            idle_time_out=int(self.settings.idle_timeout_s * 500) or None,
             properties={
                 Symbol("product"): "cogwork",
                 Symbol("version"): __version__,
@@ -182,7 +188,7 @@ class MeshConnection:
         self.connection = connection
         self.peer = opened.container_id
         self.connection.host = self
-        self.connection.settings = SETTINGS
+        self.connection.settings = self.settings
         self._demand_frames(opened)
         self.connection.open(self.opening())
         self.begin()
@@ -370,6 +376,7 @@ class DataConnection(MeshConnection):
 
     def __init__(self, owner: Owner, number: int) -> None:
         super().__init__(owner, number)
+        self.settings = replace(SETTINGS, idle_timeout_s=owner.silence_s)
         self._carried = (0, 0)
 
     @property

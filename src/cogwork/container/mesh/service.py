@@ -32,7 +32,6 @@ from cogwork.router.mesh.effects import (
     InterestChanged,
     NeighbourDown,
     NeighbourUp,
-    NewIncarnation,
     PathsChanged,
     Reason,
     Report,
@@ -43,7 +42,7 @@ from cogwork.router.mesh.own import Own
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cogwork.amqp.performatives import Attach, Begin, Open
     from cogwork.container.mesh.connection import (
@@ -80,14 +79,17 @@ class MeshService:
     Attributes:
         core: The data plane.
         id: This container's.
-        incarnation: This container's.
+        incarnation: The one that this container began with, whatever its name is advertised with.
+        silence_s: For how long a data connection may be silent.
         mesh: What is known of the others.
         tunnels: The sessions to them.
         parcels: Single messages to them.
         is_leaving: Whether this container takes nothing over from others any more.
+        siblings: The workers that this container is one of, itself among them; none for no worker.
         reaches: What each virtual host can reach there, by its name.
         arrivals: What others have dialled.
         readiness: Whether it is known what others want.
+        on_neighbour_down: Called with a container to which no link is left.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class MeshService:
         self.core = core
         self.id = container_id
         self.incarnation = incarnation
+        self.silence_s = options.silence_s
         timers = Timers(hello_s=options.heartbeat_s)
         own = Own(
             id=container_id,
@@ -133,11 +136,13 @@ class MeshService:
         self._due_s = 0.0
         self._swept_s = 0.0
         self.is_leaving = False
+        self.siblings: frozenset[str] = frozenset()
         self._restoring: asyncio.TimerHandle | None = None
         self._restored_s = 0.0
         self._restore_pause_s = RESTORE_S
         self._is_stopped = False
         self._refusals = Refusals()
+        self.on_neighbour_down: Callable[[str], None] = _ignore
         self.readiness = Readiness(self, options.ready_timeout_s)
 
     # -- life
@@ -330,8 +335,6 @@ class MeshService:
                 self._restore_soon()
             case InterestChanged():
                 self._take_interests(effect)
-            case NewIncarnation():
-                self.incarnation = effect.incarnation
             case Report():
                 log.log(_LEVELS[effect.severity], "mesh: %s", effect.text)
             case _:
@@ -346,6 +349,7 @@ class MeshService:
             case NeighbourDown():
                 self.hosts.pop(effect.neighbour, None)
                 log.warning("no link to container %s is left", effect.neighbour)
+                self.on_neighbour_down(effect.neighbour)
             case Hosts():
                 self.hosts[effect.neighbour] = effect.hosts
 
@@ -394,6 +398,9 @@ class MeshService:
     def _tick(self) -> None:
         self._timer = None
         now_s = time.monotonic()
+        if now_s - self._due_s < self.silence_s / 4:  # who stood still has not listened
+            for pair in self.pairs:
+                pair.data.connection.tick(now_s)
         self.run(self.mesh.tick(now_s))
         self.readiness.look(now_s)
         for reach in self.reaches.values():
@@ -403,6 +410,8 @@ class MeshService:
             self.arrivals.sweep(now_s)
             for reach in self.reaches.values():
                 reach.sweep(now_s)
+            if self.tunnels.sweep():
+                self._restore()
         self.core.flush()
 
     # -- for the others of this package
@@ -477,6 +486,10 @@ class MeshService:
         for reach in self.reaches.values():
             reach.restore()
         self.core.flush()
+
+
+def _ignore(_neighbour: str) -> None:
+    """Takes notice of nothing."""
 
 
 _OFFENCES = frozenset({Reason.FLOOD, Reason.MALFORMED, Reason.TOO_MUCH})
