@@ -13,7 +13,7 @@ import importlib
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = frozenset({"client", "sync", "testing"})
+_MODULES = frozenset({"client", "inbox", "schema", "sync", "testing"})
 _NAMES = {
     "CogworkError": "cogwork.amqp.errors",
     "Condition": "cogwork.amqp.errors",

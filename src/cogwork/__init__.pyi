@@ -1,4 +1,6 @@
 from cogwork import client as client
+from cogwork import inbox as inbox
+from cogwork import schema as schema
 from cogwork import sync as sync
 from cogwork import testing as testing
 from cogwork.amqp.errors import CogworkError as CogworkError

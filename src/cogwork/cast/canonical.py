@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogwork.consensus.batch import CHUNK_OVERHEAD_BYTES
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -38,19 +36,24 @@ class CanonicalBatch:
         offset: The first one's place; one more for each that follows.
         time_ms: When they got it.
         producer: Which cast they came from.
-        size_bytes: What it takes in memory, about.
+        size_bytes: What it takes in memory, about; 0 where nobody has counted.
     """
 
     __slots__ = ("_messages", "bodies", "offset", "producer", "size_bytes", "time_ms")
 
     def __init__(
-        self, bodies: tuple[bytes, ...], offset: int, time_ms: int, producer: bytes
+        self,
+        bodies: tuple[bytes, ...],
+        offset: int,
+        time_ms: int,
+        producer: bytes,
+        size_bytes: int = 0,
     ) -> None:
         self.bodies = bodies
         self.offset = offset
         self.time_ms = time_ms
         self.producer = producer
-        self.size_bytes = sum(map(len, bodies)) + CHUNK_OVERHEAD_BYTES
+        self.size_bytes = size_bytes
         self._messages: list[CanonicalMessage] | None = None
 
     @classmethod

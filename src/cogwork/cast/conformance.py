@@ -214,6 +214,7 @@ class CastConformance:
         async def test(cast: Cast) -> None:
             early, late = Listener(), Listener()
             cast.add(early)
+            await cast.sync()
             for i in range(100):
                 cast.send(b"%d" % i)
             await cast.sync()

@@ -68,6 +68,7 @@ class Feed:
                 self._on_progress(self)
                 if not self.cogs:
                     return
+        raise Unavailable("the reader has ended")
 
     def _push(self, found: CanonicalBatch | CaughtUp | Snapshot) -> None:
         if isinstance(found, CanonicalBatch):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from cogwork.cast.canonical import CanonicalBatch
 from cogwork.cast.cast import Cast
-from cogwork.consensus.batch import BATCH_BYTES_MAX
+from cogwork.consensus.batch import BATCH_BYTES_MAX, CHUNK_OVERHEAD_BYTES
 from cogwork.consensus.chunk_list import ChunkList
 from cogwork.consensus.engine import FromOffset, FromTime, Origin, Snapshot, Start
 from cogwork.consensus.errors import BeyondEnd, Busy, InvalidAppend, Truncated, Unavailable
@@ -84,18 +84,19 @@ class Orb(Cast):
         """Sends messages; unless a cog is being pushed to, they have reached all on return."""
         if not bodies:
             return
-        self._time_ms = time_ms = max(self._time_ms, self._now_ms())
-        batch = CanonicalBatch(bodies, self._next_offset, time_ms, self._producer)
-        if batch.size_bytes > BATCH_BYTES_MAX:
+        size_bytes = sum(map(len, bodies)) + CHUNK_OVERHEAD_BYTES
+        if size_bytes > BATCH_BYTES_MAX:
             raise InvalidAppend(
-                f"{batch.size_bytes} octets are more than {BATCH_BYTES_MAX}: send them in parts"
+                f"{size_bytes} octets are more than {BATCH_BYTES_MAX}: send them in parts"
             )
         if self._is_closed:
             raise Unavailable("the cast was closed")
         if self._under_way_bytes > UNDER_WAY_BYTES_MAX:
             raise Busy(f"{self._under_way_bytes} octets wait for the cogs")
+        self._time_ms = time_ms = max(self._time_ms, self._now_ms())
+        batch = CanonicalBatch(bodies, self._next_offset, time_ms, self._producer, size_bytes)
         self._next_offset += len(bodies)
-        self._under_way_bytes += batch.size_bytes
+        self._under_way_bytes += size_bytes
         self._log.append(batch)
         if not self._is_pushing:
             self._push()

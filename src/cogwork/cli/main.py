@@ -42,6 +42,7 @@ COMMANDS = {
     "mesh": _Entry("cogwork.cli.mesh", "Show the containers of a mesh, and the ways to them."),
     "leave": _Entry("cogwork.cli.leave", "Have a container leave its mesh for good, and stop."),
     "bench": _Entry("cogwork.cli.bench", "Measure the server at URL."),
+    "engine": _Entry("cogwork.cli.engine", "List the engines of streams."),
     "passwd": _Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
 }
 """Each command is the function of its own name in its module."""

@@ -1,6 +1,6 @@
 """Chunks in memory against a plain list."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogwork.consensus.batch import Batch, Chunk
@@ -17,6 +17,7 @@ steps = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(steps)
 def test_it_finds_what_a_plain_list_finds(given_steps: list[tuple[str, int]]) -> None:
     chunks: ChunkList[Chunk] = ChunkList()

@@ -55,6 +55,25 @@ class OnceTests(Kit):
         assert (await trial.append(b"c", producer=PRODUCER, sequence=2)).first_offset == 3
         assert await trial.engine.bounds() == Bounds(0, 4)
 
+    @promise
+    async def test_a_producer_need_not_wait_for_answers(self, trial: Trial) -> None:
+        """Many appends under way at once, and all of them again, are there once and in order."""
+        batches = [Batch.of([b"%d" % i, b"%d'" % i], PRODUCER, i * 2) for i in range(30)]
+        expected = [(i, b"%d" % (i // 2) + b"'" * (i % 2)) for i in range(60)]
+        answers = await asyncio.gather(*[trial.engine.append(each) for each in batches])
+        assert [each.first_offset for each in answers] == list(range(0, 60, 2))
+        again = await asyncio.gather(*[trial.engine.append(each) for each in batches])
+        reader = trial.reader()
+        await reader.read_to(60)
+        await trial.append(b"end")
+        following = (await trial.engine.bounds()).next
+        records = await reader.read_to(following)
+        assert [record for _, record in records] == [record for _, record in expected] + [b"end"]
+        if trial.engine.capabilities.deduplicates:
+            for answer, first in zip(again, answers, strict=True):
+                assert answer.is_repeated
+                assert answer.first_offset in (None, first.first_offset)
+
     @promise(needs="deduplicates")
     async def test_a_batch_may_be_partly_a_repetition(self, trial: Trial) -> None:
         """Only what is new of it is appended."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.conformance.kit import Kit
 from cogwork.consensus.conformance.trial import Raises, promise
-from cogwork.consensus.engine import FromOffset
+from cogwork.consensus.engine import FromOffset, Origin
 from cogwork.consensus.errors import Truncated
 
 if TYPE_CHECKING:
@@ -42,6 +42,23 @@ class TrimmingTests(Kit):
         assert [each for each, _ in reader.records] == list(range(bounds.first, count + 1))
         if trial.engine.capabilities.seeks_time:
             assert await trial.engine.offset_at(0) == bounds.first
+
+    @promise(needs="trims")
+    async def test_what_has_given_up_everything_goes_on(self, trial: Trial) -> None:
+        """Where nothing is left there is no last record, and the next one comes to everybody."""
+        count = self.records_to_trim
+        await trial.fill(count, size_bytes=1024)
+        await trial.engine.trim(count + 1000)
+        bounds = await trial.engine.bounds()
+        assert bounds.next == count
+        readers = [trial.reader(origin) for origin in (Origin.FIRST, Origin.LAST, Origin.NEXT)]
+        for reader in readers:
+            await reader.catch_up()
+        if bounds.first == count:
+            assert [reader.records for reader in readers] == [[], [], []]
+        assert (await trial.append(b"next")).first_offset == count
+        for reader in readers:
+            assert (await reader.read_to(count + 1))[-1] == (count, b"next")
 
     @promise(needs="trims")
     async def test_a_subscriber_that_was_too_slow_is_told(self, trial: Trial) -> None:

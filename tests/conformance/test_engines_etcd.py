@@ -1,0 +1,52 @@
+"""The engine `etcd`, against an etcd."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("aiohttp", reason="the extra [etcd] is not installed")
+
+from cogwork.cli.servers.etcd import EtcdServer
+from cogwork.cli.servers.process import Missing
+from cogwork.consensus.conformance import EngineConformance
+from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.etcd import EtcdHost
+
+from .faults import ServerFaults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogwork.cli.servers.process import Server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
+    server = EtcdServer(tmp_path_factory.mktemp("etcd"))
+    try:
+        server.start()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    yield server
+    server.kill()
+
+
+class _OnEtcd:
+    server: Server
+
+    @pytest.fixture(autouse=True)
+    def _use(self, server: EtcdServer) -> None:
+        type(self).server = server
+
+    def make_host(self, timeout_s: float = 10.0) -> EtcdHost:
+        return EtcdHost(EngineContext({**self.server.options, "timeout_s": timeout_s}))
+
+
+class TestEtcd(_OnEtcd, EngineConformance):
+    """The kit."""
+
+
+class TestEtcdFaults(_OnEtcd, ServerFaults):
+    """A server that dies, stops, or lies."""
