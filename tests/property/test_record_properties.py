@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import peers
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cogwork.amqp.errors import ProtocolError
@@ -104,6 +104,7 @@ def kept(annotations: dict[Symbol, object] | None) -> dict[object, object]:
     return {key: value for key, value in (annotations or {}).items() if key not in OWN}
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(MESSAGES, PRODUCERS), min_size=1, max_size=8))
 @example([(Sections(body=Data([b""])), None)])
 def test_what_comes_out_is_what_went_in(given_: list[tuple[Sections, object]]) -> None:
@@ -129,6 +130,7 @@ def test_what_comes_out_is_what_went_in(given_: list[tuple[Sections, object]]) -
         assert stamps == {key: expected.get(key) for key in OWN[2:]}
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.binary(max_size=60)
@@ -150,6 +152,7 @@ def test_bytes_that_are_no_message_do_no_harm(messages: list[bytes]) -> None:
             continue  # inside of a section, whose values nobody on the way looks at
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80), st.integers(1, 5))
 def test_damaged_batches_do_no_harm(payload: bytes, count: int) -> None:
     through = Through()

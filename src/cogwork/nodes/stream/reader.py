@@ -162,24 +162,33 @@ class Reader:
             if not link.send(feed, self.next, self._snapshot, link.presettles):
                 return
             self._snapshot = None
-        while True:
-            if self.is_told and self.next >= self.target and not self._tell(link, feed):
-                break
-            block = self._next_block()
-            if block is None:
-                if self.next >= self.source.tail.next:
-                    link.exhaust()
-                elif feed.takes(link):
-                    self._is_busy = True
-                    self.source.spawn(self, self._read())
-                return
-            self.next = block.send(link, feed, self.next)
-            if self.next < block.next_offset:
-                break
-        if not link.credit:
+        if not self._send(link, feed) and not link.credit:
             link.exhaust()
         if self._block is not None and not self.source.has_room:
             self._drop()
+
+    def _send(self, link: OutgoingLink, feed: Feed) -> bool:
+        """Sends records; returns whether the link could take more than there are here."""
+        assert self.next is not None
+        while True:
+            if self.is_told and self.next >= self.target and not self._tell(link, feed):
+                return False
+            block = self._next_block()
+            if block is None:
+                self._go_back(link, feed)
+                return True
+            self.next = block.send(link, feed, self.next)
+            if self.next < block.next_offset:
+                return False
+
+    def _go_back(self, link: OutgoingLink, feed: Feed) -> None:
+        """Reads from the engine what the tail has no more, unless there is nothing to read."""
+        assert self.next is not None
+        if self.next >= max(self.source.tail.next, self.target):
+            link.exhaust()
+        elif feed.takes(link):
+            self._is_busy = True
+            self.source.spawn(self, self._read())
 
     def _tell(self, link: OutgoingLink, feed: Feed) -> bool:
         """Sends the marker that says that it has caught up."""
