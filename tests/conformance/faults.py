@@ -71,6 +71,7 @@ class ServerFaults(ABC):
 
     kills: ClassVar[int] = 3
     timeout_s: ClassVar[float] = 3.0
+    bears_strangers: ClassVar[bool] = False
     server: ClassVar[Server]
 
     @abstractmethod
@@ -185,6 +186,34 @@ class ServerFaults(ABC):
             await asyncio.to_thread(self.server.start)
         await host.close()
         await other.close()
+
+    def test_what_strangers_write_is_passed_over(self) -> None:
+        if not self.bears_strangers:
+            pytest.skip("docs/engines.md says that nobody else may write there")
+        asyncio.run(asyncio.wait_for(self._strangers(), WITHIN_S))
+
+    async def _strangers(self) -> None:
+        host = self.make_host()
+        stream = name()
+        engine = await host.open(stream, {})
+        reader = engine.subscribe(Origin.FIRST)
+        assert isinstance(await anext(reader), CaughtUp)
+        for i in range(5):
+            await engine.append(Batch.of([b"%d" % i], b"p", i))
+            await self.intrude(host, stream, b"nothing of ours")
+        found: list[bytes] = []
+        while len(found) < 5:
+            chunk = await anext(reader)
+            assert isinstance(chunk, Chunk)
+            found.extend(chunk.batch.records())
+        assert found == [b"%d" % i for i in range(5)]
+        assert (await engine.bounds()).next == 5
+        await reader.aclose()
+        await host.close()
+
+    async def intrude(self, host: EngineHost, stream: str, data: bytes) -> None:
+        """Writes something where the stream is kept, as nobody should."""
+        raise NotImplementedError
 
     def test_any_octets_come_back_as_they_were(self) -> None:
         asyncio.run(asyncio.wait_for(self._random_octets(), WITHIN_S))

@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("nats", reason="the extra [nats] is not installed")
 
+import nats
+
 from cogwork.cli.servers.nats import NatsServer
 from cogwork.cli.servers.process import Missing
 from cogwork.consensus.conformance import EngineConformance
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cogwork.cli.servers.process import Server
+    from cogwork.consensus.engine import EngineHost
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +53,10 @@ class TestNats(_OnNats, EngineConformance):
 
 class TestNatsFaults(_OnNats, ServerFaults):
     """A server that dies, stops, or lies."""
+
+    bears_strangers = True
+
+    async def intrude(self, host: EngineHost, stream: str, data: bytes) -> None:
+        client = await nats.connect(str(self.server.options["url"]))
+        await client.jetstream().publish(f"cogwork-{stream}", data)
+        await client.close()
