@@ -237,3 +237,23 @@ class ServerFaults(ABC):
         await subscription.aclose()
         assert found == sent
         await host.close()
+
+
+async def survive_the_leader(
+    host: EngineHost, options: dict[str, object], servers: list[Server]
+) -> None:
+    """Kills the leader for good in the middle of appends: nothing is lost, nothing comes twice."""
+    engine = await host.open(name(), options)
+    members = await engine.members()
+    assert len(members.voters) == len(servers)
+    end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    answered: dict[int, list[bytes]] = {}
+    following = asyncio.create_task(follow(engine.subscribe(Origin.FIRST), end))
+    writing = asyncio.create_task(append_all(engine, b"p", answered))
+    await asyncio.sleep(0.3)
+    leader = next(each for each in servers if each.name == members.leader)
+    leader.kill()
+    await writing
+    end.set_result((await engine.bounds()).next)
+    assert await following == [b"p/%d" % i for i in range(BATCHES * RECORDS)]
+    await host.close()
