@@ -54,6 +54,8 @@ CAPABILITIES = Capabilities(durability=Durability.MEMORY, is_uniform=False)
 EXPECTED = "Nats-Expected-Last-Sequence"
 HEADER_BYTES = 1024
 REQUEST_TIMEOUT_S = 3.0
+APPEND_TIMEOUT_S = 1.5
+"""An append whose leader has died is never answered; another attempt is safe."""
 PULL_ENTRIES = 256
 PULL_BYTES = 4 << 20
 PULL_EXPIRES_S = 5.0
@@ -195,7 +197,7 @@ class NatsLog:
         with _translated():
             try:
                 answer = await self._streams.publish(
-                    self._name, entry, timeout=REQUEST_TIMEOUT_S, headers={EXPECTED: str(expected)}
+                    self._name, entry, timeout=APPEND_TIMEOUT_S, headers={EXPECTED: str(expected)}
                 )
             except APIError as error:
                 if error.err_code != WRONG_LAST_SEQUENCE:
