@@ -71,6 +71,7 @@ class ServerFaults(ABC):
 
     kills: ClassVar[int] = 3
     timeout_s: ClassVar[float] = 3.0
+    bears_strangers: ClassVar[bool] = False
     server: ClassVar[Server]
 
     @abstractmethod
@@ -186,6 +187,34 @@ class ServerFaults(ABC):
         await host.close()
         await other.close()
 
+    def test_what_strangers_write_is_passed_over(self) -> None:
+        if not self.bears_strangers:
+            pytest.skip("docs/engines.md says that nobody else may write there")
+        asyncio.run(asyncio.wait_for(self._strangers(), WITHIN_S))
+
+    async def _strangers(self) -> None:
+        host = self.make_host()
+        stream = name()
+        engine = await host.open(stream, {})
+        reader = engine.subscribe(Origin.FIRST)
+        assert isinstance(await anext(reader), CaughtUp)
+        for i in range(5):
+            await engine.append(Batch.of([b"%d" % i], b"p", i))
+            await self.intrude(host, stream, b"nothing of ours")
+        found: list[bytes] = []
+        while len(found) < 5:
+            chunk = await anext(reader)
+            assert isinstance(chunk, Chunk)
+            found.extend(chunk.batch.records())
+        assert found == [b"%d" % i for i in range(5)]
+        assert (await engine.bounds()).next == 5
+        await reader.aclose()
+        await host.close()
+
+    async def intrude(self, host: EngineHost, stream: str, data: bytes) -> None:
+        """Writes something where the stream is kept, as nobody should."""
+        raise NotImplementedError
+
     def test_any_octets_come_back_as_they_were(self) -> None:
         asyncio.run(asyncio.wait_for(self._random_octets(), WITHIN_S))
 
@@ -208,3 +237,23 @@ class ServerFaults(ABC):
         await subscription.aclose()
         assert found == sent
         await host.close()
+
+
+async def survive_the_leader(
+    host: EngineHost, options: dict[str, object], servers: list[Server]
+) -> None:
+    """Kills the leader for good in the middle of appends: nothing is lost, nothing comes twice."""
+    engine = await host.open(name(), options)
+    members = await engine.members()
+    assert len(members.voters) == len(servers)
+    end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    answered: dict[int, list[bytes]] = {}
+    following = asyncio.create_task(follow(engine.subscribe(Origin.FIRST), end))
+    writing = asyncio.create_task(append_all(engine, b"p", answered))
+    await asyncio.sleep(0.3)
+    leader = next(each for each in servers if each.name == members.leader)
+    leader.kill()
+    await writing
+    end.set_result((await engine.bounds()).next)
+    assert await following == [b"p/%d" % i for i in range(BATCHES * RECORDS)]
+    await host.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,13 +12,15 @@ pytest.importorskip("aiohttp", reason="the extra [etcd] is not installed")
 from cogwork.cli.servers.etcd import EtcdServer
 from cogwork.cli.servers.process import Missing
 from cogwork.consensus.conformance import EngineConformance
+from cogwork.consensus.durability import Durability
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.etcd import EtcdHost
 
-from .faults import ServerFaults
+from .faults import ServerFaults, survive_the_leader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from cogwork.cli.servers.process import Server
 
@@ -50,3 +53,24 @@ class TestEtcd(_OnEtcd, EngineConformance):
 
 class TestEtcdFaults(_OnEtcd, ServerFaults):
     """A server that dies, stops, or lies."""
+
+
+def test_a_cluster_survives_its_leader(server: EtcdServer, tmp_path: Path) -> None:
+    servers = EtcdServer.cluster(tmp_path, 3)
+    try:
+        for each in servers:
+            each.launch()
+        for each in servers:
+            each.wait()
+
+        async def story() -> None:
+            host = EtcdHost(EngineContext(servers[0].options))
+            engine = await host.open("declared", {})
+            assert engine.capabilities.durability is Durability.QUORUM_DISK
+            assert engine.capabilities.is_uniform
+            await survive_the_leader(host, {}, servers)
+
+        asyncio.run(asyncio.wait_for(story(), 90))
+    finally:
+        for each in servers:
+            each.kill()

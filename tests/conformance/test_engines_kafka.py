@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("confluent_kafka", reason="the extra [kafka] is not installed")
 
+from confluent_kafka import Producer
+
 from cogwork.cli.servers.kafka import KafkaServer
 from cogwork.cli.servers.process import Missing
 from cogwork.consensus.conformance import EngineConformance
@@ -23,6 +25,8 @@ from .kafka_jars import jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cogwork.consensus.engine import EngineHost
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +69,10 @@ class TestKafkaFaults(ServerFaults):
 
     def make_host(self, timeout_s: float = 10.0) -> KafkaHost:
         return KafkaHost(EngineContext({**self.server.options, "timeout_s": timeout_s}))
+
+    bears_strangers = True
+
+    async def intrude(self, host: EngineHost, stream: str, data: bytes) -> None:
+        producer = Producer({"bootstrap.servers": self.server.options["bootstrap"], "log_level": 0})
+        producer.produce(f"cogwork.{stream}", data, partition=0)
+        assert producer.flush(10) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ pytest.importorskip("redis", reason="the extra [redis] is not installed")
 from cogwork.cli.servers.process import Missing
 from cogwork.cli.servers.redis import RedisServer
 from cogwork.consensus.conformance import EngineConformance
+from cogwork.consensus.durability import Durability
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.redis import RedisHost
 
@@ -18,6 +20,7 @@ from .faults import ServerFaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from cogwork.cli.servers.process import Server
 
@@ -50,3 +53,23 @@ class TestRedis(_OnRedis, EngineConformance):
 
 class TestRedisFaults(_OnRedis, ServerFaults):
     """A server that dies, stops, or lies."""
+
+
+def test_a_server_that_synchronises_now_and_then_declares_no_disk(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    lax = RedisServer(tmp_path)
+    lax.fsync = "everysec"
+
+    async def durability(url: str) -> Durability:
+        host = RedisHost(EngineContext({"url": url}))
+        engine = await host.open("declared", {})
+        await host.close()
+        return engine.capabilities.durability
+
+    lax.start()
+    try:
+        assert asyncio.run(durability(lax.url)) is Durability.MEMORY
+        assert asyncio.run(durability(server.url)) is Durability.DISK
+    finally:
+        lax.kill()

@@ -44,6 +44,8 @@ ENTRY_BYTES_MAX = 1 << 20
 READ_BYTES = 2 << 20
 READ_ENTRIES_MAX = 512
 REQUEST_TIMEOUT_S = 3.0
+APPEND_TIMEOUT_S = 1.5
+"""A member whose leader has died under an append holds it for long; another attempt is safe."""
 
 CANCELLED, UNKNOWN, TIMED_OUT, ABORTED, INTERNAL, UNAVAILABLE = 1, 2, 4, 10, 13, 14
 TRANSIENT = (CANCELLED, UNKNOWN, TIMED_OUT, ABORTED, INTERNAL, UNAVAILABLE)
@@ -72,7 +74,9 @@ class Gateway:
         self._token = ""
         self._session: aiohttp.ClientSession | None = None
 
-    async def ask(self, path: str, request: object) -> dict[str, Any]:
+    async def ask(
+        self, path: str, request: object, timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> dict[str, Any]:
         """Asks one member.
 
         Raises:
@@ -81,7 +85,7 @@ class Gateway:
         """
         try:
             async with (
-                asyncio.timeout(REQUEST_TIMEOUT_S),
+                asyncio.timeout(timeout_s),
                 await self._post(path, request) as response,
             ):
                 return await _answer(response)
@@ -301,6 +305,7 @@ class EtcdLog:
                 ],
                 "failure": [{"request_range": {"key": self._head}}],
             },
+            APPEND_TIMEOUT_S,
         )
         if answer.get("succeeded"):
             return position

@@ -54,9 +54,14 @@ CAPABILITIES = Capabilities(durability=Durability.MEMORY, is_uniform=False)
 EXPECTED = "Nats-Expected-Last-Sequence"
 HEADER_BYTES = 1024
 REQUEST_TIMEOUT_S = 3.0
+APPEND_TIMEOUT_S = 1.5
+"""An append whose leader has died is never answered; another attempt is safe."""
 PULL_ENTRIES = 256
 PULL_BYTES = 4 << 20
 PULL_EXPIRES_S = 5.0
+HEARTBEAT_S = 0.5
+SILENCE_S = 1.5
+"""A consumer that sends not even heartbeats for so long has died with its server."""
 IDLE_CONSUMER_S = 30.0
 WRONG_LAST_SEQUENCE = 10071
 STATUS = "Status"
@@ -192,7 +197,7 @@ class NatsLog:
         with _translated():
             try:
                 answer = await self._streams.publish(
-                    self._name, entry, timeout=REQUEST_TIMEOUT_S, headers={EXPECTED: str(expected)}
+                    self._name, entry, timeout=APPEND_TIMEOUT_S, headers={EXPECTED: str(expected)}
                 )
             except APIError as error:
                 if error.err_code != WRONG_LAST_SEQUENCE:
@@ -289,7 +294,7 @@ class NatsReader:
         self._consumer = consumer
         self._subscription = subscription
         self._asked = 0
-        self._asked_until_s = 0.0
+        self._heard_s = 0.0
 
     async def next(self, wait_s: float) -> Sequence[tuple[int, bytes]]:
         """Returns what follows; nothing where nothing came in time."""
@@ -301,10 +306,11 @@ class NatsReader:
                 break
             if not self._asked:
                 await self._ask()
-            if now_s > self._asked_until_s:
+            if now_s > self._heard_s + SILENCE_S:
                 raise ServerDown("NATS: the consumer does not answer", may_have_happened=False)
+            wait_s = min(limit_s - now_s, SILENCE_S)
             with contextlib.suppress(TimeoutError), _translated(passing=TimeoutError):
-                self._take(await self._subscription.next_msg(limit_s - now_s), entries)
+                self._take(await self._subscription.next_msg(wait_s), entries)
                 while self._subscription.pending_msgs:
                     self._take(await self._subscription.next_msg(1), entries)
         return entries
@@ -323,6 +329,7 @@ class NatsReader:
             "batch": PULL_ENTRIES,
             "max_bytes": max(PULL_BYTES, self._client.max_payload * 2),
             "expires": int(PULL_EXPIRES_S * 1e9),
+            "idle_heartbeat": int(HEARTBEAT_S * 1e9),
         }
         with _translated():
             await self._client.publish(
@@ -331,9 +338,10 @@ class NatsReader:
                 self._subscription.subject,
             )
         self._asked = PULL_ENTRIES
-        self._asked_until_s = asyncio.get_running_loop().time() + PULL_EXPIRES_S + REQUEST_TIMEOUT_S
+        self._heard_s = asyncio.get_running_loop().time()
 
     def _take(self, message: Msg, entries: list[tuple[int, bytes]]) -> None:
+        self._heard_s = asyncio.get_running_loop().time()
         status = (message.headers or {}).get(STATUS)
         if status is None:
             self._asked -= 1
