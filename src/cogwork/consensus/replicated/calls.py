@@ -33,11 +33,8 @@ __all__ = (
     "Answer",
     "Bounded",
     "Call",
-    "ChangeMembers",
     "Failed",
-    "Find",
     "FindTime",
-    "Found",
     "GetBounds",
     "GetMembers",
     "GetSnapshot",
@@ -99,17 +96,6 @@ class GetSnapshot(_Call, frozen=True, array_like=True, tag=True):
 
 class GetMembers(_Call, frozen=True, array_like=True, tag=True):
     """Who holds replicas."""
-
-
-class ChangeMembers(_Call, frozen=True, array_like=True, tag=True):
-    """Has others hold them."""
-
-    voters: list[str]
-    learners: list[str]
-
-
-class Find(_Call, frozen=True, array_like=True, tag=True):
-    """Asks a container whether it holds a replica."""
 
 
 class _Answer(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -189,18 +175,14 @@ class MembersAre(_Answer, frozen=True, array_like=True, tag=True):
     leader: str | None
 
 
-class Found(_Answer, frozen=True, array_like=True, tag=True):
-    """A replica is here."""
-
-
 class Refused(_Answer, frozen=True, array_like=True, tag=True):
     """The call as a whole was not carried out."""
 
     failure: Failed
 
 
-Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers | ChangeMembers | Find
-Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | Found | Refused
+Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers
+Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | Refused
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Call | Answer)

@@ -160,6 +160,8 @@ class Journal:
 class Replayed:
     """What a group's records say, read in order after a restart.
 
+    The oldest may be gone: entries may come before the snapshot that they follow.
+
     Attributes:
         hard_state: The last one.
         snapshot: The last one.
@@ -189,9 +191,10 @@ class Replayed:
             raise Malformed("a group's record", f"its kind is {record.kind}")
 
     def _take_entry(self, record: Record) -> None:
-        place = record.index - self._first
-        if place < 0:
+        if not self.entries and record.index <= self.snapshot.index:
             return
+        # Below the first one: what it replaces from there on had let go of what came before.
+        place = max(0, record.index - self.entries[0].index) if self.entries else 0
         if place > len(self.entries):
             raise Malformed("a group's log", f"there is nothing before entry {record.index}")
         del self.entries[place:], self._lsns[place:]

@@ -20,7 +20,6 @@ from cogwork.consensus.raft.ready import LeaderChanged, ReadFailed, Reported
 from cogwork.consensus.replicated.calls import (
     Bounded,
     FindTime,
-    Found,
     GetBounds,
     GetMembers,
     GetSnapshot,
@@ -235,8 +234,6 @@ class Member:
                 self._when_current(lambda: answer(self._snapshot(call.number)))
             case GetMembers():
                 answer(self._members(call.number))
-            case _:
-                answer(Found(call.number))
 
     def _propose(self, call: Proposal, answer: Callable[[Answer], object]) -> None:
         payload = encode_entry(call.commands, self._service.now_ms())
