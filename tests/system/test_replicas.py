@@ -168,3 +168,25 @@ def test_the_leader_has_what_is_too_much_given_up_everywhere(
                 await engines[1].read(first - 1)
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_who_stops_in_order_has_others_lead_first(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            a, b, c = [await made.open(name) for name in "abc"]
+            await a.append(Batch.of([b"1"]))
+            leader = await leader_of(a)
+            service = made.nodes[leader].service
+            while not service.leads_any:
+                await asyncio.sleep(0.01)
+            service.step_back()
+            while service.leads_any:
+                await asyncio.sleep(0.01)
+            others = [
+                engine for name, engine in zip("abc", (a, b, c), strict=True) if name != leader
+            ]
+            while await leader_of(others[0]) == leader:
+                await asyncio.sleep(0.01)
+            assert (await others[1].append(Batch.of([b"2"]))).first_offset == 1
+
+    asyncio.run(asyncio.wait_for(story(), 30))

@@ -152,18 +152,19 @@ class Container:
     # -- life cycle
 
     async def start(self) -> None:
-        """Listens.
+        """Recovers what is on the disk, then listens.
 
         Raises:
             ListenError: A port is taken.
+            LogError: The write-ahead log is damaged.
             TlsFilesError: A certificate cannot be used.
         """
+        self.replication.start()
         self._listeners.open(self.configuration.listeners, is_shared=self._worker is not None)
         if self._worker is not None:
             self._listeners.open_for_links(self._worker.socket)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.mesh.start(self.configuration.links)
-        self.replication.start()
         self._balance.advertise(tuple(self.advertised))
 
     def reconfigure(self, configuration: Configuration) -> list[str]:
@@ -263,6 +264,7 @@ class Container:
         self.peers.is_draining = True
         self._balance.drain()
         self._listeners.close()
+        await self.replication.hand_over()
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
         deadline_s = time.monotonic() + limit_s
         while self.unsettled and time.monotonic() < deadline_s:

@@ -279,9 +279,9 @@ class Outbox:
         hint = error.hint if isinstance(error, NotLeader) else None
         if hint is not None and hint != self.target:
             self._begin_round(hint, now_s)
-        else:
-            self._paused_until_s = now_s + self._pacing.pause_s
-            self._begin_round(None, now_s)
+            return []
+        self._paused_until_s = now_s + self._pacing.pause_s
+        self._begin_round(self.target if isinstance(error, Busy) else None, now_s)
         return []
 
     def _begin_round(self, hint: str | None, now_s: float) -> None:

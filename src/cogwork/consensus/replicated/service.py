@@ -252,12 +252,20 @@ class RaftService:
         self.turn_soon()
 
     def step_back(self) -> None:
-        """Takes note that the disk takes nothing: others, whose disks do, are to lead."""
+        """Has others lead: the disk here takes nothing, or the container is about to stop."""
         for number, member in self._members.items():
             if member.group.leadership is not None:
                 with suppress(ConsensusError, ValueError):
                     self._host.transfer(number, None, self.now_s())
         self.turn_soon()
+
+    @property
+    def leads_any(self) -> bool:
+        """Whether a replica here leads others that could take over."""
+        return any(
+            member.group.leadership is not None and len(member.group.membership.voters) > 1
+            for member in self._members.values()
+        )
 
     def press(self, group: int) -> None:
         """Takes note that a group holds an old file of the write-ahead log."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.replicated.engine import CAPABILITIES
 from cogwork.consensus.retention import RETENTION_OPTIONS
 
@@ -73,7 +74,11 @@ class ClusteredRaft:
         """
         vhost, name = split_name(stream)
         values = cast("Mapping[str, Value]", options)
-        declaration = await self._cluster.declare(KIND, vhost, name, values)
+        try:
+            declaration = await self._cluster.declare(KIND, vhost, name, values)
+        except Unknown as error:
+            # To declare the same once more changes nothing.
+            raise Unavailable(f"the cluster does not answer: {error.reason}") from error
         replicas = replicas_of(declaration, self._cluster.voters)
         made: dict[str, object] = {
             "group": FIRST_GROUP + declaration.number,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from cogwork.log.directory import Directory
 
 __all__ = ("Replication",)
+
+HAND_OVER_S = 1.0
+"""A container that stops waits so long for others to lead."""
 
 log = logging.getLogger("cogwork")
 
@@ -102,6 +106,13 @@ class Replication:
             self.storage.start()
         if self.is_in_use:
             self.cluster.start()
+
+    async def hand_over(self) -> None:
+        """Has others lead before this container stops, as far as they do so soon."""
+        deadline_s = self.service.now_s() + HAND_OVER_S
+        self.service.step_back()
+        while self.service.leads_any and self.service.now_s() < deadline_s:
+            await asyncio.sleep(0.01)
 
     async def close(self) -> None:
         """Lets go of everything."""

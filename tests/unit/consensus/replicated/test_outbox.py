@@ -249,3 +249,24 @@ def test_whatever_is_lost_each_record_is_there_once_and_in_order(seed: int) -> N
     offsets = {each.token: each.result.first_offset for each in done}  # type: ignore[union-attr]
     assert len(offsets) == len(done), seed
     assert all(offsets[record] in (number, None) for number, record in enumerate(sent)), seed
+
+
+def test_a_leader_that_is_busy_is_asked_again_after_a_pause() -> None:
+    box = outbox()
+    box.append(batch(b"1"), None, 1, 0.0)
+    call = call_of(box)
+    box.answered(Refused(call.number, failure_of(Busy("much"))), 0.0)
+    assert box.target == "a"
+    assert box.next_call(0.05) is None
+    assert call_of(box, 0.1).commands == call.commands
+
+
+def test_a_leader_that_is_lost_is_not_waited_for() -> None:
+    box = outbox()
+    box.append(batch(b"1"), None, 1, 0.0)
+    call = call_of(box)
+    box.lost("b", 0.1)
+    assert box.next_call(0.1) is None
+    box.lost("a", 0.2)
+    assert box.target == "b"
+    assert call_of(box, 0.2).commands == call.commands
