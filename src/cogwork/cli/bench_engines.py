@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import tempfile
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from cogwork.cli.measured import default_path, save
 from cogwork.cli.servers.etcd import EtcdServer
 from cogwork.cli.servers.nats import NatsServer
 from cogwork.cli.servers.process import Missing, Server
+from cogwork.cli.servers.raft import JoinedHost, RaftServer
 from cogwork.cli.servers.redis import RedisServer
 from cogwork.cli.tables import console
 from cogwork.consensus.engine import EngineContext
@@ -44,11 +46,12 @@ STARTED: Final[Mapping[str, type[Server]]] = {
 CLUSTERS: Final[Mapping[str, Callable[[Path, int], Sequence[Server]]]] = {
     "etcd": EtcdServer.cluster,
     "nats": NatsServer.cluster,
+    "raft": RaftServer.cluster,
 }
 
 CLUSTER_OPTIONS: Final[Mapping[str, Mapping[str, object]]] = {"nats": {"replicas": REPLICAS}}
 
-MEASURED: Final = ("orb", "redis", "etcd", "nats", "kafka")
+MEASURED: Final = ("orb", "raft", "redis", "etcd", "nats", "kafka")
 
 
 @click.command("engines")
@@ -94,9 +97,10 @@ def engines(
     if "KAFKA_BOOTSTRAP" in os.environ:
         where.setdefault("kafka", os.environ["KAFKA_BOOTSTRAP"])
     found: dict[str, Figures] = {}
+    # A container here tells of links that break: leaders are killed on purpose.
+    logging.getLogger("cogwork").setLevel(logging.CRITICAL)
     for name in chosen or MEASURED:
-        counts = (1, REPLICAS) if name in CLUSTERS and name not in where else (1,)
-        for count in (1,) if no_clusters else counts:
+        for count in _counts(name, is_named=name in where, no_clusters=no_clusters):
             try:
                 figures = _measure(name, count, where.get(name), seconds)
             except (Missing, RuntimeError, PluginError, ConsensusError, ValueError) as error:
@@ -117,6 +121,13 @@ def _place(text: str) -> tuple[str, str]:
     return name, place
 
 
+def _counts(name: str, *, is_named: bool, no_clusters: bool) -> tuple[int, ...]:
+    """Says with how many servers an engine is measured."""
+    if name == "raft":
+        return () if no_clusters else (REPLICAS,)
+    return (1,) if no_clusters or is_named or name not in CLUSTERS else (1, REPLICAS)
+
+
 def _measure(name: str, count: int, place: str | None, seconds: float) -> Figures:
     factory = factory_of(name)
     if factory is None:
@@ -127,7 +138,8 @@ def _measure(name: str, count: int, place: str | None, seconds: float) -> Figure
         stream = CLUSTER_OPTIONS.get(name, {}) if count > 1 else {}
 
         async def work() -> Figures:
-            host = factory(EngineContext(options))
+            joined = [each for each in servers if isinstance(each, RaftServer)]
+            host = JoinedHost(joined) if joined else factory(EngineContext(options))
             try:
                 number = len(servers) if place is None else 1
                 figures = await measure(name, host, number, stream, seconds)
@@ -143,7 +155,7 @@ def _measure(name: str, count: int, place: str | None, seconds: float) -> Figure
 def _start(stack: ExitStack, name: str, count: int) -> Sequence[Server]:
     if name == "orb":
         return ()
-    if name not in STARTED:
+    if name not in STARTED and count == 1:
         raise Missing("name a server with --server, or KAFKA_BOOTSTRAP")
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cogwork-")))
     servers = CLUSTERS[name](directory, count) if count > 1 else [STARTED[name](directory)]

@@ -89,6 +89,8 @@ class Replication:
             storage.on_trouble = self.service.step_back
         container.mesh.on_neighbour_down = self.service.lost
         container.mesh.parcels.take = self.service.receive
+        if self.is_in_use:
+            container.mesh.readiness.conditions.append(lambda: self.cluster.is_current)
         container.engines.add(ENGINE, ClusteredRaft(self.cluster, self.service))
 
     def _directory_of(self, group: int) -> Directory:

@@ -17,6 +17,7 @@ class Readiness:
 
     Attributes:
         is_reached: Whether it is ready.
+        conditions: What else has to be so.
     """
 
     def __init__(self, mesh: MeshService, timeout_s: float) -> None:
@@ -27,6 +28,7 @@ class Readiness:
             timeout_s: So long they are waited for.
         """
         self.is_reached = True
+        self.conditions: list[Callable[[], bool]] = []
         self._mesh = mesh
         self._timeout_s = timeout_s
         self._started_s = 0.0
@@ -35,7 +37,7 @@ class Readiness:
     def start(self, now_s: float) -> None:
         """Waits for the neighbours, where there are to be any."""
         self._started_s = now_s
-        self.is_reached = not self._mesh.diallers
+        self.is_reached = not self._mesh.diallers and self._holds_all()
 
     def when_reached(self, call: Callable[[], None]) -> None:
         """Calls once it is ready."""
@@ -45,12 +47,19 @@ class Readiness:
         """Finds out whether it is ready now."""
         if self.is_reached:
             return
-        neighbours = self._mesh.mesh.neighbours
-        knows_all = any(link.digest == neighbours.digest for link in neighbours.active.values())
-        is_alone = all(each.has_failed and each.pair is None for each in self._mesh.diallers)
         is_late = now_s - self._started_s >= self._timeout_s
-        if knows_all or is_late or (is_alone and not self._mesh.pairs):
+        if is_late or (self._knows_others() and self._holds_all()):
             self.is_reached = True
             calls, self._calls = self._calls, []
             for call in calls:
                 call()
+
+    def _knows_others(self) -> bool:
+        neighbours = self._mesh.mesh.neighbours
+        if any(link.digest == neighbours.digest for link in neighbours.active.values()):
+            return True
+        is_alone = all(each.has_failed and each.pair is None for each in self._mesh.diallers)
+        return is_alone and not self._mesh.pairs
+
+    def _holds_all(self) -> bool:
+        return all(condition() for condition in self.conditions)

@@ -1,0 +1,111 @@
+"""Containers of a cluster, for streams on the engine raft, and a container that joins them."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from cogwork.cli.servers.process import Server
+from cogwork.consensus.replicated.engine import CAPABILITIES
+from cogwork.container.config import parse
+from cogwork.container.container import Container
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from cogwork.consensus.capabilities import Capabilities
+    from cogwork.consensus.engine import Engine
+
+__all__ = ("JoinedHost", "RaftServer")
+
+
+class RaftServer(Server):
+    """One container, which votes and keeps replicas on disk.
+
+    Args:
+        directory: Where it keeps what it keeps.
+
+    Attributes:
+        members: Those of its cluster, itself among them.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.members: Sequence[RaftServer] = (self,)
+
+    @classmethod
+    def cluster(cls, directory: Path, count: int) -> list[RaftServer]:
+        """Makes the containers of a cluster."""
+        members = [cls(directory / str(index)) for index in range(count)]
+        for each in members:
+            each.members = members
+        return members
+
+    @property
+    def name(self) -> str:
+        """What its cluster calls it."""
+        return f"r{self.port}"
+
+    def command(self) -> list[str]:
+        """Returns what starts it."""
+        file = self.directory / "cogwork.toml"
+        file.write_text(configuration(self.name, self.port, self.members, self.directory / "data"))
+        return [sys.executable, "-m", "cogwork.cli.main", "serve", "--config", str(file)]
+
+    def is_ready(self) -> bool:
+        """Tells whether it listens."""
+        socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        return True
+
+    @property
+    def options(self) -> dict[str, object]:
+        """Nothing: who uses it joins its mesh."""
+        return {}
+
+
+def configuration(name: str, port: int, members: Sequence[RaftServer], data: Path | None) -> str:
+    """Writes the configuration of a container that is linked with the members of a cluster."""
+    names = ", ".join(f'"{each.name}"' for each in members)
+    links = "".join(
+        f'[[link]]\nurl = "127.0.0.1:{each.port}"\n' for each in members if each.port != port
+    )
+    kept = "" if data is None else f'data_dir = "{data}"\n'
+    return f'id = "{name}"\n{kept}[[listen]]\nport = {port}\n{links}[cluster]\nvoters = [{names}]\n'
+
+
+class JoinedHost:
+    """The engine raft as a container without replicas has it, in this process."""
+
+    def __init__(self, members: Sequence[RaftServer]) -> None:
+        """Joins nobody yet.
+
+        Args:
+            members: Of the cluster; they run.
+        """
+        self._members = members
+        self._container: Container | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the streams declare."""
+        return CAPABILITIES
+
+    async def open(self, stream: str, options: Mapping[str, object]) -> Engine:
+        """Opens a stream; makes it where it is new."""
+        if self._container is None:
+            self._container = Container(parse(configuration("joined", 0, self._members, None), ""))
+            await self._container.start()
+        return await self._container.engines.host("raft").open(stream, options)
+
+    async def delete(self, stream: str) -> None:
+        """Gives up a stream with all its records."""
+        if self._container is not None:
+            await self._container.engines.host("raft").delete(stream)
+
+    async def close(self) -> None:
+        """Leaves."""
+        if self._container is not None:
+            await self._container.stop(drain_timeout_s=0.0)
+            self._container = None
