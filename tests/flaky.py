@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cogwork.consensus.batch import Batch
     from cogwork.consensus.capabilities import Capabilities
-    from cogwork.consensus.engine import Appended, Engine, EngineContext
+    from cogwork.consensus.engine import Appended, Bounds, Engine, EngineContext
 
 Fault = type[ConsensusError]
 
@@ -26,6 +26,7 @@ class Faults:
         after: Of appends that raise `Unknown`, whether they were appended before.
         opening: How often opening fails before it succeeds.
         delay_s: How long answers take.
+        bounds_s: How long a stream takes to say what it holds.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class Faults:
         self.after = True
         self.opening = 0
         self.delay_s = 0.0
+        self.bounds_s = 0.0
 
 
 FAULTS = Faults()
@@ -63,6 +65,10 @@ class FlakyEngine:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)
+
+    async def bounds(self) -> Bounds:
+        await asyncio.sleep(FAULTS.bounds_s)
+        return await self._engine.bounds()
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
         fault = FAULTS.appends.pop(0) if FAULTS.appends else None

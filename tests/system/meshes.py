@@ -76,6 +76,10 @@ class Member:
         assert self.process is not None
         os.kill(self.process.pid, number)
 
+    def log(self) -> str:
+        """Returns the end of what it has said in its present life."""
+        return (self.folder / f"{self.id}.{self.lives}.log").read_text()[-3000:]
+
     def kill(self) -> None:
         """Ends it by SIGKILL."""
         assert self.process is not None
@@ -130,7 +134,8 @@ def meshed(
             member.signal(signal.SIGTERM)
         for member in members.values():
             assert member.process is not None
-            assert member.process.wait(15) == 0, f"{member.id} did not end cleanly"
+            code = member.process.wait(15)
+            assert code == 0, f"{member.id} ended with {code}: {member.log()}"
     finally:
         for member in members.values():
             if member.process is not None and member.process.poll() is None:

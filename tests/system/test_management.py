@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import socket
-import sys
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -342,7 +340,7 @@ def test_the_dead_are_driven_back(manager: Manager) -> None:
 
 @pytest.mark.timeout(120)
 def test_ten_thousand_links_are_listed_without_a_pause(container: Served, manager: Manager) -> None:
-    """An echo keeps running meanwhile: its slowest answer says how long everything stood still."""
+    """An echo keeps running meanwhile: it is answered between one page and the next."""
     crowd = BlockingConnection(container.url, timeout=30)
     session = crowd.conn.session()
     sessions = []
@@ -355,23 +353,26 @@ def test_ten_thousand_links_are_listed_without_a_pause(container: Served, manage
         link.source.address = f"topic/crowd.{number}"
         link.open()
     crowd.wait(lambda: manager.get("READ", "container")["totals"]["links"] >= 10_000, timeout=60)
-    stop, slowest_s = threading.Event(), [0.0]
+    begun, stop, answers = threading.Event(), threading.Event(), [0]
 
     def echo() -> None:
         with Manager(container.url) as other:
             while not stop.is_set():
-                started_s = time.perf_counter()
                 other.ask("GET-MGMT-NODES")
-                slowest_s[0] = max(slowest_s[0], time.perf_counter() - started_s)
+                begun.set()
+                answers[0] += 1
 
     thread = threading.Thread(target=echo)
     thread.start()
     try:
+        assert begun.wait(30)
+        before = answers[0]
         rows = manager.rows("link")
+        between = answers[0] - before
     finally:
         stop.set()
         thread.join()
         crowd.close()
     assert len({row["name"] for row in rows}) >= 10_000
-    sys.stdout.write(f"slowest answer {slowest_s[0] * 1e3:.1f} ms\n")
-    assert slowest_s[0] < 0.25
+    # Forty pages; in one pause there would be the one answer that was under way, or two.
+    assert between >= 10

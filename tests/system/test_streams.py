@@ -381,6 +381,20 @@ async def test_an_engine_that_is_away_at_the_start_is_waited_for(
 
 
 @story
+async def test_who_comes_while_a_stream_is_being_opened_gets_each_record_once() -> None:
+    flaky.FAULTS.bounds_s = 0.3
+    with container(CONFIGURATION) as url:
+        async with cogwork.connect(url) as mesh:
+            stream = mesh.stream("flaky")
+            async with stream.read("first") as reader:
+                await stream.append(range(10))
+                assert await bodies(reader, 10) == list(range(10))
+                await asyncio.sleep(2 * flaky.FAULTS.bounds_s)
+                await stream.append([10])
+                assert await bodies(reader, 1) == [10]
+
+
+@story
 async def test_what_retention_gave_up_is_told_or_passed_over(url: str) -> None:
     async with cogwork.connect(url) as mesh:
         stream = mesh.stream("small")

@@ -52,9 +52,10 @@ class Service:
             ListenError: A port is taken.
             TlsFilesError: A certificate cannot be used.
         """
+        # Whoever can connect may also send a signal, however long it takes to read what is on disk.
+        self._handle_signals()
         await self._container.start()
         self._container.on_leave = self._stopping.set
-        self._handle_signals()
         announce()
         await self._stopping.wait()
         log.info("stopping: %d deliveries are unsettled", self._container.unsettled)

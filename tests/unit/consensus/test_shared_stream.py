@@ -15,6 +15,7 @@ from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Malformed, Unavailable, Unknown
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.shared.host import SharedHost
+from cogwork.consensus.shared.server import ServerDown
 from cogwork.consensus.shared.stream import SharedStream
 
 if TYPE_CHECKING:
@@ -118,6 +119,28 @@ def test_a_troubled_server_loses_and_repeats_nothing(seed: int, compares: bool) 
         assert (await streams[0].bounds()).next == total
         for stream in streams:
             await stream.close()
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_nothing_is_refused_for_a_state_that_could_not_be_refreshed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        log = MemoryLog()
+        stream, other = SharedStream(log), SharedStream(log)
+        await stream.append(Batch.of([b"0"], b"p", 0))
+        await other.append(Batch.of([b"1"], b"p", 1))
+        ends, failures = log.ends, [ServerDown("no answer in time")]
+
+        async def fail_once() -> tuple[int, int]:
+            if failures:
+                raise failures.pop()
+            return await ends()
+
+        monkeypatch.setattr(log, "ends", fail_once)
+        assert (await stream.append(Batch.of([b"2"], b"p", 2))).first_offset == 2
+        assert failures == []
 
     asyncio.run(asyncio.wait_for(story(), 60))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import socket
@@ -127,9 +128,11 @@ class Server(ABC):
         """The engine's options that lead to it."""
 
     def freeze(self) -> None:
-        """Has it stand still, with all connections open."""
+        """Has it stand still, with all connections open; it does when this returns."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
+            # A thread that waits for a processor may run on and answer until it gets the signal.
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         """Has it go on."""

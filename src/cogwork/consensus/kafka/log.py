@@ -16,6 +16,7 @@ from confluent_kafka import (
 )
 
 from cogwork.consensus.capabilities import Capabilities
+from cogwork.consensus.kafka.absence import Absence
 from cogwork.consensus.kafka.errors import REQUEST_TIMEOUT_S, translated
 from cogwork.consensus.kafka.sender import ENTRY_BYTES_MAX
 from cogwork.consensus.shared.server import Moved, ServerDown
@@ -59,11 +60,13 @@ class KafkaLog:
         self._last = 0
         self._fetcher: KafkaReader | None = None
         self._fetching = asyncio.Lock()
+        self._absence = Absence()
 
     async def append(self, expected: int, entry: bytes) -> int:
         """Appends an entry, which counts if it is behind the one at position `expected`."""
-        with translated():
+        with self._absence.judged(), translated():
             position = await self._host.sender.send(self._topic, entry) + 1
+        self._absence.end()
         if position != expected + 1:
             raise Moved(position)
         return position
@@ -84,17 +87,19 @@ class KafkaLog:
 
     async def reader(self, position: int) -> KafkaReader:
         """Returns a reader that begins at a position."""
-        reader = KafkaReader(self._settings, self._topic)
+        reader = KafkaReader(self._settings, self._topic, self._absence)
         await reader.seek(position)
         return reader
 
     async def trim(self, before: int) -> None:
         """Gives up the entries below a position."""
-        await self._host.delete_records(self._topic, before - 1)
+        with self._absence.judged():
+            await self._host.delete_records(self._topic, before - 1)
 
     async def members(self) -> Members:
         """Tells which brokers hold the log."""
-        return await self._host.members(self._topic)
+        with self._absence.judged():
+            return await self._host.members(self._topic)
 
     async def close(self) -> None:
         """Lets go of it."""
@@ -104,7 +109,7 @@ class KafkaLog:
 
     def _opened(self) -> KafkaReader:
         if self._fetcher is None:
-            self._fetcher = KafkaReader(self._settings, self._topic, is_single=True)
+            self._fetcher = KafkaReader(self._settings, self._topic, self._absence, is_single=True)
         return self._fetcher
 
 
@@ -114,11 +119,18 @@ class KafkaReader:
     Args:
         settings: librdkafka's.
         topic: What it reads.
+        absence: Whether the topic is there.
         is_single: Whether it fetches entries one by one: it reads little ahead, and does not wait
             at the broker for more, behind which the next fetch would have to wait, too.
     """
 
-    def __init__(self, settings: Mapping[str, Any], topic: str, is_single: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        topic: str,
+        absence: Absence,
+        is_single: bool = False,
+    ) -> None:
         read_kib = FETCH_KIB if is_single else READ_KIB
         with translated():
             self._consumer = Consumer(
@@ -136,6 +148,7 @@ class KafkaReader:
                 }
             )
         self._partition = TopicPartition(topic, 0)
+        self._absence = absence
         self._is_warm = False
         self._thread = ThreadPoolExecutor(1, "cogwork-kafka")
 
@@ -173,6 +186,7 @@ class KafkaReader:
         found = await self._run(ask, self._partition)
         if found is None:
             raise ServerDown("Kafka: the broker does not answer", may_have_happened=False)
+        self._absence.end()
         first, end = found
         return first + 1, end
 
@@ -197,7 +211,7 @@ class KafkaReader:
 
     async def _run(self, call: Callable[..., T], *arguments: object) -> T:
         try:
-            with translated():
+            with self._absence.judged(), translated():
                 return await asyncio.get_running_loop().run_in_executor(
                     self._thread, call, *arguments
                 )

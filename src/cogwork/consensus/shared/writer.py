@@ -427,8 +427,8 @@ class Writer:
                 if not wanted.is_checked:
                     # Another writer may have changed what it is refused for.
                     if not boarding.boarded:
-                        wanted.is_checked = True
                         await self._refresh()
+                        wanted.is_checked = True
                     break
                 self._answer(wanted, error)
                 continue

@@ -260,11 +260,12 @@ class StreamNode:
                 self.engine = engine
         self.problem = None
         self._publishing.open(self.engine)
+        # Before anything is awaited: who subscribes from now on is started by that.
+        for reader in list(self._readers.values()):
+            reader.start()
         self._bounds = await self._bounds_of(self.engine)
         self._intake.is_open = True
         self._intake.resume()
-        for reader in list(self._readers.values()):
-            reader.start()
         self._flush()
         await self._follow(self.engine)
 
