@@ -2,8 +2,8 @@
 
     python examples/flights/demo.py [--picture FILE]
 
-In the middle of each act the container that carries the traffic is killed. The exit code is 1 where
-a count disagrees.
+In the middle of each act a container is killed: the one that carries the traffic, and at last the
+one that leads the stream. The exit code is 1 where a count disagrees.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from typing import NamedTuple
 
 import click
 from calls import CALLS_OF_EACH_ROUTE, SERVICE, Asked, Delays, ask_delays
-from flights import TOPIC, WORK, Flights, load
+from flights import STREAM, TOPIC, WORK, Flights, load
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from sequence import LATE, PLACES, Kept, Sequence, append_and_read
 from topics import Flown, Follower, play_topics
 from triangle import DIRECT_COST, Triangle
 from work import WORKERS, Shift, do_the_work
 
-DEADLINE_S = 180
+DIGITS = 12
+"""So much of a digest is shown."""
+
+DEADLINE_S = 240
 """The acts take a tenth of it; who waits longer has lost something."""
 
 
@@ -44,29 +48,32 @@ class Rate(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of the three acts.
+    """What came of the four acts.
 
     Attributes:
         checks: What was counted.
         strikes: For each act, what b carried until it was killed, and the direct link after that.
+        led: How much was appended until the leader was killed, and after that.
         rates: How fast it went.
     """
 
     checks: list[Check]
     strikes: list[Check]
+    led: Check
     rates: list[Rate]
 
 
 @click.command()
 @click.option("--picture", type=click.Path(path_type=Path), help="Save the last screen as SVG.")
 def main(picture: Path | None) -> None:
-    """Play a year of flights through topics, a work queue and a service."""
+    """Play a year of flights through topics, a work queue, a service and a stream."""
     console = Console(record=picture is not None, width=100 if picture else None, highlight=False)
     console.print("[bold]Cogwork[/]: the flights that left New York in 2013")
     flights = load()
     console.print(
         f"{len(flights):,} flights; three linked containers: from a to c by b at a cost of 2, or\n"
-        f"directly at {DIRECT_COST}. [red]In the middle of each act b is killed[/] (SIGKILL)"
+        f"directly at {DIRECT_COST}. [red]In the middle of each act b is killed[/] (SIGKILL), in the\n"
+        "last one the leader of the stream, which comes back while the others go on"
     )
     try:
         result = asyncio.run(play(flights, console))
@@ -74,7 +81,7 @@ def main(picture: Path | None) -> None:
         console.print("[red]✗ something that was waited for did not come[/]")
         sys.exit(1)
     console.print(_summary(result))
-    all_hold = all(check.holds for check in result.checks + result.strikes)
+    all_hold = all(check.holds for check in [*result.checks, *result.strikes, result.led])
     console.print(
         "[green]✓ every count agrees[/]" if all_hold else "[red]✗ some counts disagree[/]"
     )
@@ -84,7 +91,7 @@ def main(picture: Path | None) -> None:
 
 
 async def play(flights: Flights, console: Console) -> Result:
-    """Plays the three acts, and starts b again after each."""
+    """Plays the four acts, and starts b again after each."""
     followers = [
         _follower(flights, "flights.JFK.#", "c", flights.count("origin", "JFK")),
         _follower(flights, "flights.*.LAX.*", "a", flights.count("dest", "LAX")),
@@ -99,6 +106,8 @@ async def play(flights: Flights, console: Console) -> Result:
         "posted": len(flights),
         "confirmed": len(flights),
         "answered": calls,
+        "kept": len(flights),
+        "read": len(flights) * len(PLACES),
     }
     async with asyncio.timeout(DEADLINE_S), Triangle.running() as triangle:
         with _progress(console) as progress:
@@ -112,14 +121,18 @@ async def play(flights: Flights, console: Console) -> Result:
             shift = await do_the_work(triangle, flights, advance)
             await triangle.bring_back_b()
             asked = await ask_delays(triangle, delays, expected, advance)
+            await triangle.bring_back_b()
+            kept = await append_and_read(triangle, flights, advance)
     checks = [
         *map(_followed, followers),
         _repeated(flown, followers),
         *_worked(shift, len(flights)),
         _equal(f"right answers of {SERVICE}", calls, asked.right),
+        *_kept(kept, flights),
     ]
     strikes = [_struck("flights", flown), _struck("work items", shift), _struck("calls", asked)]
-    return Result(checks, strikes, _rates(flown, followers, shift, asked))
+    led = _led(kept, len(flights))
+    return Result(checks, strikes, led, _rates(flown, followers, shift, asked, kept))
 
 
 def _progress(console: Console) -> Progress:
@@ -173,7 +186,39 @@ def _struck(act: str, seen: Flown | Shift | Asked) -> Check:
     return Check(act, f"{carried:,}", f"{direct:,}", carried > 0 and direct > 0)
 
 
-def _rates(flown: Flown, followers: list[Follower], shift: Shift, asked: Asked) -> list[Rate]:
+def _kept(kept: Kept, flights: Flights) -> list[Check]:
+    """Everybody has read the same: each flight once, in the table's order."""
+    wanted = Sequence.of(flights).digest
+    digests = {kept.read[place].digest for place in PLACES}
+    return [
+        *(
+            _equal(
+                f"{STREAM}, at {place}{' (late)' * (place == LATE)}",
+                len(flights),
+                kept.read[place].count,
+            )
+            for place in PLACES
+        ),
+        Check(
+            f"SHA-256 at {', '.join(PLACES)}",
+            wanted[:DIGITS],
+            " / ".join(sorted(digest[:DIGITS] for digest in digests)),
+            digests == {wanted},
+        ),
+    ]
+
+
+def _led(kept: Kept, total: int) -> Check:
+    """Killing the leader shows something only where another one had to take over."""
+    before, after = kept.before, total - kept.before
+    holds = before > 0 and after > 0 and kept.killed != kept.followed
+    what = f"led by {kept.killed}, then by {kept.followed}"
+    return Check(what, f"{before:,}", f"{after:,}", holds)
+
+
+def _rates(
+    flown: Flown, followers: list[Follower], shift: Shift, asked: Asked, kept: Kept
+) -> list[Rate]:
     total = len(shift.confirmed)
     deliveries = sum(follower.count for follower in followers)
     times_s = sorted(asked.times_s)
@@ -185,6 +230,8 @@ def _rates(flown: Flown, followers: list[Follower], shift: Shift, asked: Asked) 
         Rate("work items confirmed", f"{total / shift.took_s:,.0f} a second"),
         Rate(f"shares of workers at {places}", shares),
         Rate("median call, 32 at once", f"{times_s[len(times_s) // 2] * 1e3:.2f} ms"),
+        Rate("records kept on two disks", f"{total / kept.took_s:,.0f} a second"),
+        Rate("longest wait for a leader", f"{kept.gap_s:.2f} s"),
         Rate("resent, and asked again", f"{flown.resent:,} flights, {asked.repeated:,} calls"),
     ]
 
@@ -202,6 +249,8 @@ def _summary(result: Result) -> Table:
     heading = ("messages between a and c", "by b, then …", "… directly", "")
     table.add_row(*heading, style="bold")
     _add(table, result.strikes)
+    table.add_row("records of the stream", "before …", "… and after the kill", "", style="bold")
+    _add(table, [result.led])
     for rate in result.rates:
         table.add_row(rate.what, "", rate.speed, "")
     return table

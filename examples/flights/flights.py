@@ -14,6 +14,7 @@ __all__ = ("Flights", "load")
 
 TOPIC = "topic/flights"
 WORK = "work/flights"
+STREAM = "stream/flights"
 
 
 @dataclass
@@ -37,8 +38,12 @@ class Flights:
             row: Which flight.
             properties: Application-properties beside the row.
         """
-        flight = {name: values[row] for name, values in self._columns.items()}
+        flight = self.flight(row)
         return Message(flight, to=_place(address, flight), properties={"row": row, **properties})
+
+    def flight(self, row: int) -> dict[str, object]:
+        """Returns a flight's columns by name."""
+        return {name: values[row] for name, values in self._columns.items()}
 
     @cached_property
     def _columns(self) -> dict[str, list[object]]:

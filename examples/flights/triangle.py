@@ -1,7 +1,8 @@
 """Three containers, each in a process of its own, linked as a triangle; one of them is killed.
 
 From a to c the way through b costs 2, the direct link 10. So what a and c have for each other goes
-through b for as long as it lives.
+through b for as long as it lives. All three have a data directory and vote: each holds a replica of
+what is replicated.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import json
 import subprocess
 import sys
 import tempfile
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import cogwork
+from cogwork.client import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ("DIRECT_COST", "Strike", "Triangle")
 
 DIRECT_COST = 10
+VOTERS = '[cluster]\nvoters = ["a", "b", "c"]\n'
 SERVE = (sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--config")
 
 LINK, MESH = "org.cogwork.link", "org.cogwork.mesh"
@@ -59,10 +62,12 @@ class Triangle:
         """Starts nothing yet.
 
         Args:
-            folder: Takes the containers' configurations.
+            folder: Takes the containers' configurations and data.
         """
         self.clients: dict[str, Mesh] = {}
         self._urls: dict[str, str] = {}
+        self._ports: dict[str, int] = {}
+        self._costs: dict[str, dict[str, int]] = {}
         self._folder = folder
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._consoles: dict[str, Mesh] = {}
@@ -80,12 +85,51 @@ class Triangle:
                 async with AsyncExitStack() as stack:
                     for place in ("a", "c"):
                         for clients in (triangle.clients, triangle._consoles):
-                            client = cogwork.connect(triangle._urls[place])
-                            clients[place] = await stack.enter_async_context(client)
+                            clients[place] = await stack.enter_async_context(
+                                triangle.connect(place)
+                            )
                     await triangle._until(triangle._leads_through_b)
                     yield triangle
             finally:
                 triangle._stop()
+
+    def connect(self, place: str) -> Mesh:
+        """Makes a client of a container, which stays there; use it in `async with`."""
+        return cogwork.connect(self._urls[place], force=True)
+
+    # -- who leads
+
+    async def leader_of(
+        self, stream: str, *, other_than: str = "", as_seen: Mesh | None = None
+    ) -> str:
+        """Waits until a container knows who leads a replicated stream, and returns that one.
+
+        Args:
+            stream: The stream's address.
+            other_than: The leader that is dead.
+            as_seen: A client of the container that is asked; without, it is a, or c.
+        """
+        alive = next(self._consoles[name] for name in ("a", "c") if name != other_than)
+        console = as_seen or alive
+        async with asyncio.timeout(TIMEOUT_S):
+            while True:
+                with suppress(NotFound):
+                    reply = await console.manage("READ", {"type": "stream", "name": stream})
+                    leader = reply.body["leader"]
+                    if leader and leader != other_than:
+                        return str(leader)
+                await asyncio.sleep(POLL_S)
+
+    # -- what happens to containers
+
+    def kill(self, name: str) -> None:
+        """Kills a container by SIGKILL."""
+        self._processes[name].kill()
+        self._processes[name].wait()
+
+    async def bring_back(self, name: str) -> None:
+        """Starts a container again, where it was and with what it had on disk."""
+        await asyncio.to_thread(self._start, name, **self._costs[name])
 
     # -- what happens to b
 
@@ -105,8 +149,7 @@ class Triangle:
             while (carried := await self.messages_over("b")) == seen:
                 await asyncio.sleep(POLL_S)
         strike = Strike(carried, await self.messages_over("c"))
-        self._processes["b"].kill()
-        self._processes["b"].wait()
+        self.kill("b")
         return strike
 
     async def bring_back_b(self) -> None:
@@ -114,7 +157,7 @@ class Triangle:
 
         What goes well stays on its way, so the direct link is taken away for a moment.
         """
-        await asyncio.to_thread(self._start, "b", a=1, c=1)
+        await self.bring_back("b")
         await self._until(self._leads_through_b)
         await self._manage_direct_link("DELETE")
         await self._until(self._is_direct_link_gone)
@@ -170,12 +213,16 @@ class Triangle:
 
     def _start(self, name: str, **costs: int) -> None:
         """Starts a container, linked with others at these costs."""
+        self._costs[name] = costs
         file = self._folder / f"{name}.toml"
         links = "".join(
             f'[[link]]\nurl = "{self._urls[other]}"\ncost = {cost}\n'
             for other, cost in costs.items()
         )
-        file.write_text(f'id = "{name}"\n[[listen]]\nport = 0\n{links}')
+        file.write_text(
+            f'id = "{name}"\ndata_dir = "{self._folder / name}"\n{VOTERS}'
+            f"[[listen]]\nport = {self._ports.get(name, 0)}\n{links}"
+        )
         log = self._folder / f"{name}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
@@ -186,7 +233,8 @@ class Triangle:
         line = process.stdout.readline()
         if not line:
             raise SystemExit(f"container {name} did not start:\n{log.read_text()}")
-        self._urls[name] = str(json.loads(line)["endpoints"][0])
+        self._urls[name] = url = str(json.loads(line)["endpoints"][0])
+        self._ports[name] = int(url.rpartition(":")[2])
 
     def _stop(self) -> None:
         for process in self._processes.values():

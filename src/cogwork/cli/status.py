@@ -39,6 +39,9 @@ KINDS = {
 ROWS_MAX = 50
 """Of each kind, how many a person is shown."""
 
+DIGITS = 12
+"""So much of a digest is shown."""
+
 SHARED = ("address", "queue")
 """Kinds that are one for all workers."""
 
@@ -172,6 +175,17 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
         f"{in_bytes(totals['held_bytes'])} held of at most "
         f"{in_bytes(container['limits']['held_bytes'])}; at most "
         f"{container['limits']['connections']:,} connections"
+    )
+    if container["cluster"] is not None:
+        screen.print(cluster_line(container["cluster"]))
+
+
+def cluster_line(cluster: dict[str, Any]) -> str:
+    """Says how a container's cluster is, as that container knows it."""
+    current = "" if cluster["is_current"] else ", [yellow]not current yet[/yellow]"
+    return (
+        f"  cluster of {', '.join(cluster['voters'])}, leader {cluster['leader'] or 'unknown'}: "
+        f"{cluster['declarations']:,} declarations, digest {cluster['digest'][:DIGITS]}{current}"
     )
 
 

@@ -428,17 +428,20 @@ class Mesh:
         """
         return Service(self, address, handler, concurrency)
 
-    async def manage(self, operation: str, properties: Mapping[str, object]) -> Message:
+    async def manage(
+        self, operation: str, properties: Mapping[str, object], body: object = None
+    ) -> Message:
         """Asks the container's `$management` node.
 
         Args:
             operation: Such as `READ` or `QUERY`.
             properties: Further application-properties of the request: type, name, ...
+            body: What the operation takes, such as the options of what is to be made.
 
         Raises:
             LinkRefused: It is not done; the error says why.
         """
-        return await manage(self, operation, properties)
+        return await manage(self, operation, properties, body)
 
 
 def connect(  # the keyword options are those of Options

@@ -57,7 +57,7 @@ CONTAINER = (
     *("name", "version", "process_id", "incarnation", "since", "uptime_s", "cpu_s"),
     *("resident_bytes", "is_draining", "endpoints", "vhosts", "connections_accepted"),
     *("connections_refused", "connections_redirected", "clients", "frames_in", "unroutable"),
-    *("workers", "totals", "limits"),
+    *("workers", "cluster", "totals", "limits"),
 )
 CONNECTION = (
     *("name", "container", "user", "peer", "listener", "vhost", "product", "since", "is_open"),
@@ -126,6 +126,7 @@ def container_row(container: Container) -> Row:
         "frames_in": container.core.frames_in,
         "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),
         "workers": container.workers,
+        "cluster": container.replication.cluster_facts(),
         "totals": {"connections": len(container.peers.connections), **totals},
         "limits": structs.asdict(container.limits),
     }
