@@ -1,12 +1,14 @@
 """Measures a stream on three replicas, each in a container with a disk, with real clients.
 
-    python bench/replicated.py [--seconds 5] [--size 100] [--kills 5]
+    python bench/replicated.py [--seconds 5] [--size 100] [--kills 5] [--idle 1000] [--away]
 
-Three containers, linked with each other, on this machine; one client appends at the first, and each
-container has one subscriber, in a process of its own. Prints one line of JSON: messages a second
-appended and delivered, CPU seconds of everybody a million messages, the time from an append to its
-delivery at a given rate, and the longest gap that a subscriber saw when the leader was killed or
-stopped.
+Three containers, linked with each other, on this machine; one client appends at the leader's
+container (with --away at another one), and each container has one subscriber, in a process of its
+own. Prints one line of JSON: messages a second appended and delivered, CPU seconds of everybody but
+the appending client a million messages, the time from an append to its delivery at a given rate,
+messages a second read again by one subscriber, the longest gap that a subscriber saw when the
+leader was killed or stopped, and what idle streams cost a container. The disk, which everybody
+waits for, is measured beside it: the time of one small fdatasync. TMPDIR says where the data are.
 """
 
 from __future__ import annotations
@@ -42,8 +44,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Trio:
     """Three containers in processes of their own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_away: bool) -> None:
         self.folder = folder
+        self.is_away = is_away
         self.ports = dict(zip(NAMES, _free_ports(len(NAMES)), strict=True))
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -68,6 +71,12 @@ class Trio:
 
     def url(self, name: str) -> str:
         return f"amqp://127.0.0.1:{self.ports[name]}"
+
+    async def url_for(self, stream: str) -> str:
+        """Returns where to append."""
+        leader = (await _row(self, stream))["leader"]
+        away = next(name for name in NAMES if name != leader)
+        return self.url(away if self.is_away else leader)
 
     def wait(self) -> None:
         deadline_s = time.monotonic() + READY_TIMEOUT_S
@@ -101,10 +110,10 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def served() -> Iterator[Trio]:
+def served(*, is_away: bool = False) -> Iterator[Trio]:
     """Runs the containers."""
     with tempfile.TemporaryDirectory() as folder:
-        trio = Trio(Path(folder))
+        trio = Trio(Path(folder), is_away=is_away)
         try:
             for name in NAMES:
                 trio.start(name)
@@ -187,7 +196,8 @@ async def appended(
     subscribers = Subscribers(trio, stream)
     body = bytes(size)
     count = 0
-    async with cogwork.connect(trio.url("a")) as mesh, mesh.stream(stream).publisher() as publisher:
+    url = await trio.url_for(stream)
+    async with cogwork.connect(url) as mesh, mesh.stream(stream).publisher() as publisher:
         cpu_s = trio.cpu_s() + subscribers.cpu_s()
         start_s = time.perf_counter()
         end_s = start_s + seconds
@@ -219,11 +229,69 @@ async def appended(
     }
 
 
+async def replayed(trio: Trio, stream: str) -> dict[str, Any]:
+    """Reads everything once more from the beginning, in batches, at the leader's container."""
+    row = await _row(trio, stream)
+    count, missing = 0, row["next"] - row["first"]
+    async with cogwork.connect(trio.url(row["leader"])) as mesh:
+        start_s = time.perf_counter()
+        async for records in mesh.stream(stream).read_batches("first"):
+            count += len(records)
+            if count >= missing:
+                break
+        passed_s = time.perf_counter() - start_s
+    return {"messages": count, "messages_per_s": round(count / passed_s)}
+
+
+async def idle(trio: Trio, count: int, seconds: float) -> dict[str, Any]:
+    """Declares streams that nobody uses; what a container takes with them, and does."""
+    before_bytes = [_memory_bytes(each.pid) for each in trio.processes.values()]
+    async with cogwork.connect(trio.url("a")) as mesh:
+        for number in range(count):
+            request = {"type": "stream", "name": f"stream/idle{number}", "engine": "raft"}
+            await mesh.manage("CREATE", request)
+    await asyncio.sleep(15.0)
+    cpu_s = trio.cpu_s()
+    await asyncio.sleep(seconds)
+    cpu_s = trio.cpu_s() - cpu_s
+    memory_bytes = [_memory_bytes(each.pid) for each in trio.processes.values()]
+    return {
+        "streams": count,
+        "mb": [round(each / 1e6) for each in memory_bytes],
+        "mb_before": [round(each / 1e6) for each in before_bytes],
+        "cpu_share": round(cpu_s / seconds / len(NAMES), 3),
+    }
+
+
+def _memory_bytes(process_id: int) -> int:
+    return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+async def _row(trio: Trio, stream: str) -> Any:
+    async with cogwork.connect(trio.url("a")) as mesh:
+        row = await mesh.manage("READ", {"type": "stream", "name": f"stream/{stream}"})
+        return row.body
+
+
+def synced_ms(folder: str) -> float:
+    """Returns the median time of one fdatasync after a small write."""
+    times_s = []
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, 1 << 20)
+        for number in range(200):
+            os.pwrite(file.fileno(), bytes(1000), number * 1000)
+            start_s = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times_s.append(time.perf_counter() - start_s)
+    return round(statistics.median(times_s) * 1e3, 2)
+
+
 async def delayed(trio: Trio, stream: str, seconds: float, size: int) -> dict[str, Any]:
     """Appends at a rate, twenty times a second or more, and sees when it is delivered."""
     subscribers = Subscribers(trio, stream)
     burst = 20
-    async with cogwork.connect(trio.url("a")) as mesh, mesh.stream(stream).publisher() as publisher:
+    url = await trio.url_for(stream)
+    async with cogwork.connect(url) as mesh, mesh.stream(stream).publisher() as publisher:
         start_s = time.monotonic()
         sent = 0
         while time.monotonic() - start_s < seconds:
@@ -248,11 +316,9 @@ async def failed_over(trio: Trio, stream: str, kills: int, *, is_stopped: bool) 
     """Kills or stops the leader while messages flow; the longest gap of each subscriber left."""
     gaps: list[float] = []
     for _ in range(kills):
-        async with cogwork.connect(trio.url("a")) as mesh:
-            row: Any = (
-                await mesh.manage("READ", {"type": "stream", "name": f"stream/{stream}"})
-            ).body
-        leader = row["leader"]
+        await _row(trio, stream)
+        await asyncio.sleep(1.5)  # what is told is a second old at most once somebody has looked
+        leader = (await _row(trio, stream))["leader"]
         others = [name for name in NAMES if name != leader]
         gaps.append(await _gap(trio, stream, leader, others, is_stopped=is_stopped))
     return {"median_s": round(statistics.median(gaps), 2), "longest_s": round(max(gaps), 2)}
@@ -301,13 +367,19 @@ async def _gap(
 
 
 async def measure(arguments: argparse.Namespace) -> dict[str, object]:
-    results: dict[str, object] = {"size_bytes": arguments.size}
+    results: dict[str, object] = {
+        "size_bytes": arguments.size,
+        "fdatasync_ms": synced_ms(tempfile.gettempdir()),
+        "load": os.getloadavg()[0],
+    }
     seconds, size = arguments.seconds, arguments.size
-    with served() as trio:
+    with served(is_away=arguments.away) as trio:
         words = ("stream", "create", trio.url("a"), "bench", "--engine", "raft")
-        subprocess.run([sys.executable, "-m", "cogwork.cli.main", *words], check=True)
+        command = [sys.executable, "-m", "cogwork.cli.main", *words]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         await asyncio.sleep(1.0)
         results["appended_in_batches"] = await appended(trio, "bench", seconds, size, batch=BATCH)
+        results["replayed"] = await replayed(trio, "bench")
         results["appended_one_by_one"] = await appended(trio, "bench", seconds, size, batch=1)
         results["delayed"] = await delayed(trio, "bench", seconds, size)
         for name, is_stopped in (("killed", False), ("stopped", True)):
@@ -315,6 +387,8 @@ async def measure(arguments: argparse.Namespace) -> dict[str, object]:
                 results[name] = await failed_over(
                     trio, "bench", arguments.kills, is_stopped=is_stopped
                 )
+        if arguments.idle:
+            results["idle"] = await idle(trio, arguments.idle, seconds)
     return results
 
 
@@ -324,6 +398,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--idle", type=int, default=1_000)
+    parser.add_argument("--away", action="store_true")
     parser.add_argument("--subscribe", nargs=2)
     arguments = parser.parse_args()
     if arguments.subscribe:

@@ -203,8 +203,9 @@ class Disk:
         job.wants_sync = sync
         pthread_mutex_lock(cython.address(self.desk.mutex))
         put(cython.address(self.desk.queued), job)
-        pthread_cond_signal(cython.address(self.desk.work))
         pthread_mutex_unlock(cython.address(self.desk.mutex))
+        # Only now, so that the thread does not wake up to wait for the mutex.
+        pthread_cond_signal(cython.address(self.desk.work))
         return self.last_ticket
 
     def completed(self) -> list:

@@ -20,7 +20,7 @@ __all__ = ("Neighbour", "Neighbours")
 NEIGHBOUR_BYTES = 32 * 1024 * 1024
 """Entries and snapshots of all groups on the way to one container."""
 
-ROUND_TRIPS = 10
+ROUND_TRIPS = 4
 """An election takes longer than so many round trips: it needs two, and heartbeats some more."""
 
 CHANGE_SHARE = 0.1

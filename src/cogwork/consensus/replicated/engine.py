@@ -9,9 +9,9 @@ leader, or of any replica, is nothing that whoever uses the engine has to know o
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.capabilities import Capabilities
 from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.durability import Durability
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Awaitable, Sequence
 
-    from cogwork.consensus.batch import Batch, Chunk
     from cogwork.consensus.engine import Start
     from cogwork.consensus.replicated.stream import Stream
     from cogwork.consensus.sequencer import Command
@@ -104,7 +103,9 @@ class RaftEngine:
 
     async def read(self, offset: int, max_bytes: int = READ_BYTES) -> Sequence[Chunk]:
         """Returns chunks from `offset` on, cut so that the first begins there; none at the end."""
-        found = await self.read_or_wait(offset, max_bytes, 0.0)
+        found = self.read_here(offset, max_bytes)
+        if found is None:
+            found = await self.read_or_wait(offset, max_bytes, 0.0)
         if found:
             return found
         bounds = await self.bounds()
@@ -114,13 +115,24 @@ class RaftEngine:
             found = await self.read_or_wait(offset, max_bytes, WAIT_S)
         return found
 
+    def read_here(self, offset: int, max_bytes: int = READ_BYTES) -> list[Chunk] | None:
+        """Returns chunks that the replica here has from `offset` on; None without a replica."""
+        member = self._open_stream().member
+        if member is None:
+            return None
+        return [_as_appended(chunk) for chunk in member.chunks(offset, max_bytes)]
+
+    def more_here(self) -> Future[None]:
+        """Returns what is done when the replica here may have more."""
+        member = self._open_stream().member
+        assert member is not None
+        return member.more()
+
     async def read_or_wait(self, offset: int, max_bytes: int, wait_s: float) -> list[Chunk]:
         """Returns chunks from `offset` on; none where there are still none after some time."""
         answer = await self._open_stream().ask_any(
             lambda number, name: Read(number, name, offset, max_bytes, int(wait_s * 1000)), wait_s
         )
-        if isinstance(answer, list):
-            return [_as_appended(chunk) for chunk in answer]
         assert isinstance(answer, Records)
         return [_as_appended(decode_chunk(data)) for data in answer.chunks]
 
@@ -167,6 +179,8 @@ class RaftEngine:
         if not self._is_closed:
             self._is_closed = True
             self._stream.release()
+            if self._stream.member is not None:
+                self._stream.member.wake_followers()
 
     def _open_stream(self) -> Stream:
         if self._is_closed:
@@ -186,7 +200,7 @@ class RaftSubscription:
         self._snapshot: Snapshot | None = None
         self._has_caught_up = False
         self._ready: list[Chunk] = []
-        self._reading: asyncio.Task[list[Chunk]] | None = None
+        self._reading: Future[list[Chunk]] | Future[None] | None = None
         self._is_over = False
 
     def __aiter__(self) -> RaftSubscription:
@@ -235,16 +249,31 @@ class RaftSubscription:
 
     async def _read(self) -> None:
         """Reads what is next, or waits for it; `aclose` ends the wait."""
-        self._reading = asyncio.ensure_future(
-            self._engine.read_or_wait(self._offset, READ_BYTES, WAIT_S)
-        )
+        found = self._engine.read_here(self._offset)
+        if found:
+            await asyncio.sleep(0)  # who reads what is long there lets others run
         try:
-            self._ready = (await self._reading)[::-1]
+            if found is None:
+                found = await self._read_elsewhere()
+            while not found and not self._is_over:
+                self._reading = self._engine.more_here()
+                await self._reading
+                found = self._engine.read_here(self._offset)
+                assert found is not None
+            self._ready = found[::-1]
         except asyncio.CancelledError:
             if not self._is_over:
                 raise
         finally:
             self._reading = None
+
+    async def _read_elsewhere(self) -> list[Chunk]:
+        found: list[Chunk] = []
+        while not found and not self._is_over:
+            reading = self._engine.read_or_wait(self._offset, READ_BYTES, WAIT_S)
+            self._reading = asyncio.ensure_future(reading)
+            found = await self._reading
+        return found
 
     async def aclose(self) -> None:
         """Ends it."""
@@ -258,4 +287,5 @@ def _as_appended(chunk: Chunk) -> Chunk:
     batch = chunk.batch
     if not batch.producer.startswith(OWN_MARK):
         return chunk
-    return replace(chunk, batch=replace(batch, producer=b"", sequence=0))
+    bare = Batch(batch.payload, batch.count)
+    return Chunk(chunk.offset, chunk.epoch, chunk.time_ms, bare)

@@ -10,6 +10,7 @@ the snapshot taken.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,6 +43,7 @@ from cogwork.consensus.sequencer import Sequencer, Trim, encode
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cogwork.consensus.batch import Chunk
     from cogwork.consensus.raft.entries import Entry
     from cogwork.consensus.raft.group import Group
     from cogwork.consensus.raft.ready import Event, Ready
@@ -137,6 +139,7 @@ class Member:
         self._service = service
         self._proposed: dict[int, _Proposed] = {}
         self._waiting: list[_Waiting] = []
+        self._more: list[asyncio.Future[None]] = []
         self._current: dict[object, Callable[[], object]] = {}
         self._token = 0
         self._installation: Installation | None = None
@@ -241,16 +244,35 @@ class Member:
         self._proposed[index] = _Proposed(term, answer, call.number)
 
     def _read(self, call: Read, answer: Callable[[Answer], object]) -> None:
-        try:
-            chunks = self.replica.read(call.offset, call.max_bytes)
-        except BeyondEnd:
-            chunks = []
+        chunks = self.chunks(call.offset, call.max_bytes)
         if chunks or not call.wait_ms or len(self._waiting) >= READS_MAX:
             encoded = [encode_chunk(chunk) for chunk in chunks]
             answer(Records(call.number, encoded, self.replica.state.next_offset))
         else:
             due_s = self._service.now_s() + call.wait_ms / 1000
             self._waiting.append(_Waiting(due_s, call, answer))
+            self._service.keep_time(self)
+
+    def chunks(self, offset: int, max_bytes: int) -> Sequence[Chunk]:
+        """Returns what is here from `offset` on, as `Replica.read`; none where it is to come."""
+        try:
+            return self.replica.read(offset, max_bytes)
+        except BeyondEnd:
+            return ()
+
+    def more(self) -> asyncio.Future[None]:
+        """Returns what is done when there may be more, or nothing more ever."""
+        more: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._more = [each for each in self._more if not each.done()]
+        self._more.append(more)
+        return more
+
+    def wake_followers(self) -> None:
+        """Has those in this container who wait for more look again."""
+        followers, self._more = self._more, []
+        for more in followers:
+            if not more.done():
+                more.set_result(None)
 
     def _when_current(self, then: Callable[[], object]) -> None:
         """Calls once this replica has all that anybody can have been told of."""
@@ -280,8 +302,17 @@ class Member:
             number, list(membership.voters), list(membership.learners), self.group.leader
         )
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a read from elsewhere waits."""
+        return bool(self._waiting)
+
     def wake_readers(self, now_s: float | None = None) -> None:
         """Answers the reads that waited: where there is something, and where the time is over."""
+        if now_s is None:
+            self.wake_followers()
+        if not self._waiting:
+            return
         waiting, self._waiting = self._waiting, []
         end = self.replica.state.next_offset
         for each in waiting:
@@ -359,6 +390,7 @@ class Member:
         self.is_closed = True
         self._give_up_proposals()
         self._waiting.clear()
+        self.wake_followers()
         self._current.clear()
         if self._installation is not None:
             self._installation.cancel()

@@ -22,6 +22,7 @@ from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.replicated import calls
+from cogwork.consensus.replicated.agenda import TICK_S, Agenda
 from cogwork.consensus.replicated.calls import Refused, failure_of
 from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
 from cogwork.consensus.replicated.files import Declared, ReplicaFiles
@@ -29,7 +30,7 @@ from cogwork.consensus.replicated.journal import Journal, Replayed
 from cogwork.consensus.replicated.member import Member, MemberStorage
 from cogwork.consensus.replicated.outbox import OWN_MARK
 from cogwork.consensus.replicated.replica import Replica
-from cogwork.consensus.replicated.stream import Stream, demand, settle
+from cogwork.consensus.replicated.stream import Stream, demand
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
 from cogwork.consensus.replicated.writing import Writing
 from cogwork.consensus.retention import Retention
@@ -52,9 +53,6 @@ __all__ = ("RaftService",)
 
 FRAME = b"\x00"
 """The first octet of a parcel with a frame of consensus."""
-
-TICK_S = 0.05
-"""How exactly the time-outs of calls are kept."""
 
 TRIM_S = 1.0
 """How often it is looked for what is too old."""
@@ -108,8 +106,10 @@ class RaftService:
         self._members: dict[int, Member] = {}
         self._replayed: dict[int, Replayed] = {}
         self._writing = Writing(wal, report)
+        self._agenda = Agenda()
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._due_s = 0.0
         self._ticked_s = 0.0
         self._trimmed_s = 0.0
         self._is_closed = False
@@ -249,6 +249,7 @@ class RaftService:
         self._host.lost(container, now_s)
         for stream in self.streams.values():
             stream.outbox.lost(container, now_s)
+            self._agenda.note_unsent(stream)
         self.turn_soon()
 
     def step_back(self) -> None:
@@ -373,6 +374,7 @@ class RaftService:
         stream = self.streams.get(member.name)
         if stream is not None and leader is not None:
             stream.outbox.lead(leader, self.now_s())
+            self.send_soon(stream)
 
     def compact(self, member: Member, snapshot: Snapshot) -> None:
         """Gives up the entries that a snapshot replaces."""
@@ -426,6 +428,15 @@ class RaftService:
 
     # -- turns
 
+    def send_soon(self, stream: Stream) -> None:
+        """Has a stream's outbox sent in the next turn."""
+        self._agenda.note_unsent(stream)
+        self.turn_soon()
+
+    def keep_time(self, member: Member) -> None:
+        """Has a replica look now and then whether the time of a read is over."""
+        self._agenda.note_awaited(member)
+
     def turn_soon(self) -> None:
         """Asks for a turn in the next pass of the event loop."""
         if self._turn is None and not self._is_closed:
@@ -439,14 +450,12 @@ class RaftService:
         if now_s - self._ticked_s >= TICK_S:
             self._ticked_s = now_s
             self._tick(now_s)
-        for stream in self.streams.values():
-            if stream.outbox.unsent:
-                stream.send(now_s)
+        self._agenda.send(now_s)
         self._do_what_is_ready()
         if self._host.has_more:
             self.turn_soon()
         self._carrier.flush()
-        self._arm()
+        self._arm(now_s)
 
     def _do_what_is_ready(self) -> None:
         ready = self._host.ready()
@@ -472,17 +481,22 @@ class RaftService:
             self._trimmed_s = now_s
             for member in self._members.values():
                 member.look_to_trim()
-        for stream in self.streams.values():
-            if len(stream.outbox):
-                settle(stream.outbox.tick(now_s))
-            if stream.member is not None:
-                stream.member.wake_readers(now_s)
+        self._agenda.tick(now_s)
 
-    def _arm(self) -> None:
+    def _arm(self, now_s: float) -> None:
+        """Has the next turn come in time; a timer that comes too early is left as it is."""
+        due_s = min(now_s + self._agenda.pause_s, self._host.wake_s)
         if self._timer is not None:
+            if self._due_s <= due_s:
+                return
             self._timer.cancel()
-        delay_s = min(TICK_S, max(0.0, self._host.wake_s - self.now_s()))
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self.turn_soon)
+        self._due_s = due_s
+        delay_s = max(0.0, due_s - now_s)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._take_time)
+
+    def _take_time(self) -> None:
+        self._timer = None
+        self.turn_soon()
 
 
 def _group_of(options: Mapping[str, object]) -> tuple[int, list[str]]:

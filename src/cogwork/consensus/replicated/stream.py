@@ -73,12 +73,12 @@ class Stream:
         """Has a batch appended."""
         check(batch, BATCH_BYTES_MAX)
         self.outbox.append(batch, epoch, answer, self._service.now_s())
-        self._service.turn_soon()
+        self._service.send_soon(self)
 
     def command(self, command: Command, size_bytes: int, answer: Future[int]) -> None:
         """Has any other command carried out."""
         self.outbox.command(command, size_bytes, answer, self._service.now_s())
-        self._service.turn_soon()
+        self._service.send_soon(self)
 
     def send(self, now_s: float) -> None:
         """Sends what the outbox has for the leader."""
@@ -93,7 +93,7 @@ class Stream:
         """Takes the answer to a call of the outbox."""
         settle(self.outbox.answered(_proposal_answer(answer), self._service.now_s()))
         if self.outbox.unsent:
-            self._service.turn_soon()
+            self._service.send_soon(self)
 
     # -- reading
 
