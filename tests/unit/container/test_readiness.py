@@ -8,14 +8,14 @@ from typing import Any, cast
 from cogwork.container.mesh.readiness import Readiness
 
 
-def mesh(*diallers: Any) -> Any:
+def mesh(*diallers: object) -> SimpleNamespace:
     neighbours = SimpleNamespace(digest=1, active={})
     return SimpleNamespace(
         diallers=list(diallers), pairs=[], mesh=SimpleNamespace(neighbours=neighbours)
     )
 
 
-def readiness(service: Any) -> Readiness:
+def readiness(service: object) -> Readiness:
     return Readiness(cast("Any", service), timeout_s=3.0)
 
 
