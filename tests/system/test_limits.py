@@ -250,7 +250,8 @@ def test_unsent_bytes(tmp_path: Path) -> None:
 
 def test_held_bytes(tmp_path: Path) -> None:
     """Too much is held of one publisher's: its window closes, and opens again; others go on."""
-    limits = "held_bytes = 100000\nsession_window_frames = 20\nmax_frame_size_bytes = 4096"
+    frames = "session_window_frames = 20\nmax_frame_size_bytes = 4096"
+    limits = f"held_bytes = 100000\n{frames}\ndrain_timeout_s = 0"
     slow = '[[address]]\nprefix = "topic"\nslow_subscriber = "block"\nblock_timeout_s = 60.0'
     with limited(tmp_path, limits, slow) as container:
         slow_one = BlockingConnection(container.url, timeout=10)

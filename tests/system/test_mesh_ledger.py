@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUEUE, PARKED = "work/ledger", "queue/ledger.parked"
-ITEMS = int(os.environ.get("COGWORK_MESH_ITEMS", "12000"))
+ITEMS = int(os.environ.get("COGWORK_MESH_ITEMS", "6000"))
 OWNERS, TRANSIT = ("a", "b"), ("t", "u")
 EDGES = [("a", "t"), ("t", "b"), ("b", "u"), ("u", "a")]
 WORKERS_EACH = 3
