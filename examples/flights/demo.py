@@ -72,8 +72,8 @@ def main(picture: Path | None) -> None:
     flights = load()
     console.print(
         f"{len(flights):,} flights; three linked containers: from a to c by b at a cost of 2, or\n"
-        f"directly at {DIRECT_COST}. [red]In the middle of each act b is killed[/] (SIGKILL), in the\n"
-        "last one the leader of the stream, which comes back while the others go on"
+        f"directly at {DIRECT_COST}. [red]In the middle of each act b is killed[/] (SIGKILL), in\n"
+        "the last one the leader of the stream, which comes back while the others go on"
     )
     try:
         result = asyncio.run(play(flights, console))

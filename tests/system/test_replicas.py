@@ -10,7 +10,7 @@ from replicas import trio
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, Origin
-from cogwork.consensus.errors import Truncated
+from cogwork.consensus.errors import Truncated, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,5 +188,39 @@ def test_who_stops_in_order_has_others_lead_first(tmp_path: Path) -> None:
             while await leader_of(others[0]) == leader:
                 await asyncio.sleep(0.01)
             assert (await others[1].append(Batch.of([b"2"]))).first_offset == 1
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_stream_that_is_deleted_while_it_is_opened_leaves_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "a") as nodes:
+            service = nodes.nodes["a"].service
+            opening = asyncio.ensure_future(nodes.open("a", group=17))
+            await asyncio.sleep(0)
+            service.remove("orders", 17)
+            with pytest.raises(Unavailable, match="deleted"):
+                await opening
+            assert not (tmp_path / "a" / "streams" / "17").exists()
+            await nodes.open("a", group=18)
+            service.remove("orders", 17)
+            assert "orders" in service.streams
+            assert (tmp_path / "a" / "streams" / "18").exists()
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_container_that_stops_while_it_opens_a_stream_loses_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abc") as nodes:
+            engines = [await nodes.open(name) for name in "abc"]
+            await engines[0].append(Batch.of([b"1"]))
+            await nodes.stop("b")
+            service = nodes.start("b").service
+            opening = asyncio.ensure_future(nodes.open("b"))
+            await asyncio.sleep(0)
+            await service.close()
+            await asyncio.gather(opening, return_exceptions=True)
+            assert (tmp_path / "b" / "streams" / "17" / "declaration.json").exists()
 
     asyncio.run(asyncio.wait_for(story(), 30))

@@ -127,6 +127,7 @@ class Declarations:
     def __init__(self) -> None:
         self._next_number = 1
         self._by_name: dict[tuple[Kind, str, str], Declaration] = {}
+        self._digest = ""
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -143,6 +144,7 @@ class Declarations:
         """Does what a command says."""
         if isinstance(command, Delete):
             gone = self._by_name.pop((command.kind, command.vhost, command.name), None)
+            self._digest = ""
             return Outcome(gone, gone is not None)
         problem = _problem_with(command)
         if problem:
@@ -156,6 +158,7 @@ class Declarations:
         made = Declaration(self._next_number, *key, command.options)
         self._next_number += 1
         self._by_name[key] = made
+        self._digest = ""
         return Outcome(made, True)
 
     def to_bytes(self) -> bytes:
@@ -182,9 +185,16 @@ class Declarations:
         return made
 
     @property
+    def next_number(self) -> int:
+        """The number that the next declaration gets; none was ever higher."""
+        return self._next_number
+
+    @property
     def digest(self) -> str:
         """Returns what two containers compare to know that they agree."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
+        if not self._digest:
+            self._digest = hashlib.sha256(self.to_bytes()).hexdigest()
+        return self._digest
 
 
 def encode(command: Command) -> bytes:

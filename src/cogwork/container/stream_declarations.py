@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from cogwork.container.engines import CLUSTERED
 from cogwork.container.rules import stream_options
 from cogwork.container.settings import StreamOptions
 from cogwork.container.shape import describe, keys_at, type_at
@@ -91,6 +92,8 @@ class StreamDeclarations:
     async def delete(self, address: str) -> bool:
         """Gives up a stream with all its records; returns whether it was there.
 
+        One that the whole cluster has goes here when it goes everywhere.
+
         Raises:
             ManagementError: The stream is in use.
         """
@@ -105,10 +108,12 @@ class StreamDeclarations:
             raise ManagementError(
                 CONFLICT, f"{name!r:.200} is in use by {senders} senders, {receivers} receivers"
             )
-        self._vhost.remove_node(name)
-        if self._vhost.engines is not None and node.state != "failed":
-            stream = name.partition("/")[2] or name
-            await self._vhost.engines.delete(node.options.engine, stream)
+        engine, engines = node.options.engine, self._vhost.engines
+        is_kept = engines is not None and node.state != "failed"
+        if not is_kept or engine not in CLUSTERED:
+            self._vhost.remove_node(name)
+        if engines is not None and is_kept:
+            await engines.delete(engine, name.partition("/")[2] or name)
         return True
 
 

@@ -107,6 +107,14 @@ class Directory:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.fd)
 
+    def remove_all(self) -> None:
+        """Removes all files, and the directory itself, and closes it."""
+        for name in self.names():
+            self.remove(name)
+        self.close()
+        with suppress(FileNotFoundError):
+            os.rmdir(self.path)
+
     def lock(self) -> None:
         """Keeps other processes out for as long as this object is open.
 

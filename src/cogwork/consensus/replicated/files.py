@@ -146,10 +146,8 @@ class ReplicaFiles:
         yield Operation.sync_of(self._directory.fd)
 
     def remove(self) -> None:
-        """Removes everything."""
-        for name in self._directory.names():
-            self._directory.remove(name)
-        self._directory.close()
+        """Removes everything, the directory too."""
+        self._directory.remove_all()
 
     def close(self) -> None:
         """Lets the directory go."""

@@ -196,7 +196,9 @@ class Replayed:
         # Below the first one: what it replaces from there on had let go of what came before.
         place = max(0, record.index - self.entries[0].index) if self.entries else 0
         if place > len(self.entries):
-            raise Malformed("a group's log", f"there is nothing before entry {record.index}")
+            # What is before it was in a file that the log has let go: a snapshot stands for that,
+            # as `begin_at` demands.
+            place = 0
         del self.entries[place:], self._lsns[place:]
         self.entries.append(_entry_of(record))
         self._lsns.append(record.lsn)

@@ -30,7 +30,8 @@ from cogwork.consensus.replicated.journal import Journal, Replayed
 from cogwork.consensus.replicated.member import Member, MemberStorage
 from cogwork.consensus.replicated.outbox import OWN_MARK
 from cogwork.consensus.replicated.replica import Replica
-from cogwork.consensus.replicated.stream import Stream, demand
+from cogwork.consensus.replicated.steps import run
+from cogwork.consensus.replicated.stream import Stream, demand, group_of
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
 from cogwork.consensus.replicated.writing import Writing
 from cogwork.consensus.retention import Retention
@@ -146,7 +147,7 @@ class RaftService:
         """
         found = self.streams.get(stream)
         if found is None:
-            found = await self._open(stream, *_group_of(options))
+            found = await self._open(stream, *group_of(options))
         if found.member is not None:
             found.member.retention = Retention.of(options)
         found.users += 1
@@ -158,10 +159,17 @@ class RaftService:
         )
         if self.own in replicas:
             try:
-                stream.member = await self._open_member(stream)
+                member = await self._open_member(stream)
             except BaseException:
-                del self.streams[name]
+                if self.streams.get(name) is stream:
+                    del self.streams[name]
+                if stream.is_deleted:
+                    self.discard(number)
                 raise
+            stream.member = member
+            if stream.why_over:
+                self._end_member(stream)
+                raise Unavailable(stream.why_over)
         self.turn_soon()
         return stream
 
@@ -198,19 +206,47 @@ class RaftService:
 
     async def delete(self, stream: str) -> None:
         """Gives up a stream here, with its replica; the cluster has each container do so."""
-        found = self.streams.pop(stream, None)
-        if found is None:
-            return
-        found.end("the stream was deleted")
-        if found.member is not None:
-            self._close_member(found.member)
-            found.member.journal.drop()
-            found.member.files.remove()
+        if stream in self.streams:
+            self.remove(stream, self.streams[stream].number)
 
-    def _close_member(self, member: Member) -> None:
+    def remove(self, stream: str, group: int) -> None:
+        """Gives up a stream here, open or not, with all that a replica of it has left."""
+        found = self.streams.get(stream)
+        if found is None or found.number != group:
+            self.discard(group)
+            return
+        del self.streams[stream]
+        found.is_deleted = True
+        found.end("the stream was deleted")
+        if self.own in found.replicas:
+            self._end_member(found)
+
+    def _end_member(self, stream: Stream) -> None:
+        """Closes the replica here, and removes it where the stream is no more."""
+        member = stream.member
+        if member is None:
+            return  # it is being opened; who does that ends it
         self._members.pop(member.number, None)
         self._host.close(member.number)
         member.close()
+        if stream.is_deleted:
+            member.journal.drop()
+            member.files.remove()
+        else:
+            member.files.close()
+
+    @property
+    def unopened(self) -> list[int]:
+        """The groups that the write-ahead log speaks of and nobody has opened."""
+        return list(self._replayed)
+
+    def discard(self, group: int) -> None:
+        """Removes what is left of a group that is not open."""
+        if self._wal is None:
+            return
+        if self._replayed.pop(group, None) is not None:
+            Journal(self._wal, group).drop()
+        self._directory_of(group).remove_all()
 
     async def close(self) -> None:
         """Lets go of all streams."""
@@ -220,9 +256,7 @@ class RaftService:
                 handle.cancel()
         for stream in self.streams.values():
             stream.end("the container is stopping")
-            if stream.member is not None:
-                self._close_member(stream.member)
-                stream.member.files.close()
+            self._end_member(stream)
         self._switchboard.close()
         self.streams.clear()
 
@@ -407,24 +441,9 @@ class RaftService:
         self._queue.start(steps, done, failed)
 
     async def run(self, steps: Generator[Operation, None, T]) -> T:
-        """Has the disk thread do something, and waits for it.
-
-        Raises:
-            OSError: It could not.
-            LogError: What is there cannot be used.
-        """
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        def failed(error: Exception) -> None:
-            if not future.done():
-                future.set_exception(error)
-
-        def done(result: T) -> None:
-            if not future.done():
-                future.set_result(result)
-
-        self.start(steps, done, failed)
-        return await future
+        """Has the disk thread do something, and waits for it; raises what it raises."""
+        assert self._queue is not None
+        return await run(self._queue, steps)
 
     # -- turns
 
@@ -497,12 +516,3 @@ class RaftService:
     def _take_time(self) -> None:
         self._timer = None
         self.turn_soon()
-
-
-def _group_of(options: Mapping[str, object]) -> tuple[int, list[str]]:
-    group, replicas = options.get("group"), options.get("replicas")
-    if not isinstance(group, int) or group < 1:
-        raise ValueError(f"group is a positive number, not {group!r}")
-    if not isinstance(replicas, list | tuple) or not replicas:
-        raise ValueError(f"replicas is a list of containers, not {replicas!r}")
-    return group, [str(each) for each in replicas]

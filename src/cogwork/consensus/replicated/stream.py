@@ -12,7 +12,7 @@ from cogwork.consensus.replicated.outbox import Outbox
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from cogwork.consensus.batch import Batch
@@ -46,6 +46,7 @@ class Stream:
         outbox: What is to be appended.
         member: The replica here; None where there is none.
         users: How often it is open here.
+        is_deleted: Whether nothing of it is to be left.
         why_over: Says so once it was deleted or everything is closing; else empty.
     """
 
@@ -63,6 +64,7 @@ class Stream:
         self.outbox = Outbox(name, replicas, service.new_producer, next_number)
         self.member: Member | None = None
         self.users = 0
+        self.is_deleted = False
         self.why_over = ""
         self._service = service
         self._reader = 0
@@ -170,3 +172,17 @@ def demand(answer: Answer) -> Answer:
     if isinstance(answer, Refused):
         raise error_of(answer.failure)
     return answer
+
+
+def group_of(options: Mapping[str, object]) -> tuple[int, list[str]]:
+    """Reads the group's number, and who holds replicas.
+
+    Raises:
+        ValueError: One is wrong.
+    """
+    group, replicas = options.get("group"), options.get("replicas")
+    if not isinstance(group, int) or group < 1:
+        raise ValueError(f"group is a positive number, not {group!r}")
+    if not isinstance(replicas, list | tuple) or not replicas:
+        raise ValueError(f"replicas is a list of containers, not {replicas!r}")
+    return group, [str(each) for each in replicas]

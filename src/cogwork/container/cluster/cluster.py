@@ -18,7 +18,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.cluster.declarations import Declarations, Declare, Delete, Outcome, decode, encode
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
-from cogwork.consensus.errors import Malformed, Unknown
+from cogwork.consensus.errors import Malformed, Truncated, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +52,9 @@ class Listener(Protocol):
 
     def deleted(self, declaration: Declaration) -> None:
         """A declaration is taken back, by whomever."""
+
+    def current(self, declarations: Declarations) -> None:
+        """All that was declared while this container was away is known now."""
 
 
 class Cluster:
@@ -153,7 +156,8 @@ class Cluster:
                 await self._follow(start)
             except (CogworkError, OSError) as error:
                 log.warning("the cluster's declarations cannot be followed: %s", error)
-                start = FromOffset(self.next) if self.is_current else Origin.SNAPSHOT
+                is_behind = isinstance(error, Truncated) or not self.is_current
+                start = Origin.SNAPSHOT if is_behind else FromOffset(self.next)
             await asyncio.sleep(PAUSE_S)
 
     async def _follow(self, start: Start) -> None:
@@ -163,6 +167,7 @@ class Cluster:
                 self._restore(each)
             elif isinstance(each, CaughtUp):
                 self.is_current = True
+                self._listener.current(self.declarations)
             else:
                 self._apply(each)
                 await self._look_whether_to_keep(engine)
@@ -173,10 +178,15 @@ class Cluster:
         self.next = self._kept = snapshot.offset
         for kind in ("stream", "queue"):
             for declaration in before.all(kind):
-                if self.declarations.find(kind, declaration.vhost, declaration.name) is None:
+                found = self.declarations.find(kind, declaration.vhost, declaration.name)
+                if found is None or found.number != declaration.number:
                     self._listener.deleted(declaration)
             for declaration in self.declarations.all(kind):
                 self._listener.declared(declaration)
+        for offset in [each for each in self._waiting if each < self.next]:
+            waiter = self._waiting.pop(offset)
+            if not waiter.done():
+                waiter.set_exception(Unknown("a snapshot stands for what came of it"))
 
     def _apply(self, chunk: Chunk) -> None:
         for offset, record in enumerate(chunk.batch.records(), chunk.offset):

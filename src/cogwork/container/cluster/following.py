@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import CogworkError
+from cogwork.container.cluster.raft import FIRST_GROUP
 from cogwork.container.stream_declarations import StreamDeclarations
-from cogwork.spi.management import ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from cogwork.cluster.declarations import Declaration
+    from cogwork.cluster.declarations import Declaration, Declarations
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.virtual_host import VirtualHost
 
@@ -26,16 +26,22 @@ log = logging.getLogger("cogwork")
 class Following:
     """Makes and removes the nodes of streams that the cluster knows."""
 
-    def __init__(self, vhosts: Mapping[str, VirtualHost], service: RaftService) -> None:
+    def __init__(
+        self,
+        vhosts: Mapping[str, VirtualHost],
+        service: RaftService,
+        kept: Callable[[], Iterable[int]],
+    ) -> None:
         """Needs the nodes' places.
 
         Args:
             vhosts: This container's virtual hosts.
             service: Has the replicas.
+            kept: Lists the groups that have a directory here.
         """
         self._vhosts = vhosts
         self._service = service
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._kept = kept
 
     def declared(self, declaration: Declaration) -> None:
         """Makes a stream's node, unless it is there."""
@@ -45,7 +51,7 @@ class Following:
         options = {**declaration.options, "engine": ENGINE}
         try:
             StreamDeclarations(vhost).declare(_address_of(declaration), options)
-        except ManagementError as error:
+        except (CogworkError, ValueError) as error:
             log.error("the stream %s of the cluster is not had here: %s", declaration.name, error)
 
     def deleted(self, declaration: Declaration) -> None:
@@ -55,9 +61,19 @@ class Following:
             return
         vhost.remove_node(_address_of(declaration))
         name = f"{declaration.vhost}:{declaration.name}" if declaration.vhost else declaration.name
-        task = asyncio.ensure_future(self._service.delete(name))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._service.remove(name, FIRST_GROUP + declaration.number)
+
+    def current(self, declarations: Declarations) -> None:
+        """Removes what is left of streams that were deleted while this container was away.
+
+        A group that the cluster has never given a number to is somebody else's, and stays.
+        """
+        known = {FIRST_GROUP + each.number for each in declarations.all("stream")}
+        given = range(FIRST_GROUP + 1, FIRST_GROUP + declarations.next_number)
+        for group in {*self._kept(), *self._service.unopened}:
+            if group in given and group not in known:
+                log.info("what is left of a deleted stream, group %s, is removed", group)
+                self._service.discard(group)
 
 
 def _address_of(declaration: Declaration) -> str:

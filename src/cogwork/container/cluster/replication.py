@@ -81,7 +81,7 @@ class Replication:
             directory_of=self._directory_of,
             report=lambda text: log.info("%s", text),
         )
-        following = Following(container.vhosts, self.service)
+        following = Following(container.vhosts, self.service, self._kept)
         self.cluster = Cluster(own, list(voters or [own]), self.service, following)
         if storage is not None:
             storage.wal.on_durable = self.service.durable
@@ -96,6 +96,13 @@ class Replication:
     def _directory_of(self, group: int) -> Directory:
         assert self.storage is not None
         return self.storage.directory_of(group)
+
+    def _kept(self) -> list[int]:
+        return [] if self.storage is None else self.storage.groups()
+
+    def cluster_facts(self) -> dict[str, object] | None:
+        """Returns what is known of the cluster, in plain values; None where there is none."""
+        return self.cluster.facts() if self.is_in_use else None
 
     def start(self) -> None:
         """Recovers what is on the disk, and follows the cluster.

@@ -76,6 +76,12 @@ class Storage:
         """Opens the directory of a replica; makes it where it is not there."""
         return Directory(self._path / "streams" / str(group))
 
+    def groups(self) -> list[int]:
+        """Lists the groups that have a directory."""
+        path = self._path / "streams"
+        names = [each.name for each in path.iterdir()] if path.is_dir() else []
+        return [int(name) for name in names if name.isdecimal()]
+
     def _take_space(self, is_full: bool) -> None:
         if is_full:
             log.error("the disk is full: nothing is appended until there is space")

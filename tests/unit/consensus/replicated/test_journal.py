@@ -145,8 +145,9 @@ def test_records_that_are_no_groups_are_told() -> None:
         Replayed().take(Record(0, GROUP, 9, 1, 1, b""))
     found = Replayed()
     found.take(Record(0, GROUP, 16, 3, 1, b""))
-    with pytest.raises(Malformed, match="nothing before entry 5"):
-        found.take(Record(1, GROUP, 16, 5, 1, b""))
+    found.take(Record(1, GROUP, 16, 5, 1, b""))
+    with pytest.raises(Malformed, match="the log begins at 5"):
+        found.begin_at(Snapshot(3, 1, MEMBERS))
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -1,0 +1,71 @@
+"""Who has something to send, and who waits for a time: a turn looks at these streams alone.
+
+A thousand idle streams cost a turn nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.replicated.stream import settle
+
+if TYPE_CHECKING:
+    from cogwork.consensus.replicated.member import Member
+    from cogwork.consensus.replicated.stream import Stream
+
+__all__ = ("TICK_S", "Agenda")
+
+PAUSE_S = 0.01
+"""How soon it is tried again to send what could not be sent."""
+
+TICK_S = 0.05
+"""How exactly the time-outs of calls are kept."""
+
+IDLE_S = 1.0
+"""The same where nobody waits for anything."""
+
+
+class Agenda:
+    """The streams of a container that are to be looked at."""
+
+    def __init__(self) -> None:
+        """Is empty."""
+        self._unsent: dict[Stream, None] = {}
+        self._unanswered: dict[Stream, None] = {}
+        self._awaited: dict[Member, None] = {}
+
+    @property
+    def pause_s(self) -> float:
+        """How long there may be no turn."""
+        if self._unsent:
+            return PAUSE_S
+        return TICK_S if self._unanswered or self._awaited else IDLE_S
+
+    def note_unsent(self, stream: Stream) -> None:
+        """Has a stream's outbox sent in the next turn, and looked after until all is answered."""
+        if stream.outbox.unsent:
+            self._unsent[stream] = self._unanswered[stream] = None
+
+    def note_awaited(self, member: Member) -> None:
+        """Has a replica look now and then whether the time of a read is over."""
+        self._awaited[member] = None
+
+    def send(self, now_s: float) -> None:
+        """Sends what outboxes have; what has to wait is tried again."""
+        if self._unsent:
+            streams, self._unsent = self._unsent, {}
+            for stream in streams:
+                stream.send(now_s)
+                self.note_unsent(stream)
+
+    def tick(self, now_s: float) -> None:
+        """Lets time pass."""
+        for stream in list(self._unanswered):
+            settle(stream.outbox.tick(now_s))
+            self.note_unsent(stream)
+            if not len(stream.outbox):
+                del self._unanswered[stream]
+        for member in list(self._awaited):
+            member.wake_readers(now_s)
+            if not member.is_awaited:
+                del self._awaited[member]

@@ -1,0 +1,137 @@
+"""Streams of a cluster, declared and deleted at any of its containers, which come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cogwork
+from cogwork.cli.exit_codes import ExitCode
+
+from .meshes import Member, linked, meshed
+from .served import COGWORK, READY_TIMEOUT_S, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IDS = ("a", "b", "c", "d")
+EDGES = (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("d", "b"))
+VOTERS = '[cluster]\nvoters = ["a", "b", "c"]\n'
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
+    """The last one holds no replicas."""
+
+    def head(name: str) -> str:
+        return VOTERS if name == "d" else f'data_dir = "{tmp_path / "data" / name}"\n{VOTERS}'
+
+    with meshed(tmp_path, IDS, EDGES, head=head) as made:
+        linked(made.values())
+        yield made
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COGWORK, *words], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def done(*words: str) -> str:
+    found = run(*words)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def streams_at(member: Member) -> list[str]:
+    rows = json.loads(done("stream", "list", member.url, "--json"))
+    return sorted(row["address"] for row in rows)
+
+
+def cluster_at(member: Member) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done("status", member.url, "--json"))["container"]["cluster"]
+    return found
+
+
+def all_have(members: dict[str, Member], streams: list[str]) -> None:
+    """Waits until everybody has these streams, and sees that all agree."""
+    for member in members.values():
+        within(
+            READY_TIMEOUT_S,
+            lambda member=member: streams_at(member) == streams,
+            f"{member.id} has {streams}",
+        )
+    digests = {name: cluster_at(member)["digest"] for name, member in members.items()}
+    assert len(set(digests.values())) == 1, digests
+
+
+def append(member: Member, name: str, bodies: list[int]) -> None:
+    async def work() -> None:
+        async with cogwork.connect(member.url) as mesh, mesh.stream(name) as stream:
+            await stream.append(bodies)
+
+    asyncio.run(asyncio.wait_for(work(), 30))
+
+
+def test_any_container_declares_trims_and_deletes(members: dict[str, Member]) -> None:
+    a, c, d = members["a"], members["c"], members["d"]
+    done("stream", "create", d.url, "orders", "--engine", "raft", "--retention-records", "1000")
+    all_have(members, ["stream/orders"])
+    again = ("stream", "create", a.url, "orders", "--engine", "raft")
+    assert "was there" in done(*again, "--retention-records", "1000")
+    refused = run(*again, "--retention-records", "2000")
+    assert refused.returncode == ExitCode.ERROR
+    assert "retention_records = 1000, not 2000: delete it first" in refused.stderr
+
+    append(d, "orders", list(range(20)))
+    done("stream", "trim", d.url, "orders", "--before", "5")
+    shown = json.loads(done("stream", "show", c.url, "orders", "--json"))
+    within(
+        READY_TIMEOUT_S,
+        lambda: json.loads(done("stream", "show", c.url, "orders", "--json"))["first"] == 5,
+        "c has trimmed it",
+    )
+    assert shown["next"] == 20
+
+    done("stream", "delete", d.url, "orders")
+    all_have(members, [])
+    gone = run("stream", "show", a.url, "orders")
+    assert gone.returncode == ExitCode.NOT_FOUND
+    done(*again, "--retention-records", "2000")
+    all_have(members, ["stream/orders"])
+    append(c, "orders", [7])
+    assert json.loads(done("stream", "show", c.url, "orders", "--json"))["first"] == 0
+
+
+def test_who_was_away_hears_of_everything(members: dict[str, Member], tmp_path: Path) -> None:
+    a, b, c, d = (members[name] for name in IDS)
+    for name in ("gone", "kept"):
+        done("stream", "create", a.url, name, "--engine", "raft")
+        append(a, name, [1, 2, 3])
+    all_have(members, ["stream/gone", "stream/kept"])
+    for away in (c, d):
+        away.kill()
+    done("stream", "delete", b.url, "gone")
+    done("stream", "create", b.url, "new", "--engine", "raft")
+    held = tmp_path / "data"
+    before = {each.name for each in (held / "c" / "streams").iterdir()}
+    for away in (c, d):
+        away.start()
+    linked(members.values())
+    all_have(members, ["stream/kept", "stream/new"])
+
+    def groups(name: str) -> set[str]:
+        return {each.name for each in (held / name / "streams").iterdir()}
+
+    within(READY_TIMEOUT_S, lambda: groups("c") == groups("a"), "c has the replicas that a has")
+    assert len(before - groups("c")) == 1
+    leader = cluster_at(d)["leader"]
+    assert cluster_at(d)["digest"] == cluster_at(members[leader])["digest"]
+    assert f"digest {cluster_at(d)['digest'][:12]}" in done("status", d.url)
+    done("stream", "delete", c.url, "kept")
+    all_have(members, ["stream/new"])

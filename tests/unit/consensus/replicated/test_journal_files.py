@@ -1,0 +1,90 @@
+"""What a replica finds in the write-ahead log, after files of it have been let go."""
+
+from __future__ import annotations
+
+import pytest
+
+from cogwork.consensus.errors import Malformed
+from cogwork.consensus.raft.entries import Entry, Kind
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.ready import HardState, Write
+from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.replicated.journal import Journal, Replayed
+from cogwork.log.record import Record
+
+GROUP = 17
+STATE = HardState(1, "a", 0)
+MEMBERS = Membership(("a", "b", "c"))
+
+
+class Records:
+    """A log of which the first records can be let go, as a file of it is."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.needed_from = 0
+
+    @property
+    def end_lsn(self) -> int:
+        return len(self.records)
+
+    def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
+        lsn = len(self.records)
+        self.records.append(Record(lsn, group, kind, index, term, payload))
+        return lsn
+
+    def low_water(self, group: int, lsn: int) -> None:
+        assert group == GROUP
+        self.needed_from = lsn
+
+    def read(self, lsn: int) -> Record:
+        return self.records[lsn]
+
+
+def entries(first: int, end: int) -> tuple[Entry, ...]:
+    return tuple(Entry(index, 1, Kind.COMMAND, b"%d" % index) for index in range(first, end))
+
+
+def written() -> tuple[Records, Journal]:
+    log = Records()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, STATE, entries=entries(1, 101)))
+    journal.compact(Snapshot(60, 1, MEMBERS))
+    journal.write(Write(2, STATE, entries=entries(101, 121)))
+    journal.compact(Snapshot(110, 1, MEMBERS))
+    return log, journal
+
+
+@pytest.mark.parametrize("spared", [0, 1, 7, 40])
+def test_what_begins_in_the_middle_is_read_where_a_snapshot_stands_for_the_rest(
+    spared: int,
+) -> None:
+    """A file is let go as a whole, so records before the low-water mark may be there or not."""
+    log, _ = written()
+    replayed = Replayed()
+    for record in log.records[log.needed_from - spared :]:
+        replayed.take(record)
+    replayed.begin_at(Snapshot(110, 1, MEMBERS))
+    assert [each.index for each in replayed.entries] == list(range(111, 121))
+    assert replayed.hard_state == STATE
+
+
+def test_what_no_snapshot_stands_for_is_missed() -> None:
+    log, _ = written()
+    replayed = Replayed()
+    for record in log.records[log.needed_from :]:
+        replayed.take(record)
+    with pytest.raises(Malformed, match="the log begins at 111"):
+        replayed.begin_at(Snapshot(0, 0, MEMBERS))
+
+
+def test_an_entry_replaces_all_from_its_index_on() -> None:
+    log = Records()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, STATE, entries=entries(1, 11)))
+    journal.write(Write(2, STATE, entries=(Entry(5, 2, Kind.COMMAND, b"five"),)))
+    replayed = Replayed()
+    for record in log.records:
+        replayed.take(record)
+    assert [each.index for each in replayed.entries] == [1, 2, 3, 4, 5]
+    assert replayed.entries[-1] == Entry(5, 2, Kind.COMMAND, b"five")
