@@ -1,0 +1,204 @@
+"""A seeded story: a small group is disturbed while clients append, is healed, and must converge.
+
+Each seed draws which kinds of disturbance there are at all: stories with few kinds reach states
+that stories with all of them never do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING
+
+from cogwork.sim.raft.clients import Client
+from cogwork.sim.raft.network import Faults
+from cogwork.sim.raft.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("CONVERGENCE_S", "Story")
+
+CONVERGENCE_S = 12.0
+"""After healing everything must be in order within so long."""
+
+STEP_S = 0.1
+
+SIZES = ((1, 3), (2, 5), (3, 70), (4, 7), (5, 15))
+"""How many replicas at first, and how many stories of a hundred have so many."""
+
+KINDS = {
+    "crash": 4,
+    "restart": 4,
+    "power": 1,
+    "partition": 3,
+    "isolate": 3,
+    "one_way": 2,
+    "heal": 3,
+    "weather": 3,
+    "lag": 1,
+    "slow_disk": 2,
+    "full_disk": 1,
+    "failed_sync": 1,
+    "rot": 1,
+    "pause": 2,
+    "transfer": 2,
+    "change": 3,
+    "read": 3,
+}
+"""Kinds of disturbance and their weights."""
+
+
+class Story:
+    """One world and what happens to it.
+
+    Attributes:
+        world: The world.
+        counts: What happened, by kind.
+    """
+
+    def __init__(self, seed: int, tell: Callable[[str], object] | None = None) -> None:
+        random = Random(seed)
+        size = random.choices([n for n, _ in SIZES], [share for _, share in SIZES])[0]
+        self.world = World(random, size, tell=tell)
+        self.counts: Counter[str] = Counter()
+        self._random = random
+        self._kinds = [kind for kind in KINDS if random.random() < 0.45] or ["restart"]
+        self._weights = [KINDS[kind] for kind in self._kinds]
+        self._moves = {kind: getattr(self, f"_{kind}") for kind in self._kinds}
+
+    def run(self) -> None:
+        """Tells it.
+
+        Raises:
+            Broken: A rule does not hold.
+        """
+        world, random = self.world, self._random
+        for number in range(random.randint(1, 3)):
+            self._add_client(number)
+        world.run(random.uniform(0.2, 0.8))
+        for _ in range(random.randint(3, 10)):
+            kind = random.choices(self._kinds, self._weights)[0]
+            self.counts[kind] += 1
+            self._moves[kind]()
+            world.run(random.expovariate(4.0))
+        self.converge()
+
+    def converge(self) -> None:
+        """Ends what is disturbed; then all must come to the same, and to an end.
+
+        Raises:
+            Broken: They do not.
+        """
+        world = self.world
+        world.heal()
+        end_s = world.clock.now_s + CONVERGENCE_S
+        while not world.is_converged():
+            if world.clock.now_s >= end_s:
+                raise world.broken(f"it has not converged after {CONVERGENCE_S} s: {world.why()}")
+            world.run(STEP_S)
+        world.check_end()
+
+    def _add_client(self, number: int) -> None:
+        random = self._random
+        client = Client(
+            self.world,
+            f"p{number}",
+            counts=random.random() < 0.8,
+            window=random.choice((1, 2, 4)),
+            left=random.randint(3, 12),
+            pace_s=random.choice((0.02, 0.1, 0.3)),
+        )
+        self.world.clients.append(client)
+        client.start()
+
+    # Disturbances.
+
+    def _crash(self) -> None:
+        self.world.crash(self._somebody())
+
+    def _restart(self) -> None:
+        world, name = self.world, self._somebody()
+        world.crash(name)
+        world.after(self._random.choice((0.0, 0.02, 0.5)), lambda: world.start(name))
+
+    def _power(self) -> None:
+        """All lose their power at once."""
+        world, random = self.world, self._random
+        for name in world.running:
+            world.crash(name)
+        for name in world.stopped:
+            world.after(random.uniform(0.01, 0.3), lambda name=name: world.start(name))
+
+    def _partition(self) -> None:
+        random, names = self._random, sorted(self.world.disks)
+        one = [name for name in names if random.random() < 0.5]
+        self.world.separate(one)
+
+    def _isolate(self) -> None:
+        """The leader, mostly, is alone."""
+        self.world.separate([self.world.leader or self._somebody()])
+
+    def _one_way(self) -> None:
+        world, random = self.world, self._random
+        for name in world.disks:
+            for other in world.disks:
+                if name != other and random.random() < 0.3:
+                    world.block(name, other)
+
+    def _heal(self) -> None:
+        self.world.heal_network()
+
+    def _weather(self) -> None:
+        random = self._random
+        self.world.network.faults = Faults(
+            delay_max_s=random.choice((0.004, 0.02, 0.15)),
+            loss=random.choice((0.0, 0.05, 0.3)),
+            duplication=random.choice((0.0, 0.1)),
+            reorder=random.choice((0.0, 0.3)),
+        )
+
+    def _lag(self) -> None:
+        """All that one of them sends is slow."""
+        name = self._somebody()
+        lag_s = self._random.choice((0.05, 0.3, 1.0))
+        for other in self.world.disks:
+            self.world.network.delayed_s[name, other] = lag_s
+
+    def _slow_disk(self) -> None:
+        disk = self.world.disks[self._somebody()]
+        disk.slow_s = self._random.choice((0.0, 0.02, 0.1, 0.8))
+
+    def _full_disk(self) -> None:
+        world, name = self.world, self._somebody()
+        world.set_full(name, is_full=True)
+        world.after(self._random.uniform(0.1, 1.0), lambda: world.set_full(name, is_full=False))
+
+    def _failed_sync(self) -> None:
+        self.world.disks[self._somebody()].fails_next = True
+
+    def _rot(self) -> None:
+        """A record goes bad on a disk of a replica that stays down then, if that can be spared."""
+        self.world.rot(self._somebody())
+
+    def _pause(self) -> None:
+        world, name = self.world, self._somebody()
+        world.pause(name)
+        world.after(self._random.uniform(0.05, 1.2), lambda: world.resume(name))
+
+    def _transfer(self) -> None:
+        self.world.transfer(self._somebody())
+
+    def _change(self) -> None:
+        self.world.change_members()
+
+    def _read(self) -> None:
+        for _ in range(3):
+            self.world.read(self._random.choice(sorted(self.world.disks)))
+
+    def _somebody(self) -> str:
+        world, random = self.world, self._random
+        leader = world.leader
+        if leader and random.random() < 0.4:
+            return leader
+        return random.choice(sorted(world.disks))
