@@ -99,12 +99,14 @@ class Client:
         if request in self.waiting:
             self.waiting.remove(request)
 
-    def on_refusal(self, request: Request, hint: str | None) -> None:
+    def on_refusal(self, request: Request, hint: str | None, replica: str) -> None:
         """Takes the news that a replica is not the leader, or takes no more now."""
+        if request.replica != replica:
+            return
         if self.counts:
             if not self.waiting or request is not self.waiting[0] or self._is_pausing:
                 return
-            if hint and hint != request.replica:
+            if hint and hint != replica:
                 self._go_elsewhere(hint)
             else:
                 self._is_pausing = True

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from cogwork.sim.clock import Clock
+    from cogwork.sim.raft.store import Store
 
 __all__ = ("Damaged", "Disk", "DiskFull", "Record")
 
@@ -41,6 +42,7 @@ class Disk:
         is_full: Whether writes are refused.
         fails_next: Whether the next synchronisation fails, and what it was to keep is lost.
         rotten: Positions of records with a wrong checksum.
+        store: Takes what has become durable.
     """
 
     __slots__ = (
@@ -57,15 +59,17 @@ class Disk:
         "records",
         "rotten",
         "slow_s",
+        "store",
     )
 
-    def __init__(self, clock: Clock, random: Random) -> None:
+    def __init__(self, clock: Clock, random: Random, store: Store) -> None:
         self.records: list[Record] = []
         self.durable = 0
         self.slow_s = 0.0
         self.is_full = False
         self.fails_next = False
         self.rotten: set[int] = set()
+        self.store = store
         self._clock = clock
         self._random = random
         self._is_syncing = False
@@ -89,7 +93,8 @@ class Disk:
             del self.records[first:]
             self.rotten.clear()
         self._on_durable, self._on_failure = on_durable, on_failure
-        self.durable = self._asked = len(self.records)
+        self._asked = len(self.records)
+        self._keep(self._asked)
 
     def write(self, records: list[Record]) -> int:
         """Takes records for the next synchronisation; returns how many have been written.
@@ -123,6 +128,11 @@ class Disk:
         self.rotten.add(self._random.randrange(self.durable - 1))
         return True
 
+    def _keep(self, target: int) -> None:
+        for record in self.records[self.durable : target]:
+            self.store.take(record)
+        self.durable = target
+
     def _sync(self) -> None:
         self._is_syncing = True
         life, target = self._life, self._asked
@@ -135,7 +145,7 @@ class Disk:
                 self.fails_next = False
                 self._on_failure()
                 return
-            self.durable = target
+            self._keep(target)
             self._is_syncing = False
             if self._asked > target:
                 self._sync()

@@ -19,39 +19,35 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.engine import Appended
+from cogwork.consensus.raft.entries import Kind
+from cogwork.consensus.raft.membership import Membership
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cogwork.consensus.engine import Appended
     from cogwork.consensus.batch import Batch, Chunk
+    from cogwork.consensus.raft.entries import Entry
+    from cogwork.consensus.raft.snapshot import Snapshot
     from cogwork.sim.raft.clients import Request
+    from cogwork.sim.raft.store import Store
 
-__all__ = ("Broken", "Entry", "Judge", "Log", "Quorums", "Shadow")
+__all__ = ("Broken", "Judge", "Log", "Quorums", "Shadow", "quorums_of")
+
+MEMBERS = int(Kind.MEMBERS)
 
 Quorums = tuple[frozenset[str], ...]
 """A majority of each set is needed: one set, or two in a joint configuration."""
 
 
+def quorums_of(membership: Membership) -> Quorums:
+    """Returns whose majorities a membership needs."""
+    halves = (frozenset(membership.voters), frozenset(membership.old_voters))
+    return tuple(half for half in halves if half)
+
+
 class Broken(AssertionError):
     """A rule does not hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An entry of a log.
-
-    Attributes:
-        index: Its place.
-        term: Of the leader that made it.
-        payload: What it carries.
-        quorums: The configuration that holds from it on, if it changes that.
-    """
-
-    index: int
-    term: int
-    payload: bytes
-    quorums: Quorums | None = None
 
 
 class Log:
@@ -78,8 +74,8 @@ class Log:
         self.cut(index)
         self.terms[index] = entry.term
         self.last = index
-        if entry.quorums is not None:
-            self.quorums.append((index, entry.quorums))
+        if entry.kind == MEMBERS:
+            self.quorums.append((index, quorums_of(Membership.from_bytes(entry.payload))))
 
     def cut(self, index: int) -> None:
         """Removes everything from an index on."""
@@ -90,16 +86,12 @@ class Log:
             while self.quorums[-1][0] >= index and len(self.quorums) > 1:
                 self.quorums.pop()
 
-    def restore(self, index: int, term: int, quorums: Quorums) -> None:
-        """Begins anew with a snapshot; what follows it stays if it fits."""
-        if self.term(index) != term:
-            self.terms.clear()
-            self.last = index
-            self.quorums = [(index, quorums)]
-        else:
-            later = [each for each in self.quorums if each[0] > index]
-            self.quorums = [(index, quorums), *later]
-        self.base, self.base_term = index, term
+    def restore(self, snapshot: Snapshot) -> None:
+        """Begins anew with a snapshot."""
+        self.terms.clear()
+        self.base = self.last = snapshot.index
+        self.base_term = snapshot.term
+        self.quorums = [(snapshot.index, quorums_of(snapshot.membership))]
 
     def term(self, index: int) -> int | None:
         """Returns the term of an entry."""
@@ -109,34 +101,28 @@ class Log:
         """Tells whether an entry is in it, or in its snapshot."""
         return index < self.base or self.term(index) == term
 
-    def copy(self) -> Log:
-        """Returns another one."""
-        made = Log(())
-        made.base, made.base_term, made.last = self.base, self.base_term, self.last
-        made.terms, made.quorums = dict(self.terms), list(self.quorums)
-        return made
-
 
 class Shadow:
     """What the judge knows of a replica.
 
     Attributes:
         name: Its name.
-        log: As the replica has it.
-        disk: As its disk has it.
+        log: Its log.
+        disk: What its disk holds.
         term: Its term.
         commit: Its commit index.
         applied: What it has applied.
         is_leader: Whether it leads.
+        sent_term: The highest term that others have heard from it.
     """
 
-    __slots__ = ("applied", "commit", "disk", "is_leader", "log", "name", "term")
+    __slots__ = ("applied", "commit", "disk", "is_leader", "log", "name", "sent_term", "term")
 
-    def __init__(self, name: str, quorums: Quorums) -> None:
+    def __init__(self, name: str, quorums: Quorums, disk: Store) -> None:
         self.name = name
         self.log = Log(quorums)
-        self.disk = Log(quorums)
-        self.term = self.commit = self.applied = 0
+        self.disk = disk
+        self.term = self.sent_term = self.commit = self.applied = 0
         self.is_leader = False
 
 
@@ -179,7 +165,7 @@ class Judge:
     commit: int = 0
     committed: dict[int, int] = field(default_factory=dict)
     applied: dict[int, Applied] = field(default_factory=dict)
-    snapshots: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    snapshots: dict[int, tuple[Snapshot, bytes]] = field(default_factory=dict)
     answered_end: int = 0
     next_offset: int = 0
     _asked: set[tuple[bytes, int, bytes]] = field(default_factory=set)
@@ -189,17 +175,28 @@ class Judge:
 
     # Replicas.
 
-    def on_new(self, name: str) -> None:
+    def on_new(self, name: str, disk: Store) -> None:
         """A replica with an empty disk."""
-        self.shadows[name] = Shadow(name, self.quorums)
+        self.shadows[name] = Shadow(name, self.quorums, disk)
 
     def on_start(self, name: str) -> None:
         """A replica begins again with what its disk holds."""
         shadow = self.shadows[name]
-        shadow.log = shadow.disk.copy()
+        disk = shadow.disk
+        log = shadow.log = Log(self.quorums)
+        if disk.newest is not None:
+            log.restore(disk.newest)
+        for index in sorted(disk.entries_by_index):
+            if index > log.base:
+                log.append(disk.entries_by_index[index])
         shadow.is_leader = False
-        shadow.term = 0
-        shadow.commit = shadow.applied = shadow.log.base
+        shadow.commit = shadow.applied = log.base
+        if disk.hard_state.term < shadow.sent_term:
+            raise Broken(
+                f"{name} begins again in term {disk.hard_state.term}, and has spoken in term "
+                f"{shadow.sent_term}"
+            )
+        shadow.term = disk.hard_state.term
 
     def on_write(self, name: str, entries: Iterable[Entry]) -> None:
         """A replica has entries in its log."""
@@ -228,16 +225,6 @@ class Judge:
                     f"{(before, entry.payload)}, not {known_entry}"
                 )
             log.append(entry)
-
-    def on_durable_entry(self, name: str, entry: Entry) -> None:
-        """An entry is on a replica's disk."""
-        self.shadows[name].disk.append(entry)
-
-    def on_durable_snapshot(self, name: str, index: int, term: int, quorums: Quorums) -> None:
-        """A snapshot is on a replica's disk."""
-        disk = self.shadows[name].disk
-        if index >= disk.base:
-            disk.restore(index, term, quorums)
 
     def on_state(self, name: str, term: int, commit: int, *, is_leader: bool) -> None:
         """After a step: what the replica says of itself."""
@@ -274,7 +261,6 @@ class Judge:
                     f"{name} commits entry {index} of term {log.term(index)}; "
                     f"it was committed with term {self.committed[index]}"
                 )
-        shadow.commit = commit
         if commit > self.commit:
             self._check_majority(shadow, commit)
             for index in range(self.commit + 1, commit + 1):
@@ -283,6 +269,7 @@ class Judge:
                     raise Broken(f"{name} commits {index}, which nobody saw in its log")
                 self.committed[index] = term
             self.commit = commit
+        shadow.commit = commit
 
     def _check_majority(self, shadow: Shadow, commit: int) -> None:
         """A majority of the configuration has it on disk."""
@@ -344,25 +331,32 @@ class Judge:
             raise Broken(f"{name} applies {index} of a term that was not committed")
         shadow.applied = index
 
-    def on_snapshot(self, name: str, index: int, term: int, state: bytes) -> None:
+    def on_snapshot(self, name: str, snapshot: Snapshot, content: bytes) -> None:
         """A replica has made a snapshot, or taken one."""
-        known = self.snapshots.setdefault(index, (term, state))
-        if known != (term, state):
-            raise Broken(f"{name} has another snapshot at {index} than others")
+        index, term = snapshot.index, snapshot.term
+        known = self.snapshots.setdefault(index, (snapshot, content))
+        if known != (snapshot, content):
+            raise Broken(f"{name} has another snapshot at {index} than others: {snapshot}, {known}")
         if self.committed.get(index) != term:
             raise Broken(f"{name} has a snapshot at {index}, which is not committed")
 
-    def on_compact(self, name: str, index: int, term: int, quorums: Quorums) -> None:
-        """A replica needs its log no more, up to an index."""
-        self.shadows[name].log.restore(index, term, quorums)
-
-    def on_restore(self, name: str, index: int, term: int, quorums: Quorums) -> None:
-        """A replica goes on from a snapshot that it was sent."""
+    def on_received(self, name: str, snapshot: Snapshot) -> None:
+        """A replica gives up its log for a snapshot that it was sent."""
         shadow = self.shadows[name]
-        if index < shadow.commit:
-            raise Broken(f"{name} goes back from {shadow.commit} to a snapshot at {index}")
-        shadow.log.restore(index, term, quorums)
-        shadow.commit = shadow.applied = index
+        if snapshot.index <= shadow.commit:
+            raise Broken(
+                f"{name} goes back from commit index {shadow.commit} to a snapshot at "
+                f"{snapshot.index}"
+            )
+        shadow.log.restore(snapshot)
+        shadow.commit = snapshot.index
+
+    def on_restore(self, name: str, index: int) -> None:
+        """A replica's application goes on from a snapshot."""
+        shadow = self.shadows[name]
+        if index < shadow.applied:
+            raise Broken(f"{name} goes back from {shadow.applied} to a snapshot at {index}")
+        shadow.applied = index
 
     def _on_chunk(self, name: str, chunk: Chunk) -> None:
         batch = chunk.batch
