@@ -1,0 +1,276 @@
+"""What all parts of a group share: the state of figure 2 of the Raft paper, time, effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.raft.entries import Entry, Kind
+from cogwork.consensus.raft.log import Log
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.outbox import Outbox
+from cogwork.consensus.raft.ready import (
+    HardState,
+    LeaderChanged,
+    MembershipChanged,
+    Reported,
+    RoleChanged,
+)
+from cogwork.consensus.raft.roles import Cause, Role, next_role
+from cogwork.consensus.raft.seniority import LeaderChanges
+from cogwork.consensus.raft.snapshot import Chunk, Snapshot
+from cogwork.consensus.raft.storage import NoStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from cogwork.consensus.raft.leadership import Leadership
+    from cogwork.consensus.raft.ready import Event
+    from cogwork.consensus.raft.settings import Settings
+    from cogwork.consensus.raft.storage import Storage
+
+__all__ = ("Core", "Recovered")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What a member finds of itself when it starts; nothing at all for a new one.
+
+    Attributes:
+        hard_state: The last one that was written.
+        snapshot: The last one that was made or installed; of a new group index 0, term 0 and the
+            first membership, the same for all first members; of a member that joins later, none.
+        entries: All that follow the snapshot, or the newest of them where the storage has the rest.
+        applied: So far the application's own state has come; 0 for the snapshot's index.
+        storage: Has older entries, and snapshots to send.
+    """
+
+    hard_state: HardState = field(default_factory=HardState)
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    entries: Sequence[Entry] = ()
+    applied: int = 0
+    storage: Storage | None = None
+
+
+class Core:
+    """State of one member of one group; each part of the group changes what is its own.
+
+    Attributes:
+        own: This member.
+        settings: How long it waits and how much it holds.
+        random: For time-outs.
+        storage: Older entries, and snapshots.
+        log: The entries.
+        outbox: What leaves the group.
+        term: The current one.
+        vote: Whom it has voted for in this term.
+        role: What it does in this term.
+        leader: Who leads in this term, where that is known.
+        leadership: What there is only in a leader.
+        commit: The highest index known to be committed.
+        applied: The highest index that was handed out to be applied.
+        membership: The latest in the log, committed or not (Raft §6).
+        membership_index: Of its entry.
+        now_s: The time of the event that is handled.
+        heard_s: When the leader was heard, or an election begun, or a vote given.
+        timeout_s: So long after that this member stands for election.
+        election_s: The shortest such time.
+        is_quiescent: No timers run: the group is idle, and the leader's container watched over.
+        chunks: Of a snapshot on its way, to be handed out.
+        received: A snapshot that is complete, to be handed out.
+        restore: A snapshot that was accepted, to be handed out.
+        reads: Index and token of reads that wait to be applied.
+        events: To be handed out.
+        leader_changes: When leaders changed.
+    """
+
+    def __init__(
+        self, own: str, recovered: Recovered, settings: Settings, random: Random, now_s: float
+    ) -> None:
+        snapshot = recovered.snapshot
+        self.own = own
+        self.settings = settings
+        self.random = random
+        self.storage: Storage = recovered.storage or NoStorage()
+        self.term, self.vote, commit = recovered.hard_state
+        self.log = _log_of(recovered, self.storage)
+        last = self.log.last_index
+        self.outbox = Outbox(last, settings.held_messages)
+        self.role = Role.FOLLOWER
+        self.leader: str | None = None
+        self.leadership: Leadership | None = None
+        self.applied = min(max(snapshot.index, recovered.applied), last)
+        self.commit = max(self.applied, min(commit, last))
+        self._memberships = [(snapshot.index, snapshot.membership)]
+        self._note_memberships(recovered.entries)
+        self.now_s = self.heard_s = now_s
+        self.election_s = settings.election_s
+        self.timeout_s = 0.0
+        self.is_quiescent = False
+        self.chunks: list[Chunk] = []
+        self.received: Snapshot | None = None
+        self.restore: Snapshot | None = None
+        self.reads: list[tuple[int, object]] = []
+        self.events: list[Event] = []
+        self.leader_changes = LeaderChanges()
+        self.draw_timeout()
+
+    # Membership. It is in effect from the moment its entry is in the log, and taken back with it.
+
+    @property
+    def membership(self) -> Membership:
+        """The latest in the log."""
+        return self._memberships[-1][1]
+
+    @property
+    def membership_index(self) -> int:
+        """The index of its entry."""
+        return self._memberships[-1][0]
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this member may stand for election."""
+        return self.own in self.membership.all_voters
+
+    def membership_at(self, index: int) -> Membership:
+        """Returns the membership in effect at an entry that is not compacted."""
+        return next(each for at, each in reversed(self._memberships) if at <= index)
+
+    def _note_memberships(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if entry.kind == Kind.MEMBERS:
+                self._memberships.append((entry.index, Membership.from_bytes(entry.payload)))
+
+    # Term, role and leader.
+
+    def enter_term(self, term: int, vote: str | None = None) -> None:
+        """Begins a term; nobody is known to lead in it."""
+        assert term > self.term, "terms only grow"
+        self.term = term
+        self.set_leader(None)
+        self.cast(vote)
+
+    def cast(self, vote: str | None) -> None:
+        """Votes in this term, once."""
+        self.vote = vote
+        self.outbox.harden()
+
+    def become(self, cause: Cause) -> None:
+        """Takes the role that follows."""
+        role = next_role(self.role, cause)
+        if role is self.role:
+            return
+        leadership, self.leadership = self.leadership, None
+        self.role = role
+        self.is_quiescent = False
+        self.events.append(RoleChanged(role, self.term))
+        if leadership is not None:
+            leadership.end(has_new_term=cause is Cause.HIGHER_TERM)
+            self.set_leader(None)
+            self.restart_timer()
+
+    def set_leader(self, leader: str | None) -> None:
+        """Knows who leads."""
+        if leader != self.leader:
+            self.leader = leader
+            self.events.append(LeaderChanged(leader, self.term))
+            if leader is not None:
+                self.leader_changes.note(self.now_s)
+
+    def report(self, text: str) -> None:
+        """Has the container log something."""
+        self.events.append(Reported(text))
+
+    # Time.
+
+    def advance(self, now_s: float) -> None:
+        """Takes the time of an event; it never goes back."""
+        self.now_s = max(self.now_s, now_s)
+
+    def restart_timer(self) -> None:
+        """Waits anew, for another time."""
+        self.heard_s = self.now_s
+        self.draw_timeout()
+
+    def draw_timeout(self) -> None:
+        """Draws how long to wait: longer the less senior this member is, never the same for two."""
+        rank = self.membership.rank(self.own)
+        share = 1 + self.settings.rank_share * rank + self.random.random() / 2
+        if not self.is_voter:
+            share *= self.settings.learner_share
+        self.timeout_s = self.election_s * share
+
+    @property
+    def heartbeat_s(self) -> float:
+        """Between two heartbeats."""
+        return self.election_s / self.settings.heartbeats
+
+    # The log.
+
+    def append(self, kind: Kind, payload: bytes) -> int:
+        """Appends an entry of this term, as a leader; returns its index."""
+        entry = Entry(self.log.last_index + 1, self.term, kind, payload)
+        self.log.append(entry)
+        if kind == Kind.MEMBERS:
+            self._note_memberships((entry,))
+        return entry.index
+
+    def extend(self, entries: Sequence[Entry]) -> None:
+        """Appends entries of a leader."""
+        self._note_memberships(entries)
+        self.log.extend(entries)
+
+    def cut(self, index: int) -> None:
+        """Drops entries from an index on, and the memberships that came with them."""
+        assert index > self.commit, "what is committed stays"
+        self.log.truncate(index)
+        self.outbox.cut(index)
+        while self.membership_index >= index:
+            self._memberships.pop()
+
+    def compact(self, index: int) -> None:
+        """Gives up the entries up to an index."""
+        at = self.membership_at(index)
+        rest = [each for each in self._memberships if each[0] > index]
+        self._memberships = [(index, at), *rest]
+        self.log.compact(index)
+
+    def install(self, snapshot: Snapshot) -> None:
+        """Begins anew after a snapshot."""
+        self.log.reset(snapshot.index, snapshot.term)
+        self.outbox.restart(snapshot)
+        self._memberships = [(snapshot.index, snapshot.membership)]
+        self.commit = self.applied = snapshot.index
+        self.restore = snapshot
+        self.draw_timeout()
+
+    def take_committed(self) -> Sequence[Entry]:
+        """Returns what is to be applied next, as far as it is durable here."""
+        last = min(self.commit, self.outbox.durable_index)
+        if last <= self.applied:
+            return ()
+        bytes_max = self.settings.ready_bytes
+        entries = self.log.between(self.applied + 1, last, bytes_max, last - self.applied)
+        assert entries, "what is not applied is not given up"
+        self.applied = entries[-1].index
+        for entry in entries:
+            if entry.kind == Kind.MEMBERS:
+                membership = Membership.from_bytes(entry.payload)
+                self.events.append(MembershipChanged(entry.index, membership))
+        self.log.release(self.applied, self.settings.tail_bytes)
+        return entries
+
+
+def _log_of(recovered: Recovered, storage: Storage) -> Log:
+    """Returns the log; where the storage has its older part, that stays there."""
+    snapshot, entries = recovered.snapshot, recovered.entries
+    log = Log(snapshot.index, snapshot.term, (), storage)
+    if entries and entries[0].index > snapshot.index + 1:
+        base = entries[0].index - 1
+        term = storage.term(base)
+        assert term is not None, "the storage has what is between snapshot and entries"
+        log.reset(base, term)
+        log.compacted_index = snapshot.index
+    log.extend(entries)
+    return log

@@ -1,0 +1,143 @@
+"""Elections: who asks for votes, and who gives them (Raft §5.2, §5.4.1; dissertation §9.6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.raft.leadership import Leadership
+from cogwork.consensus.raft.messages import Vote, VoteReply
+from cogwork.consensus.raft.roles import Cause, Role
+from cogwork.consensus.raft.votes import Votes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.consensus.raft.budget import Share
+    from cogwork.consensus.raft.core import Core
+
+__all__ = ("Elections",)
+
+
+class Elections:
+    """The elections of one member, as candidate and as voter."""
+
+    __slots__ = ("_core", "_is_transfer", "_share_of", "_votes")
+
+    def __init__(self, core: Core, share_of: Callable[[str], Share]) -> None:
+        self._core = core
+        self._share_of = share_of
+        self._votes = Votes()
+
+    # As candidate.
+
+    def tick(self) -> None:
+        """Asks for an election where no leader is heard of."""
+        core = self._core
+        if core.now_s < core.heard_s + core.timeout_s or core.is_quiescent:
+            return
+        core.restart_timer()
+        core.set_leader(None)
+        if core.is_voter:
+            core.become(Cause.TIMEOUT)
+            self._votes = Votes()
+            self._votes.note(core.own, is_granted=True)
+            self._ask(core.term + 1, is_pre=True)
+            self._count()
+        elif core.role is not Role.FOLLOWER:
+            core.become(Cause.REMOVED)
+
+    def campaign(self, *, is_transfer: bool = False) -> None:
+        """Stands for election in a new term; the leader may have asked for it."""
+        core = self._core
+        core.enter_term(core.term + 1, vote=core.own)
+        core.become(Cause.TIMEOUT_NOW if is_transfer else Cause.WON)
+        core.restart_timer()
+        self._votes = Votes()
+        self._ask(core.term, is_transfer=is_transfer)
+
+    def review(self) -> None:
+        """Counts a candidate's own vote, once it is durable."""
+        core = self._core
+        if core.role is Role.CANDIDATE and core.outbox.is_hard_durable:
+            self._votes.note(core.own, is_granted=True)
+            self._count()
+
+    def on_reply(self, voter: str, reply: VoteReply) -> None:
+        """Takes an answer; one of an earlier election counts nothing."""
+        core = self._core
+        if reply.term > core.term and not (reply.is_pre and reply.is_granted):
+            core.enter_term(reply.term)
+            core.become(Cause.HIGHER_TERM)
+            return
+        if reply.is_pre:
+            is_current = core.role is Role.PRE_CANDIDATE
+            is_current &= not reply.is_granted or reply.term == core.term + 1
+        else:
+            is_current = core.role is Role.CANDIDATE and reply.term == core.term
+        if is_current:
+            self._votes.note(voter, is_granted=reply.is_granted)
+            self._count()
+
+    def _ask(self, term: int, *, is_pre: bool = False, is_transfer: bool = False) -> None:
+        core = self._core
+        vote = Vote(term, core.log.last_index, core.log.last_term, is_pre, is_transfer)
+        for voter in sorted(core.membership.all_voters - {core.own}):
+            core.outbox.send(voter, vote)
+
+    def _count(self) -> None:
+        core = self._core
+        if self._votes.has_won(core.membership):
+            if core.role is Role.PRE_CANDIDATE:
+                self.campaign()
+            else:
+                core.become(Cause.WON)
+                core.leadership = Leadership(core, self._share_of)
+        elif self._votes.has_lost(core.membership):
+            core.become(Cause.LOST)
+
+    # As voter.
+
+    def on_vote(self, candidate: str, vote: Vote) -> None:
+        """Answers a candidate."""
+        core = self._core
+        is_granted = self._grants(candidate, vote)
+        if is_granted is None:
+            return
+        term = vote.term if vote.is_pre and is_granted else core.term
+        core.outbox.send(candidate, VoteReply(term, is_granted, vote.is_pre))
+
+    def _grants(self, candidate: str, vote: Vote) -> bool | None:
+        """Decides about a vote; None for no answer at all.
+
+        Who hears a leader disturbs it for nobody (dissertation §4.2.3), but for whom the leader
+        itself has asked to stand.
+        """
+        core = self._core
+        if not vote.is_transfer and self._follows_another(candidate):
+            return False if vote.is_pre else None
+        if vote.is_pre:
+            return vote.term > core.term and self._is_fresh(vote)
+        if vote.term < core.term:
+            return False
+        if vote.term > core.term:
+            core.enter_term(vote.term)
+            core.become(Cause.HIGHER_TERM)
+        if core.vote not in (None, candidate) or not self._is_fresh(vote):
+            return False
+        if core.vote is None:
+            core.cast(candidate)
+        core.restart_timer()
+        return True
+
+    def _follows_another(self, candidate: str) -> bool:
+        core = self._core
+        if core.role is Role.LEADER:
+            return True
+        if core.leader is None or core.leader == candidate:
+            return False
+        return core.is_quiescent or core.now_s < core.heard_s + core.election_s
+
+    def _is_fresh(self, vote: Vote) -> bool:
+        """Tells whether the candidate's log is at least as up to date as this one (Raft §5.4.1)."""
+        log = self._core.log
+        return (vote.last_term, vote.last_index) >= (log.last_term, log.last_index)

@@ -1,0 +1,62 @@
+"""Puts what is for one neighbour into few frames, each message encoded once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.raft.wire import VERSION, encode
+
+if TYPE_CHECKING:
+    from cogwork.consensus.raft.heartbeats import Beat
+    from cogwork.consensus.raft.messages import Message
+
+__all__ = ("FRAME_BYTES", "Frames")
+
+FRAME_BYTES = 1024 * 1024
+"""A frame that has so much takes no further message."""
+
+_VERSION = bytes((VERSION,))
+
+
+class _Frame:
+    __slots__ = ("parts", "size_bytes")
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = [_VERSION]
+        self.size_bytes = 1
+
+
+class Frames:
+    """What goes out at the end of a turn."""
+
+    __slots__ = ("_encoded", "_full", "_open")
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Frame] = {}
+        self._full: list[tuple[str, bytes]] = []
+        self._encoded: dict[int, tuple[Message | Beat, list[bytes], int]] = {}
+
+    def add(self, to: str, group: int, message: Message | Beat) -> None:
+        """Adds a message; one that another neighbour gets, too, is encoded once."""
+        known = self._encoded.get(id(message))
+        if known is None:
+            parts = encode(group, message)
+            known = self._encoded[id(message)] = (message, parts, sum(map(len, parts)))
+        _, parts, size_bytes = known
+        frame = self._open.get(to)
+        if frame is None:
+            frame = self._open[to] = _Frame()
+        elif frame.size_bytes + size_bytes > FRAME_BYTES and len(frame.parts) > 1:
+            self._full.append((to, b"".join(frame.parts)))
+            frame = self._open[to] = _Frame()
+        frame.parts += parts
+        frame.size_bytes += size_bytes
+
+    def take(self) -> list[tuple[str, bytes]]:
+        """Returns all frames with receivers, and forgets them."""
+        if not self._open:
+            return []
+        frames = self._full
+        frames += [(to, b"".join(frame.parts)) for to, frame in self._open.items()]
+        self._open, self._full, self._encoded = {}, [], {}
+        return frames

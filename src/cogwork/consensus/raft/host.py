@@ -1,0 +1,404 @@
+"""All groups of a container: one turn, one wheel of timers, one heartbeat for each neighbour.
+
+Theory of operation. Groups that have something to do are looked at once at the end of a turn. What
+they have for one neighbour goes there in one frame; what they want written is one write. A group
+that is idle, with everything everywhere, falls asleep: it has no timers and no messages, and is
+watched over by the heartbeats between containers. It wakes by a proposal, by a message, and when
+the container of its leader (or, at the leader, of a member) is missing or has started anew.
+
+What the container does, with its own clock as `now_s`:
+
+- it makes the `RaftHost`, and calls `open` for each group with what it has kept of it;
+- `receive` with each frame that a carrier brings; `tick` at `wake_s`, read after each turn; `lost`
+  when it learns that a container is gone;
+- `propose`, `read_index` and so on, with the number of the group;
+- `ready` at the end of each turn, and does what it says: writes first, then frames, then the rest;
+  `persisted` when a write is durable, in order, at once or late.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from cogwork.consensus.errors import Busy
+from cogwork.consensus.raft.budget import Share
+from cogwork.consensus.raft.entries import ENTRY_OVERHEAD_BYTES
+from cogwork.consensus.raft.errors import Violation
+from cogwork.consensus.raft.frames import Frames
+from cogwork.consensus.raft.group import Group
+from cogwork.consensus.raft.heartbeats import Beat
+from cogwork.consensus.raft.messages import Append
+from cogwork.consensus.raft.neighbours import Neighbours
+from cogwork.consensus.raft.settings import Settings
+from cogwork.consensus.raft.wheel import Wheel
+from cogwork.consensus.raft.wire import decode
+from cogwork.router.mesh.clock import SteadyClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from cogwork.consensus.raft.core import Recovered
+    from cogwork.consensus.raft.membership import Membership
+    from cogwork.consensus.raft.messages import Message
+    from cogwork.consensus.raft.ready import Ready, Write
+    from cogwork.consensus.raft.snapshot import Snapshot
+
+__all__ = ("Carrier", "HostReady", "RaftHost")
+
+UNPERSISTED_BYTES = 256 * 1024 * 1024
+"""Of all groups together: with more on its way to the disk, no entries are taken."""
+
+SLOTS = 20
+"""Slots of the wheel in an election time."""
+
+REPORTS_MAX = 64
+"""In one turn."""
+
+
+class Carrier(Protocol):
+    """Brings frames to other containers; some get lost, those that come are in order mostly."""
+
+    def send(self, container: str, data: bytes) -> None:
+        """Sends a frame, or drops it where there is no way or no room."""
+
+
+@dataclass(slots=True)
+class HostReady:
+    """What all groups of a turn want done.
+
+    Attributes:
+        number: For `persisted`, once the writes of all groups are durable; 0 where there are none.
+        groups: What is to be done, by group, but for the messages.
+        frames: To be sent, with receivers; none of them needs the writes to be durable.
+        reports: For the container's log.
+        strangers: Groups that others speak of and that are not open here, with who does.
+    """
+
+    number: int = 0
+    groups: list[tuple[int, Ready]] = field(default_factory=list)
+    frames: list[tuple[str, bytes]] = field(default_factory=list)
+    reports: list[str] = field(default_factory=list)
+    strangers: set[tuple[str, int]] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self.groups or self.frames or self.reports or self.strangers)
+
+
+class _Write(NamedTuple):
+    number: int
+    group: Group
+    write: int
+
+
+class RaftHost:
+    """The groups of one container."""
+
+    def __init__(
+        self,
+        own: str,
+        incarnation: int,
+        random: Random,
+        now_s: float,
+        settings: Settings | None = None,
+    ) -> None:
+        """Makes a host without groups.
+
+        Args:
+            own: The container's id.
+            incarnation: Higher after each start.
+            random: For time-outs.
+            now_s: The time.
+            settings: For groups that have none of their own.
+        """
+        assert incarnation > 0
+        self.own = own
+        self._incarnation = incarnation
+        self._random = random
+        self._settings = settings or Settings(quiesce_s=2.0)
+        self._election_s = self._settings.election_s
+        self._clock = SteadyClock(now_s, self._election_s / 4)
+        self._groups: dict[int, Group] = {}
+        self._members: dict[int, Membership] = {}
+        self._touched: dict[int, None] = {}
+        self._wheel = Wheel(self._election_s / SLOTS)
+        self._neighbours = Neighbours(own, self._settings)
+        self._frames = Frames()
+        self._now_s = self._beat_s = now_s
+        self._last_number = 0
+        self._unpersisted_bytes = 0
+        self._under_way: deque[tuple[int, int, list[_Write]]] = deque()
+        self._reports: list[str] = []
+        self._strangers: set[tuple[str, int]] = set()
+
+    # Groups.
+
+    def open(
+        self, number: int, recovered: Recovered, now_s: float, settings: Settings | None = None
+    ) -> Group:
+        """Makes a member of a group; what it is told goes through the host."""
+        assert number not in self._groups
+        now_s = self._read(now_s)
+        group = Group(
+            self.own,
+            recovered,
+            self._random,
+            now_s,
+            settings=settings or self._settings,
+            share_of=lambda container: self._share(container, number),
+        )
+        group.set_election_s(self._election_s)
+        self._groups[number] = group
+        self._touched[number] = None
+        self._follow_members(number, group)
+        return group
+
+    def close(self, number: int) -> None:
+        """Forgets a group; a write of it may still be on its way."""
+        group = self._groups.pop(number)
+        self._touched.pop(number, None)
+        self._wheel.remove(number)
+        self._neighbours.follow(self._members.pop(number), None, self._now_s)
+        group.retire()
+
+    def group(self, number: int) -> Group:
+        """Returns a group, to look at.
+
+        Raises:
+            KeyError: It is not open here.
+        """
+        return self._groups[number]
+
+    def _share(self, container: str, number: int) -> Share:
+        return Share(self._neighbours.at(container, self._now_s).budget, number)
+
+    def _follow_members(self, number: int, group: Group) -> None:
+        membership = group.membership
+        before = self._members.get(number)
+        if membership is not before:
+            self._members[number] = membership
+            self._neighbours.follow(before, membership, self._now_s)
+
+    # Events.
+
+    @property
+    def wake_s(self) -> float:
+        """When `tick` is needed next, by the container's clock."""
+        return self._clock.to_container(self._wake_s)
+
+    @property
+    def _wake_s(self) -> float:
+        return min(self._wheel.wake_s, self._beat_s)
+
+    def _read(self, now_s: float) -> float:
+        """Returns the time as the groups live it: a container that was stopped deposes nobody."""
+        self._now_s = self._clock.read(now_s, self._wake_s)
+        return self._now_s
+
+    def tick(self, now_s: float) -> None:
+        """Lets time pass."""
+        now_s = self._read(now_s)
+        if now_s >= self._beat_s:
+            self._beat_s = now_s + self._election_s / self._settings.heartbeats
+            self._watch(now_s)
+        absent: frozenset[str] | None = None
+        for number in self._wheel.due(now_s):
+            group = self._groups[number]
+            group.tick(now_s)
+            self._touched[number] = None
+            if group.leadership is not None:
+                absent = self._neighbours.absent() if absent is None else absent
+                group.rest(absent, now_s)
+
+    def receive(self, container: str, data: bytes, now_s: float) -> None:
+        """Takes a frame that came from a container.
+
+        Raises:
+            Malformed: It is none, or ends in something that is none.
+        """
+        now_s = self._read(now_s)
+        self._hear(container, now_s)
+        is_full = self._unpersisted_bytes > UNPERSISTED_BYTES
+        for number, message in decode(data):
+            if isinstance(message, Beat):
+                self._on_beat(container, message, now_s)
+            elif number in self._groups:
+                if not (is_full and type(message) is Append and message.entries):
+                    self._step(number, container, message, now_s)
+            elif len(self._strangers) < REPORTS_MAX:
+                self._strangers.add((container, number))
+
+    def _step(self, number: int, container: str, message: Message, now_s: float) -> None:
+        self._touched[number] = None
+        try:
+            self._groups[number].step(container, message, now_s)
+        except Violation as error:
+            self._report(f"group {number}: {error}")
+
+    def _report(self, text: str) -> None:
+        if len(self._reports) < REPORTS_MAX:
+            self._reports.append(text)
+
+    def lost(self, container: str, now_s: float) -> None:
+        """Takes note that a container is gone: groups that it leads need not wait."""
+        now_s = self._read(now_s)
+        known = self._neighbours.get(container)
+        if known is not None and not known.is_absent:
+            self._miss(container, now_s)
+
+    # Neighbours.
+
+    def _watch(self, now_s: float) -> None:
+        """Sends heartbeats, and looks who is gone."""
+        measured_s = self._neighbours.measured_s()
+        for container, known in list(self._neighbours):
+            silence_s = self._neighbours.silence_s(container, self._election_s)
+            if not known.is_absent and now_s > known.heard_s + silence_s:
+                self._miss(container, now_s)
+            pause_s = self._neighbours.pause_s(container, self._election_s)
+            if known.is_beat_due(now_s, pause_s):
+                self._frames.add(container, 0, known.beat(self._incarnation, measured_s, now_s))
+        election_s = self._neighbours.election_s(self._election_s)
+        if election_s != self._election_s:
+            self._election_s = election_s
+            for group in self._groups.values():
+                group.set_election_s(election_s)
+
+    def _hear(self, container: str, now_s: float) -> None:
+        known = self._neighbours.get(container)
+        if known is not None:
+            known.heard_s = now_s
+            if known.is_absent:
+                known.is_absent = False
+                self._tell(container, lambda group: group.greet(container, now_s))
+
+    def _on_beat(self, container: str, beat: Beat, now_s: float) -> None:
+        known = self._neighbours.get(container)
+        if known is not None and known.hear(beat, now_s):
+            self._tell(container, lambda group: group.greet(container, now_s))
+
+    def _miss(self, container: str, now_s: float) -> None:
+        known = self._neighbours.get(container)
+        assert known is not None
+        known.is_absent = True
+        self._tell(container, lambda group: group.suspect(container, now_s))
+
+    def _tell(self, container: str, what: Callable[[Group], None]) -> None:
+        for number, membership in self._members.items():
+            if container in membership.everyone:
+                what(self._groups[number])
+                self._touched[number] = None
+
+    # What is asked of a group.
+
+    def propose(self, number: int, payload: bytes, now_s: float) -> tuple[int, int]:
+        """Appends a command: `Group.propose`."""
+        if self._unpersisted_bytes > UNPERSISTED_BYTES:
+            raise Busy("the disk is behind")
+        return self._touch(number).propose(payload, self._read(now_s))
+
+    def read_index(self, number: int, token: object, now_s: float) -> None:
+        """Asks for a current read: `Group.read_index`."""
+        self._touch(number).read_index(token, self._read(now_s))
+
+    def transfer(self, number: int, to: str | None, now_s: float) -> None:
+        """Hands the leadership over: `Group.transfer`."""
+        self._touch(number).transfer(to, self._read(now_s))
+
+    def change(self, number: int, membership: Membership, now_s: float) -> None:
+        """Changes the members: `Group.change`."""
+        self._touch(number).change(membership, self._read(now_s))
+
+    def accept_snapshot(self, number: int, snapshot: Snapshot) -> bool:
+        """Takes a snapshot instead of the log: `Group.accept_snapshot`."""
+        return self._touch(number).accept_snapshot(snapshot)
+
+    def refuse_snapshot(self, number: int, snapshot: Snapshot) -> None:
+        """Lets a snapshot come once more: `Group.refuse_snapshot`."""
+        self._touch(number).refuse_snapshot(snapshot)
+
+    def compact(self, number: int, index: int) -> None:
+        """Gives up entries: `Group.compact`."""
+        self._groups[number].compact(index)
+
+    def _touch(self, number: int) -> Group:
+        self._touched[number] = None
+        return self._groups[number]
+
+    # The end of a turn.
+
+    def ready(self) -> HostReady:
+        """Returns what is to be done, and expects that it is."""
+        self._touch_waiting()
+        ready = HostReady()
+        writes: list[_Write] = []
+        written_bytes = 0
+        touched, self._touched = self._touched, {}
+        for number in touched:
+            group = self._groups[number]
+            each = group.ready()
+            self._follow_members(number, group)
+            if each:
+                written_bytes += self._take(number, group, each, ready, writes)
+            self._wheel.put(number, group.wake_s)
+        if writes:
+            self._last_number += 1
+            ready.number = self._last_number
+            self._unpersisted_bytes += written_bytes
+            self._under_way.append((self._last_number, written_bytes, writes))
+        ready.frames = self._frames.take()
+        ready.reports, self._reports = self._reports, []
+        ready.strangers, self._strangers = self._strangers, set()
+        return ready
+
+    def _take(
+        self,
+        number: int,
+        group: Group,
+        each: Ready,
+        ready: HostReady,
+        writes: list[_Write],
+    ) -> int:
+        """Takes what one group wants done; returns how many octets it writes."""
+        for to, message in each.messages:
+            self._frames.add(to, number, message)
+        each.messages = []
+        if group.has_more:
+            self._touched[number] = None
+        if each:
+            ready.groups.append((number, each))
+        if each.write is None:
+            return 0
+        writes.append(_Write(number, group, each.write.number))
+        return _size_bytes(each.write)
+
+    def _touch_waiting(self) -> None:
+        """Looks again at groups that waited for room on the way to a neighbour."""
+        for _, known in self._neighbours:
+            budget = known.budget
+            if budget.waiting and budget.has_room:
+                waiting, budget.waiting = budget.waiting, set()
+                self._touched.update(dict.fromkeys(waiting & self._groups.keys()))
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `ready` has more to say at once: it hands out a bounded amount."""
+        return bool(self._touched)
+
+    def persisted(self, number: int) -> None:
+        """Takes note that the writes of all turns up to one are durable."""
+        assert number <= self._last_number, "there was no such write"
+        while self._under_way and self._under_way[0][0] <= number:
+            _, written_bytes, writes = self._under_way.popleft()
+            self._unpersisted_bytes -= written_bytes
+            for group, opened, write in writes:
+                if self._groups.get(group) is opened:
+                    opened.persisted(write)
+                    self._touched[group] = None
+
+
+def _size_bytes(write: Write) -> int:
+    entries = write.entries
+    return sum(len(entry.payload) for entry in entries) + ENTRY_OVERHEAD_BYTES * (len(entries) + 1)

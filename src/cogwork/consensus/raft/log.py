@@ -1,0 +1,159 @@
+"""The log: the newest entries in memory, older ones in the storage, what was before in a snapshot.
+
+Three marks, in order: up to `compacted_index` there is only the snapshot; up to `base_index`
+entries are in the storage alone; up to `last_index` they are in memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.raft.entries import ENTRY_OVERHEAD_BYTES, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.consensus.raft.storage import Storage
+
+__all__ = ("Log",)
+
+
+class Log:
+    """A member's entries.
+
+    Attributes:
+        compacted_index: Of the last entry that only the snapshot has.
+        base_index: Of the last entry that is not in memory.
+        size_bytes: What the entries in memory count.
+    """
+
+    __slots__ = (
+        "_base_term",
+        "_entries",
+        "_storage",
+        "base_index",
+        "compacted_index",
+        "size_bytes",
+    )
+
+    def __init__(self, index: int, term: int, entries: Sequence[Entry], storage: Storage) -> None:
+        """Begins after a snapshot with the entries that follow it."""
+        self._storage = storage
+        self._entries: list[Entry] = []
+        self.compacted_index = self.base_index = index
+        self._base_term = term
+        self.size_bytes = 0
+        self.extend(entries)
+
+    @property
+    def last_index(self) -> int:
+        """The index of the last entry; of the snapshot where there is none."""
+        return self.base_index + len(self._entries)
+
+    @property
+    def last_term(self) -> int:
+        """The term of the last entry; of the snapshot where there is none."""
+        return self._entries[-1].term if self._entries else self._base_term
+
+    def term(self, index: int) -> int | None:
+        """Returns the term of an entry; None where it is compacted, or beyond the last."""
+        place = index - self.base_index
+        if place > 0:
+            return self._entries[place - 1].term if place <= len(self._entries) else None
+        if place == 0:
+            return self._base_term
+        return self._storage.term(index) if index > self.compacted_index else None
+
+    def extend(self, entries: Sequence[Entry]) -> None:
+        """Puts entries behind the last one."""
+        assert not entries or entries[0].index == self.last_index + 1, "no gap, and no overlap"
+        self._entries.extend(entries)
+        self.size_bytes += _size_bytes(entries)
+
+    def append(self, entry: Entry) -> None:
+        """Puts one entry behind the last one."""
+        self._entries.append(entry)
+        self.size_bytes += len(entry.payload) + ENTRY_OVERHEAD_BYTES
+
+    def truncate(self, index: int) -> None:
+        """Drops the entries from an index on."""
+        assert index > self.base_index, "what has left the memory is committed"
+        place = index - self.base_index - 1
+        self.size_bytes -= _size_bytes(self._entries[place:])
+        del self._entries[place:]
+
+    def tail(self, first: int) -> list[Entry]:
+        """Returns all entries from an index on, which are in memory."""
+        assert first > self.base_index
+        return self._entries[first - self.base_index - 1 :]
+
+    def between(self, first: int, last: int, size_bytes: int, count: int) -> Sequence[Entry]:
+        """Returns entries of the range: at most so many and about so many octets, but one at least.
+
+        None come where the first of them is in neither the memory nor the storage.
+        """
+        if first > last:
+            return ()
+        place = first - self.base_index - 1
+        if place < 0:
+            read = self._storage.entries(first, size_bytes) if first > self.compacted_index else ()
+            assert not read or read[0].index == first
+            return [entry for entry in read[:count] if entry.index <= last]
+        entries = self._entries[place : place + min(count, last - first + 1)]
+        taken = 0
+        for position, entry in enumerate(entries):
+            taken += len(entry.payload) + ENTRY_OVERHEAD_BYTES
+            if taken > size_bytes:
+                return entries[: max(1, position)]
+        return entries
+
+    def agree(self, index: int, term: int) -> tuple[int, int]:
+        """Returns index and term of the last entry, up to `index`, whose term is at most `term`.
+
+        Where logs differ at `index`, they cannot agree between there and it (Raft §5.3).
+        """
+        index = min(index, self.last_index)
+        while index > self.compacted_index:
+            own = self.term(index)
+            if own is None or own <= term:
+                return index, own or 0
+            index -= 1
+        return index, self.term(index) or 0
+
+    def release(self, index: int, size_bytes: int) -> None:
+        """Drops old entries, up to an index, from memory where the storage has them."""
+        excess_bytes = self.size_bytes - size_bytes
+        if excess_bytes <= 0:
+            return
+        count = 0
+        for entry in self._entries[: max(0, index - self.base_index)]:
+            if excess_bytes <= 0:
+                break
+            excess_bytes -= entry.size_bytes
+            count += 1
+        if count and self._storage.term(self.base_index + count) is not None:
+            self._drop(self.base_index + count)
+
+    def compact(self, index: int) -> None:
+        """Gives up the entries up to an index, which a snapshot replaces."""
+        if index > self.base_index:
+            self._drop(index)
+        self.compacted_index = max(self.compacted_index, index)
+
+    def reset(self, index: int, term: int) -> None:
+        """Gives up all entries, and begins after a snapshot."""
+        self._entries.clear()
+        self.compacted_index = self.base_index = index
+        self._base_term = term
+        self.size_bytes = 0
+
+    def _drop(self, index: int) -> None:
+        place = index - self.base_index
+        self._base_term = self._entries[place - 1].term
+        self.size_bytes -= _size_bytes(self._entries[:place])
+        del self._entries[:place]
+        self.base_index = index
+
+
+def _size_bytes(entries: Sequence[Entry]) -> int:
+    return sum(len(entry.payload) for entry in entries) + len(entries) * ENTRY_OVERHEAD_BYTES

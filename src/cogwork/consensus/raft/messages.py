@@ -1,0 +1,238 @@
+"""Messages between the members of a group.
+
+Who sent one is told by whoever carried it, and which group it belongs to by the frame around it.
+Every message has the sender's term (Raft §5.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.consensus.raft.entries import Entry
+    from cogwork.consensus.raft.snapshot import Snapshot
+
+__all__ = (
+    "Append",
+    "AppendReply",
+    "Commit",
+    "Heartbeat",
+    "HeartbeatReply",
+    "Message",
+    "ReadIndex",
+    "ReadIndexReply",
+    "SnapshotPart",
+    "SnapshotReply",
+    "TimeoutNow",
+    "Vote",
+    "VoteReply",
+)
+
+
+@dataclass(slots=True)
+class Vote:
+    """Asks for a vote (Raft §5.2), or whether there would be one (dissertation §9.6).
+
+    Attributes:
+        term: For which; where `is_pre`, the candidate's own is one less.
+        last_index: Of the candidate's last entry.
+        last_term: Of the candidate's last entry.
+        is_pre: Nobody changes state yet.
+        is_transfer: The leader itself has asked for the election (dissertation §3.10).
+    """
+
+    term: int
+    last_index: int
+    last_term: int
+    is_pre: bool = False
+    is_transfer: bool = False
+
+
+@dataclass(slots=True)
+class VoteReply:
+    """Answers `Vote`.
+
+    Attributes:
+        term: The voter's; where a pre-vote is granted, the one that was asked for.
+        is_granted: Whether the candidate has the vote.
+        is_pre: As asked.
+    """
+
+    term: int
+    is_granted: bool
+    is_pre: bool = False
+
+
+@dataclass(slots=True)
+class Append:
+    """Brings entries (Raft §5.3); without any it finds out what the follower has.
+
+    Attributes:
+        term: The leader's.
+        prev_index: Of the entry before the first.
+        prev_term: Of that entry.
+        commit: The leader's commit index.
+        entries: In order, without a gap.
+    """
+
+    term: int
+    prev_index: int
+    prev_term: int
+    commit: int
+    entries: Sequence[Entry] = ()
+
+
+@dataclass(slots=True)
+class AppendReply:
+    """Answers `Append`, once what it speaks of is durable.
+
+    Attributes:
+        term: The follower's.
+        match: Up to here the follower's log is durable and the leader's; 0 where it refuses.
+        rejected: The `prev_index` that the follower does not have like this; 0 where it accepts.
+        hint_index: Where it refuses: the last place where the logs might agree.
+        hint_term: The term of the follower's entry there.
+    """
+
+    term: int
+    match: int
+    rejected: int = 0
+    hint_index: int = 0
+    hint_term: int = 0
+
+
+@dataclass(slots=True)
+class Commit:
+    """Tells an idle follower at once how far it is committed; nobody answers.
+
+    Attributes:
+        term: The leader's.
+        commit: The leader's commit index; the follower goes as far as it knows its log to be the
+            leader's.
+    """
+
+    term: int
+    commit: int
+
+
+@dataclass(slots=True)
+class Heartbeat:
+    """Says that the leader is there.
+
+    Attributes:
+        term: The leader's.
+        commit: As in `Commit`.
+        round: Comes back in the reply: who answers it followed the leader at that time (§6.4).
+        is_quiescing: The group is idle, everybody has everything, and no more heartbeats come.
+    """
+
+    term: int
+    commit: int
+    round: int = 0
+    is_quiescing: bool = False
+
+
+@dataclass(slots=True)
+class HeartbeatReply:
+    """Answers `Heartbeat`.
+
+    Attributes:
+        term: The follower's.
+        round: As asked.
+        is_behind: More is committed than the follower knows to have as the leader has it (it has
+            just started, or messages were lost), or it cannot sleep yet.
+    """
+
+    term: int
+    round: int = 0
+    is_behind: bool = False
+
+
+@dataclass(slots=True)
+class SnapshotPart:
+    """Brings a part of a snapshot (Raft §7).
+
+    Attributes:
+        term: The leader's.
+        snapshot: Of which.
+        offset: Where in the content.
+        data: The octets; the content is complete where they end at its size.
+    """
+
+    term: int
+    snapshot: Snapshot
+    offset: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class SnapshotReply:
+    """Answers `SnapshotPart`; an `AppendReply` follows when the snapshot is installed.
+
+    Attributes:
+        term: The follower's.
+        index: Of the snapshot.
+        offset: What comes next; all before has come.
+    """
+
+    term: int
+    index: int
+    offset: int
+
+
+@dataclass(slots=True)
+class TimeoutNow:
+    """Has a member stand for election at once (dissertation §3.10).
+
+    Attributes:
+        term: The leader's.
+    """
+
+    term: int
+
+
+@dataclass(slots=True)
+class ReadIndex:
+    """A follower asks how far it must be to read what is current (dissertation §6.4).
+
+    Attributes:
+        term: The follower's.
+        number: The follower's own.
+    """
+
+    term: int
+    number: int
+
+
+@dataclass(slots=True)
+class ReadIndexReply:
+    """Answers `ReadIndex`.
+
+    Attributes:
+        term: The leader's.
+        number: As asked.
+        index: So far the follower must have applied.
+    """
+
+    term: int
+    number: int
+    index: int
+
+
+Message = (
+    Vote
+    | VoteReply
+    | Append
+    | AppendReply
+    | Commit
+    | Heartbeat
+    | HeartbeatReply
+    | SnapshotPart
+    | SnapshotReply
+    | TimeoutNow
+    | ReadIndex
+    | ReadIndexReply
+)

@@ -1,0 +1,138 @@
+"""Reads that are current without a place in the log (dissertation §6.4).
+
+The leader notes its commit index, hears from a majority that it still led after that, and then
+answers. Reads that come meanwhile share the next round of heartbeats. A follower asks the leader
+for the index, waits until it has applied that, and answers from its own state.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogwork.consensus.errors import Busy, NotLeader
+from cogwork.consensus.raft.messages import ReadIndex, ReadIndexReply
+from cogwork.consensus.raft.ready import ReadFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.consensus.raft.core import Core
+
+__all__ = ("FollowerReads", "LeaderReads")
+
+
+class _Waiting(NamedTuple):
+    round: int
+    commit: int
+    asker: str
+    token: object
+
+
+class LeaderReads:
+    """Reads that wait for a majority.
+
+    Attributes:
+        round: The latest round of heartbeats.
+    """
+
+    __slots__ = ("_core", "_new", "_waiting", "round")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.round = 0
+        self._new: list[tuple[str, object]] = []
+        self._waiting: deque[_Waiting] = deque()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits."""
+        return not self._new and not self._waiting
+
+    def ask(self, asker: str, token: object) -> None:
+        """Takes a read of this member, or of another one."""
+        if len(self._new) + len(self._waiting) >= self._core.settings.reads:
+            if asker == self._core.own:
+                raise Busy(f"{self._core.settings.reads} reads wait")
+            return
+        self._new.append((asker, token))
+
+    def begin_round(self) -> bool:
+        """Gives new reads the commit index; tells whether there are any, and heartbeats are needed.
+
+        The caller has committed an entry of its own term: before that its commit index may be old.
+        """
+        if not self._new:
+            return False
+        self.round += 1
+        index = self._core.commit
+        self._waiting.extend(_Waiting(self.round, index, *read) for read in self._new)
+        self._new.clear()
+        return True
+
+    def answer(self, round_of: Callable[[str], int]) -> None:
+        """Answers the reads of all rounds that a majority has answered."""
+        core = self._core
+        if not self._waiting:
+            return
+        done = core.membership.quorum_index(round_of)
+        while self._waiting and self._waiting[0].round <= done:
+            _, index, asker, token = self._waiting.popleft()
+            if asker == core.own:
+                core.reads.append((index, token))
+            else:
+                assert isinstance(token, int)
+                core.outbox.send(asker, ReadIndexReply(core.term, token, index))
+
+    def end(self) -> None:
+        """Fails what this member has asked itself."""
+        core = self._core
+        own = [token for asker, token in self._new if asker == core.own]
+        own += [each.token for each in self._waiting if each.asker == core.own]
+        core.events.extend(ReadFailed(token) for token in own)
+
+
+class FollowerReads:
+    """Reads that wait for the leader's index."""
+
+    __slots__ = ("_core", "_last", "_waiting")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._last = 0
+        self._waiting: dict[int, tuple[object, str, float]] = {}
+
+    @property
+    def wake_s(self) -> float | None:
+        """When the oldest one is given up."""
+        first = next(iter(self._waiting.values()), None)
+        return None if first is None else first[2]
+
+    def ask(self, token: object) -> None:
+        """Asks the leader."""
+        core = self._core
+        if core.leader is None:
+            raise NotLeader
+        if len(self._waiting) >= core.settings.reads:
+            raise Busy(f"{core.settings.reads} reads wait")
+        self._last += 1
+        self._waiting[self._last] = (token, core.leader, core.now_s + core.election_s)
+        core.outbox.send(core.leader, ReadIndex(core.term, self._last))
+
+    def on_reply(self, leader: str, reply: ReadIndexReply) -> None:
+        """Takes the leader's index."""
+        found = self._waiting.get(reply.number)
+        if found is not None and found[1] == leader:
+            del self._waiting[reply.number]
+            self._core.reads.append((reply.index, found[0]))
+
+    def expire(self) -> None:
+        """Fails what nobody has answered in time, or what was asked of a leader that has gone."""
+        core = self._core
+        gone = [
+            number
+            for number, (_, leader, until_s) in self._waiting.items()
+            if leader != core.leader or core.now_s >= until_s
+        ]
+        for number in gone:
+            core.events.append(ReadFailed(self._waiting.pop(number)[0]))

@@ -1,0 +1,170 @@
+"""How the leader brings its members up to date (Raft §5.3, §7; dissertation §10.2).
+
+Entries that came in one turn go out in one message to each member, ahead of the answers to those
+before; members that are at the same place get the same message. The leader's own disk works at the
+same time (dissertation §10.2.1). A member that has everything is told at once what is committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.raft.entries import ENTRY_OVERHEAD_BYTES
+from cogwork.consensus.raft.messages import Append, Commit, SnapshotPart
+from cogwork.consensus.raft.progress import Phase
+
+if TYPE_CHECKING:
+    from cogwork.consensus.raft.core import Core
+    from cogwork.consensus.raft.messages import AppendReply, SnapshotReply
+    from cogwork.consensus.raft.progress import Progress
+
+__all__ = ("Replication",)
+
+
+class Replication:
+    """What goes to the members of a leader."""
+
+    __slots__ = ("_core", "_made", "_progress")
+
+    def __init__(self, core: Core, progress: dict[str, Progress]) -> None:
+        self._core = core
+        self._progress = progress
+        self._made: dict[int, tuple[Append, int]] = {}
+
+    def flush(self) -> None:
+        """Sends everybody what is new."""
+        self._made.clear()
+        for member, progress in self._progress.items():
+            self._bring(member, progress)
+        self._made.clear()
+
+    def _bring(self, member: str, progress: Progress) -> None:
+        core = self._core
+        if progress.phase is Phase.SNAPSHOT:
+            self._send_parts(member, progress)
+            return
+        settings = core.settings
+        if progress.phase is Phase.PROBE:
+            if not progress.is_paused and progress.has_room(1, settings.window_bytes):
+                self._send_entries(member, progress)
+            return
+        last = core.log.last_index
+        while progress.next <= last and progress.phase is Phase.REPLICATE:
+            if not progress.has_room(settings.window_messages, settings.window_bytes):
+                return
+            self._send_entries(member, progress)
+        if progress.commit_sent < core.commit and progress.phase is Phase.REPLICATE:
+            core.outbox.send(member, Commit(core.term, core.commit))
+            progress.commit_sent = core.commit
+
+    def _send_entries(self, member: str, progress: Progress) -> None:
+        core = self._core
+        made = self._made.get(progress.next) or self._make(progress.next)
+        if made is None:
+            self._begin_snapshot(member, progress)
+            return
+        append, size_bytes = made
+        last = append.prev_index + len(append.entries)
+        core.outbox.send(member, append)
+        progress.sent(last, size_bytes)
+        progress.sent_s = core.now_s
+        if progress.phase is Phase.REPLICATE:
+            progress.commit_sent = min(core.commit, last)
+
+    def _make(self, first: int) -> tuple[Append, int] | None:
+        """Returns the message with the entries from an index on; None where they are given up."""
+        core = self._core
+        log, settings = core.log, core.settings
+        prev_term = log.term(first - 1)
+        last = log.last_index
+        entries = log.between(first, last, settings.append_bytes, settings.append_entries)
+        if prev_term is None or (not entries and first <= last):
+            return None
+        size_bytes = sum([len(entry.payload) for entry in entries])
+        size_bytes += len(entries) * ENTRY_OVERHEAD_BYTES
+        made = Append(core.term, first - 1, prev_term, core.commit, entries), size_bytes
+        self._made[first] = made
+        return made
+
+    # Answers.
+
+    def on_reply(self, progress: Progress, reply: AppendReply) -> bool:
+        """Takes note of what a member has; tells whether it has more than was known."""
+        if reply.rejected:
+            self._on_reject(progress, reply)
+            return False
+        is_news = progress.accepted(reply.match)
+        sending = progress.sending
+        if progress.phase is Phase.PROBE or (
+            sending is not None and reply.match >= sending.snapshot.index
+        ):
+            progress.replicate()
+        return is_news
+
+    def _on_reject(self, progress: Progress, reply: AppendReply) -> None:
+        """Goes back to where the logs may agree: a term at a time (Raft §5.3).
+
+        An answer to a message that has been overtaken is passed over.
+        """
+        if progress.phase is Phase.REPLICATE:
+            is_stale = reply.rejected <= progress.match
+        else:
+            is_stale = progress.phase is Phase.SNAPSHOT or reply.rejected != progress.next - 1
+        if not is_stale:
+            index, _ = self._core.log.agree(reply.hint_index, reply.hint_term)
+            progress.probe(index + 1)
+
+    def on_heartbeat_reply(self, member: str, progress: Progress, *, is_behind: bool) -> None:
+        """Repairs what the network has lost: nothing came of it between two heartbeats."""
+        progress.is_paused = False
+        core = self._core
+        sending = progress.sending
+        if sending is not None:
+            if sending.seen == sending.acked:
+                progress.rewind()
+            sending.seen = sending.acked
+        elif progress.phase is Phase.REPLICATE:
+            is_stuck = progress.seen == progress.match < progress.next - 1
+            progress.seen = progress.match
+            if is_behind:
+                progress.probe(progress.match + 1)
+                return
+            prev_term = core.log.term(progress.next - 1) if is_stuck else None
+            if prev_term is not None:
+                append = Append(core.term, progress.next - 1, prev_term, core.commit)
+                core.outbox.send(member, append)
+
+    # Snapshots.
+
+    def _begin_snapshot(self, member: str, progress: Progress) -> None:
+        snapshot = self._core.storage.snapshot()
+        if snapshot is None or snapshot.index < self._core.log.compacted_index:
+            progress.probe(progress.next)
+            progress.is_paused = (
+                True  # until the next heartbeat's answer: one may be made meanwhile
+            )
+            return
+        progress.send_snapshot(snapshot)
+        self._send_parts(member, progress)
+
+    def _send_parts(self, member: str, progress: Progress) -> None:
+        core = self._core
+        sending = progress.sending
+        assert sending is not None
+        size_bytes = core.settings.chunk_bytes
+        snapshot = sending.snapshot
+        while progress.has_part_room(size_bytes, core.settings.window_chunks):
+            data = core.storage.chunk(snapshot, sending.sent, size_bytes)
+            if data is None:
+                progress.probe(progress.next)
+                return
+            assert data or not snapshot.size_bytes, "a snapshot has as many octets as it says"
+            core.outbox.send(member, SnapshotPart(core.term, snapshot, sending.sent, data))
+            progress.part_sent(len(data))
+            progress.sent_s = core.now_s
+
+    def on_snapshot_reply(self, progress: Progress, reply: SnapshotReply) -> None:
+        """Takes note of how much of a snapshot has come; it may be less than before."""
+        sending = progress.sending
+        if sending is not None and reply.index == sending.snapshot.index:
+            progress.part_acked(min(reply.offset, sending.snapshot.size_bytes))
