@@ -48,7 +48,7 @@ def draw_limits(random: Random) -> Limits:
         tail_bytes=choice((200, 1000, 1_000_000)),
         ready_bytes=choice((200, 100_000)),
         reads=choice((2, 100)),
-        held_messages=choice((2, 100)),
+        held_messages=choice((8, 100)),
     )
     return Limits(
         settings=settings,

@@ -174,7 +174,7 @@ class World:
             entries=store.entries(snapshot.index + 1, 1 << 62),
             storage=store,
         )
-        return Group(name, recovered, self.random, now_s, self.limits.settings)
+        return Group(name, recovered, self.random, now_s, settings=self.limits.settings)
 
     def start(self, name: str) -> None:
         """Starts a replica that does not run."""
