@@ -94,7 +94,7 @@ class Core:
         self.random = random
         self.storage: Storage = recovered.storage or NoStorage()
         self.term, self.vote, commit = recovered.hard_state
-        self.log = _log_of(recovered, self.storage)
+        self.log = Log(snapshot.index, snapshot.term, recovered.entries, self.storage)
         last = self.log.last_index
         self.outbox = Outbox(last, settings.held_messages)
         self.role = Role.FOLLOWER
@@ -260,17 +260,3 @@ class Core:
                 self.events.append(MembershipChanged(entry.index, membership))
         self.log.release(self.applied, self.settings.tail_bytes)
         return entries
-
-
-def _log_of(recovered: Recovered, storage: Storage) -> Log:
-    """Returns the log; where the storage has its older part, that stays there."""
-    snapshot, entries = recovered.snapshot, recovered.entries
-    log = Log(snapshot.index, snapshot.term, (), storage)
-    if entries and entries[0].index > snapshot.index + 1:
-        base = entries[0].index - 1
-        term = storage.term(base)
-        assert term is not None, "the storage has what is between snapshot and entries"
-        log.reset(base, term)
-        log.compacted_index = snapshot.index
-    log.extend(entries)
-    return log

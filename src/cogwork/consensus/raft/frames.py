@@ -52,6 +52,9 @@ class Frames:
         frame.parts += parts
         frame.size_bytes += size_bytes
 
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
     def take(self) -> list[tuple[str, bytes]]:
         """Returns all frames with receivers, and forgets them."""
         if not self._open:

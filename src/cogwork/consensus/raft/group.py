@@ -397,19 +397,19 @@ class Group:
     def ready(self) -> Ready:
         """Returns what is to be done, and expects that it is; false where there is nothing."""
         core = self._core
-        self._reads.expire()
+        if self._reads.wake_s is not None:
+            self._reads.expire()
         if core.leadership is not None:
             core.leadership.flush()
         write = core.outbox.take_write(core.log, core.term, core.vote, core.commit)
         if core.leadership is None:
             self._following.flush()
-        ready = Ready(write)
-        ready.committed = core.take_committed()
-        ready.messages = core.outbox.take_messages()
-        ready.received, core.received = core.received, None
-        ready.restore, core.restore = core.restore, None
-        if core.chunks:
+        committed = core.take_committed()
+        ready = Ready(write, core.outbox.take_messages(), committed=committed)
+        if core.chunks or core.received or core.restore:
             ready.chunks, core.chunks = core.chunks, []
+            ready.received, core.received = core.received, None
+            ready.restore, core.restore = core.restore, None
         if core.reads:
             ready.reads = [Read(token, at) for at, token in core.reads if at <= core.applied]
             core.reads = [each for each in core.reads if each[0] > core.applied]

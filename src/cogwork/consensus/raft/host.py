@@ -229,6 +229,7 @@ class RaftHost:
                     self._step(number, container, message, now_s)
             elif len(self._strangers) < REPORTS_MAX:
                 self._strangers.add((container, number))
+        self._touch_waiting(container)
 
     def _step(self, number: int, container: str, message: Message, now_s: float) -> None:
         self._touched[number] = None
@@ -257,6 +258,7 @@ class RaftHost:
             silence_s = self._neighbours.silence_s(container, self._election_s)
             if not known.is_absent and now_s > known.heard_s + silence_s:
                 self._miss(container, now_s)
+            self._touch_waiting(container)
             pause_s = self._neighbours.pause_s(container, self._election_s)
             if known.is_beat_due(now_s, pause_s):
                 self._frames.add(container, 0, known.beat(self._incarnation, measured_s, now_s))
@@ -331,15 +333,15 @@ class RaftHost:
 
     def ready(self) -> HostReady:
         """Returns what is to be done, and expects that it is."""
-        self._touch_waiting()
         ready = HostReady()
+        if not (self._touched or self._frames or self._reports or self._strangers):
+            return ready
         writes: list[_Write] = []
         written_bytes = 0
         touched, self._touched = self._touched, {}
         for number in touched:
             group = self._groups[number]
             each = group.ready()
-            self._follow_members(number, group)
             if each:
                 written_bytes += self._take(number, group, each, ready, writes)
             self._wheel.put(number, group.wake_s)
@@ -364,7 +366,8 @@ class RaftHost:
         """Takes what one group wants done; returns how many octets it writes."""
         for to, message in each.messages:
             self._frames.add(to, number, message)
-        each.messages = []
+        each.messages = ()
+        self._follow_members(number, group)
         if group.has_more:
             self._touched[number] = None
         if each:
@@ -374,13 +377,12 @@ class RaftHost:
         writes.append(_Write(number, group, each.write.number))
         return _size_bytes(each.write)
 
-    def _touch_waiting(self) -> None:
+    def _touch_waiting(self, container: str) -> None:
         """Looks again at groups that waited for room on the way to a neighbour."""
-        for _, known in self._neighbours:
-            budget = known.budget
-            if budget.waiting and budget.has_room:
-                waiting, budget.waiting = budget.waiting, set()
-                self._touched.update(dict.fromkeys(waiting & self._groups.keys()))
+        known = self._neighbours.get(container)
+        if known is not None and known.budget.waiting and known.budget.has_room:
+            waiting, known.budget.waiting = known.budget.waiting, set()
+            self._touched.update(dict.fromkeys(sorted(waiting & self._groups.keys())))
 
     @property
     def has_more(self) -> bool:

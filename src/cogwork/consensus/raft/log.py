@@ -29,6 +29,7 @@ class Log:
 
     __slots__ = (
         "_base_term",
+        "_compacted_term",
         "_entries",
         "_storage",
         "base_index",
@@ -37,12 +38,24 @@ class Log:
     )
 
     def __init__(self, index: int, term: int, entries: Sequence[Entry], storage: Storage) -> None:
-        """Begins after a snapshot with the entries that follow it."""
+        """Begins after a snapshot.
+
+        Args:
+            index: Of the last entry that the snapshot replaces.
+            term: Of that entry.
+            entries: All that follow, or the newest, where the storage has those before.
+            storage: Has older ones.
+        """
         self._storage = storage
         self._entries: list[Entry] = []
         self.compacted_index = self.base_index = index
-        self._base_term = term
+        self._base_term = self._compacted_term = term
         self.size_bytes = 0
+        if entries and entries[0].index > index + 1:
+            self.base_index = entries[0].index - 1
+            base_term = storage.term(self.base_index)
+            assert base_term is not None, "the storage has what is between snapshot and entries"
+            self._base_term = base_term
         self.extend(entries)
 
     @property
@@ -62,7 +75,9 @@ class Log:
             return self._entries[place - 1].term if place <= len(self._entries) else None
         if place == 0:
             return self._base_term
-        return self._storage.term(index) if index > self.compacted_index else None
+        if index > self.compacted_index:
+            return self._storage.term(index)
+        return self._compacted_term if index == self.compacted_index else None
 
     def extend(self, entries: Sequence[Entry]) -> None:
         """Puts entries behind the last one."""
@@ -136,15 +151,17 @@ class Log:
 
     def compact(self, index: int) -> None:
         """Gives up the entries up to an index, which a snapshot replaces."""
+        term = self.term(index)
+        assert term is not None, "what is given up was there"
         if index > self.base_index:
             self._drop(index)
-        self.compacted_index = max(self.compacted_index, index)
+        self.compacted_index, self._compacted_term = index, term
 
     def reset(self, index: int, term: int) -> None:
         """Gives up all entries, and begins after a snapshot."""
         self._entries.clear()
         self.compacted_index = self.base_index = index
-        self._base_term = term
+        self._base_term = self._compacted_term = term
         self.size_bytes = 0
 
     def _drop(self, index: int) -> None:

@@ -8,7 +8,7 @@ until `persisted` says so: what stands in `messages` may always go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -166,13 +166,13 @@ class Ready:
     """
 
     write: Write | None = None
-    messages: list[tuple[str, Message]] = field(default_factory=list)
-    chunks: list[Chunk] = field(default_factory=list)
+    messages: Sequence[tuple[str, Message]] = ()
+    chunks: Sequence[Chunk] = ()
     received: Snapshot | None = None
     restore: Snapshot | None = None
     committed: Sequence[Entry] = ()
-    reads: list[Read] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    reads: Sequence[Read] = ()
+    events: Sequence[Event] = ()
 
     def __bool__(self) -> bool:
         return bool(

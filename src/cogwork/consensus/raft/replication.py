@@ -116,14 +116,15 @@ class Replication:
 
     def on_heartbeat_reply(self, member: str, progress: Progress, *, is_behind: bool) -> None:
         """Repairs what the network has lost: nothing came of it between two heartbeats."""
-        progress.is_paused = False
         core = self._core
         sending = progress.sending
-        if sending is not None:
+        if progress.phase is Phase.PROBE:
+            progress.probe(progress.next)
+        elif sending is not None:
             if sending.seen == sending.acked:
                 progress.rewind()
             sending.seen = sending.acked
-        elif progress.phase is Phase.REPLICATE:
+        else:
             is_stuck = progress.seen == progress.match < progress.next - 1
             progress.seen = progress.match
             if is_behind:
