@@ -12,9 +12,31 @@ ELECTIONS = RAFT + "elections:Elections."
 FOLLOWING = RAFT + "following:Following."
 OUTBOX = RAFT + "outbox:Outbox."
 MEMBERSHIP = RAFT + "membership:"
+LEADERSHIP = RAFT + "leadership:Leadership."
+READS = RAFT + "reads:LeaderReads."
+CHANGES = RAFT + "changes:Changes."
+GROUP = RAFT + "group:Group."
 
 MUTANTS = (
     # Durability.
+    Mutant(
+        "a leader counts itself before its disk",
+        LEADERSHIP + "_match_of",
+        "return self._core.outbox.durable_index",
+        "return self._core.log.last_index",
+    ),
+    Mutant(
+        "a vote is left out of what is written",
+        OUTBOX + "take_write",
+        "HardState(term, vote, commit)",
+        "HardState(term, None, commit)",
+    ),
+    Mutant(
+        "entries that replace others are not written",
+        OUTBOX + "cut",
+        "self.written_index = min(self.written_index, last)",
+        "pass",
+    ),
     Mutant(
         "a follower acknowledges before its disk",
         FOLLOWING + "flush",
@@ -84,7 +106,37 @@ MUTANTS = (
         "            core.become(Cause.HIGHER_TERM)\n            return self._is_fresh(vote)\n"
         "        return",
     ),
+    Mutant(
+        "every answer is a vote",
+        RAFT + "votes:Votes.has_won",
+        "if granted",
+        "",
+    ),
+    Mutant(
+        "a leader stays one in a higher term",
+        GROUP + "_admits",
+        "core.become(Cause.HIGHER_TERM)",
+        "core.leadership or core.become(Cause.HIGHER_TERM)",
+    ),
     # Replication.
+    Mutant(
+        "an entry of an old term is committed by counting",
+        LEADERSHIP + "commit",
+        "index <= core.commit or index < self.first_index",
+        "index <= core.commit",
+    ),
+    Mutant(
+        "a member is taken to have what it was sent",
+        RAFT + "replication:Replication.on_reply",
+        "progress.accepted(reply.match)",
+        "progress.accepted(max(reply.match, progress.next - 1))",
+    ),
+    Mutant(
+        "an answer of an old term counts",
+        GROUP + "_admits",
+        "if message.term < core.term:",
+        "if message.term < core.term and type(message) is not AppendReply:",
+    ),
     Mutant(
         "the suffix is deleted without a conflict",
         FOLLOWING + "_take",
@@ -118,16 +170,9 @@ MUTANTS = (
     # Snapshots.
     Mutant(
         "a stale snapshot is accepted",
-        FOLLOWING + "on_part",
-        "snapshot.index <= core.commit or core.log.term(snapshot.index) == snapshot.term",
-        "False",
-        more=(
-            (
-                FOLLOWING + "accept",
-                "snapshot != self._arriving or snapshot.index <= core.commit",
-                "snapshot != self._arriving",
-            ),
-        ),
+        FOLLOWING + "_has",
+        "return snapshot.index <= core.commit or core.log.term(snapshot.index) == snapshot.term",
+        "return False",
     ),
     Mutant(
         "a snapshot does not bring its membership",
@@ -172,5 +217,42 @@ MUTANTS = (
                 "for half in (self.voters,)",
             ),
         ),
+    ),
+    Mutant(
+        "two changes of the members at once",
+        CHANGES + "begin",
+        "if self.is_under_way:",
+        "if False:",
+    ),
+    Mutant(
+        "the next step of a change before the last one is committed",
+        CHANGES + "step",
+        "if core.membership_index > core.commit:",
+        "if False:",
+    ),
+    Mutant(
+        "a membership stays when its entry is cut off",
+        CORE + "cut",
+        "while self.membership_index >= index:",
+        "while False:",
+    ),
+    # Reads.
+    Mutant(
+        "a read without a round of heartbeats",
+        READS + "answer",
+        "done = core.membership.quorum_index(round_of)",
+        "done = self.round",
+    ),
+    Mutant(
+        "a read before the leader knows what is committed",
+        LEADERSHIP + "flush",
+        "core.commit >= self.first_index and",
+        "",
+    ),
+    Mutant(
+        "a read before its index is applied",
+        GROUP + "ready",
+        "for at, token in core.reads if at <= core.applied",
+        "for at, token in core.reads",
     ),
 )

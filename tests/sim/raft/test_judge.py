@@ -39,6 +39,7 @@ class Group:
     def state(
         self, name: str, term: int = 1, commit: int = 0, *, is_leader: bool = False
     ) -> None:
+        self.judge.last_term = max(self.judge.last_term, term)
         self.judge.on_state(name, term, commit, is_leader=is_leader)
 
     def commit(self, *entries: Entry) -> None:
@@ -75,6 +76,13 @@ def test_two_leaders_of_one_term(group: Group) -> None:
     group.state("a", is_leader=True)
     with pytest.raises(Broken, match="term 1 has two leaders, a and b"):
         group.state("b", is_leader=True)
+
+
+def test_a_term_that_no_candidate_began(group: Group) -> None:
+    group.judge.on_state("a", 1, 0, is_leader=False, is_candidate=True)
+    group.judge.on_state("b", 1, 0, is_leader=False)
+    with pytest.raises(Broken, match="b is in term 2, for which nobody stands"):
+        group.judge.on_state("b", 2, 0, is_leader=False)
 
 
 def test_a_leader_without_what_is_committed(group: Group) -> None:

@@ -3,6 +3,7 @@
 Nothing here asks the core what it thinks is right: logs, configurations and majorities are kept a
 second time, from what replicas wrote, what their disks hold and what they gave out.
 
+- A term is begun by a candidate, and by nobody else: a pre-vote disturbs nobody.
 - At most one leader a term, and it holds everything that was given out before (leader completeness).
 - Two logs with an entry of one index and term are equal up to it (log matching): an entry has one
   payload, and one entry before it.
@@ -149,6 +150,7 @@ class Judge:
         quorums: The first configuration.
         shadows: By replica.
         leaders: By term.
+        last_term: The highest there was.
         entries: The term before and the payload, by index and term.
         commit: Everything up to here was committed somewhere.
         committed: Terms by index.
@@ -161,6 +163,7 @@ class Judge:
     quorums: Quorums
     shadows: dict[str, Shadow] = field(default_factory=dict)
     leaders: dict[int, str] = field(default_factory=dict)
+    last_term: int = 0
     entries: dict[tuple[int, int], tuple[int | None, bytes]] = field(default_factory=dict)
     commit: int = 0
     committed: dict[int, int] = field(default_factory=dict)
@@ -226,8 +229,14 @@ class Judge:
                 )
             log.append(entry)
 
-    def on_state(self, name: str, term: int, commit: int, *, is_leader: bool) -> None:
+    def on_state(
+        self, name: str, term: int, commit: int, *, is_leader: bool, is_candidate: bool = False
+    ) -> None:
         """After a step: what the replica says of itself."""
+        if term > self.last_term:
+            if not (is_leader or is_candidate):
+                raise Broken(f"{name} is in term {term}, for which nobody stands")
+            self.last_term = term
         shadow = self.shadows[name]
         if term < shadow.term:
             raise Broken(f"{name} goes back from term {shadow.term} to {term}")
@@ -391,7 +400,8 @@ class Judge:
         place = self._places.get(_key(batch))
         if place is None:
             raise Broken(f"{request.client.name} is answered {answer}, which is not there")
-        if place != answer.first_offset:
+        is_forgotten = answer.first_offset is None and answer.is_repeated
+        if place != answer.first_offset and not is_forgotten:
             raise Broken(f"{request.client.name} is answered {answer}; it is at {place}")
         if place < request.floor:
             raise Broken(

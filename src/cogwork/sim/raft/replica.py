@@ -17,6 +17,7 @@ from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.messages import Vote, VoteReply
 from cogwork.consensus.raft.ready import ReadFailed
 from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.raft.roles import Role
 from cogwork.consensus.sequencer import Append, Sequencer, encode
 from cogwork.sim.raft.disk import Disk, DiskFull, Record
 from cogwork.sim.raft.judge import Broken
@@ -162,7 +163,11 @@ class Replica:
             if ready.write is not None:
                 self._write(ready.write)
             world.judge.on_state(
-                name, group.term, group.commit, is_leader=group.leadership is not None
+                name,
+                group.term,
+                group.commit,
+                is_leader=group.leadership is not None,
+                is_candidate=group.role is Role.CANDIDATE,
             )
             if not ready:
                 break
