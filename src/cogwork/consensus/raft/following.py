@@ -46,7 +46,8 @@ class Following:
         core = self._core
         if self._term != core.term:
             self._term = core.term
-            self._matched, self._acked, self._is_asked = core.commit, 0, False
+            self._matched = self._acked = core.commit
+            self._is_asked = False
             core.draw_timeout()
         if core.leader != leader:
             if core.leader is not None:
@@ -68,7 +69,11 @@ class Following:
         if entries and not self._take(entries):
             return
         self._matched = max(self._matched, prev + len(entries))
-        self._is_asked |= self._matched <= core.outbox.durable_index
+        durable = core.outbox.durable_index
+        if self._matched <= durable:
+            self._is_asked = True
+        else:  # the answer waits, and says nothing less
+            self._acked = max(self._acked, min(prev, durable))
         self._commit(append.commit)
 
     def _past_commit(self, append: Append) -> tuple[int, Sequence[Entry]]:

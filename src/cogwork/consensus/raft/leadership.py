@@ -58,14 +58,14 @@ class Leadership:
         self._seniority = Seniority(core)
         self._leaving: dict[str, tuple[int, float]] = {}
         self._members: Membership | None = None
-        self._due_s = core.now_s
+        self._due_s = core.now_s + core.heartbeat_s
         core.set_leader(core.own)
         for entry in core.log.tail(core.commit + 1):
             self.uncommitted_bytes += entry.size_bytes
+        self._follow_membership()
         # An entry of an earlier term is never committed by counting (Raft §5.4.2): this one, with
         # which they are, must not wait for a proposal (§8).
         self.first_index = self._append(Kind.NOOP, b"")
-        self._follow_membership()
 
     # Proposals.
 
@@ -255,8 +255,12 @@ class Leadership:
         core = self._core
         if self._members is core.membership:
             return
-        self._members = core.membership
+        before, self._members = self._members, core.membership
         members = core.membership.everyone - {core.own}
+        if before is not None:
+            for voter in core.membership.all_voters - before.all_voters - {core.own}:
+                if voter in self.progress:  # learners are heard more rarely than voters must be
+                    self.progress[voter].heard_s = core.now_s
         for member in sorted(members - self.progress.keys()):
             share = self._share_of(member)
             self.progress[member] = Progress(core.log.last_index + 1, share, core.now_s)
@@ -276,7 +280,10 @@ class Leadership:
         if progress is None or progress.phase is not Phase.REPLICATE:
             return False
         core = self._core
-        return progress.match >= core.commit and progress.heard_s > core.now_s - core.election_s
+        patience_s = core.election_s
+        if member not in core.membership.all_voters:
+            patience_s *= core.settings.learner_share
+        return progress.match >= core.commit and progress.heard_s > core.now_s - patience_s
 
     # Handing over.
 

@@ -108,10 +108,11 @@ class Progress:
         return self._share.has_room()
 
     def sent(self, last_index: int, size_bytes: int) -> None:
-        """Notes that entries up to an index are on the way."""
-        self.next = last_index + 1
+        """Notes that entries up to an index are on the way; a probe may have to go again."""
         if self.phase is Phase.PROBE:
             self.is_paused = True
+        else:
+            self.next = last_index + 1
         self._window.append((last_index, size_bytes))
         self._window_bytes += size_bytes
         self._share.take(size_bytes)
