@@ -30,6 +30,7 @@ MUTANTS = (
         OUTBOX + "take_write",
         "HardState(term, vote, commit)",
         "HardState(term, None, commit)",
+        scene="elections",
     ),
     Mutant(
         "entries that replace others are not written",
@@ -54,24 +55,21 @@ MUTANTS = (
         OUTBOX + "send",
         "if self._hard_number <= self._durable_number:",
         "if True:",
-    ),
-    Mutant(
-        "a candidate counts its own vote before it is durable",
-        ELECTIONS + "review",
-        "core.outbox.is_hard_durable",
-        "True",
+        scene="elections",
     ),
     Mutant(
         "a new term is not persisted",
         CORE + "enter_term",
         "self.cast(vote)",
         "self.vote = vote\n    if vote is not None: self.cast(vote)",
+        scene="elections",
     ),
     Mutant(
         "a late write speaks for entries that were cut off meanwhile",
         OUTBOX + "cut",
         "(number, min(upto, last))",
         "(number, upto)",
+        scene="disks",
     ),
     Mutant(
         "a failed synchronisation is ignored",
@@ -136,6 +134,7 @@ MUTANTS = (
         GROUP + "_admits",
         "if message.term < core.term:",
         "if message.term < core.term and type(message) is not AppendReply:",
+        scene="late",
     ),
     Mutant(
         "the suffix is deleted without a conflict",
@@ -198,6 +197,7 @@ MUTANTS = (
         MEMBERSHIP + "Membership.quorum_index",
         "_majority_index(self.voters, index_of)",
         "_majority_index((*self.voters, *self.learners), index_of)",
+        scene="members",
     ),
     Mutant(
         "half of the voters are a majority",
@@ -210,6 +210,7 @@ MUTANTS = (
         MEMBERSHIP + "Membership.quorum_index",
         "if self.old_voters:",
         "if False:",
+        scene="members",
         more=(
             (
                 MEMBERSHIP + "Membership.is_quorum",
@@ -221,14 +222,16 @@ MUTANTS = (
     Mutant(
         "two changes of the members at once",
         CHANGES + "begin",
-        "if self.is_under_way:",
-        "if False:",
+        "if self.is_under_way:\n        raise Busy(\"the members are just being changed\")",
+        "if self.is_under_way:\n        return self._write(\n            Membership(target.voters, target.learners, core.membership.voters)\n        )",
+        scene="members",
     ),
     Mutant(
         "the next step of a change before the last one is committed",
         CHANGES + "step",
         "if core.membership_index > core.commit:",
         "if False:",
+        scene="members",
     ),
     Mutant(
         "a membership stays when its entry is cut off",
@@ -242,12 +245,14 @@ MUTANTS = (
         READS + "answer",
         "done = core.membership.quorum_index(round_of)",
         "done = self.round",
+        scene="reads",
     ),
     Mutant(
         "a read before the leader knows what is committed",
         LEADERSHIP + "flush",
         "core.commit >= self.first_index and",
         "",
+        scene="reads",
     ),
     Mutant(
         "a read before its index is applied",

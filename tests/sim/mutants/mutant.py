@@ -6,6 +6,7 @@ import inspect
 import textwrap
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
@@ -29,16 +30,16 @@ class Mutant:
         place: The function, as `module:function` or `module:Class.function`.
         right: The piece of its source to replace.
         wrong: What to put there.
+        scene: The sort of story that finds it, where others find it too rarely.
         more: Further pieces, as (place, right, wrong), for a mistake of several.
-        story: The directed story that finds it, where random ones find it too rarely.
     """
 
     name: str
     place: str
     right: str
     wrong: str
+    scene: str = ""
     more: tuple[tuple[str, str, str], ...] = ()
-    story: str = ""
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -75,6 +76,7 @@ def _function(place: str) -> FunctionType:
     return found
 
 
+@cache
 def _mutated(place: str, right: str, wrong: str) -> CodeType:
     function = _function(place)
     source = textwrap.dedent(inspect.getsource(function))

@@ -4,6 +4,7 @@ Nothing here asks the core what it thinks is right: logs, configurations and maj
 second time, from what replicas wrote, what their disks hold and what they gave out.
 
 - A term is begun by a candidate, and by nobody else: a pre-vote disturbs nobody.
+- Nobody votes for two in one term, not even across a crash.
 - At most one leader a term, and it holds everything that was given out before (leader completeness).
 - Two logs with an entry of one index and term are equal up to it (log matching): an entry has one
   payload, and one entry before it.
@@ -151,6 +152,7 @@ class Judge:
         shadows: By replica.
         leaders: By term.
         last_term: The highest there was.
+        votes: For whom, by voter and term.
         entries: The term before and the payload, by index and term.
         commit: Everything up to here was committed somewhere.
         committed: Terms by index.
@@ -164,6 +166,7 @@ class Judge:
     shadows: dict[str, Shadow] = field(default_factory=dict)
     leaders: dict[int, str] = field(default_factory=dict)
     last_term: int = 0
+    votes: dict[tuple[str, int], str] = field(default_factory=dict)
     entries: dict[tuple[int, int], tuple[int | None, bytes]] = field(default_factory=dict)
     commit: int = 0
     committed: dict[int, int] = field(default_factory=dict)
@@ -212,7 +215,7 @@ class Judge:
                     raise Broken(f"{name} replaces entry {index}, which is committed")
                 if index <= shadow.commit < log.last and log.term(index) == term:
                     raise Broken(f"{name} cuts its log behind {index}, which did not conflict")
-                if shadow.is_leader:
+                if shadow.is_leader and term == shadow.term:
                     raise Broken(f"{name} replaces entry {index} of its own log while it leads")
             elif index != log.last + 1:
                 raise Broken(f"{name} leaves a hole before entry {index}: it had {log.last}")
@@ -246,6 +249,12 @@ class Judge:
         shadow.is_leader = is_leader
         if commit != shadow.commit:
             self._on_commit(shadow, commit)
+
+    def on_vote(self, voter: str, term: int, candidate: str) -> None:
+        """A replica says whom it votes for."""
+        known = self.votes.setdefault((voter, term), candidate)
+        if known != candidate:
+            raise Broken(f"{voter} votes for {known} and for {candidate} in term {term}")
 
     def _on_leader(self, shadow: Shadow, term: int) -> None:
         known = self.leaders.setdefault(term, shadow.name)
@@ -286,6 +295,11 @@ class Judge:
         term = log.term(commit)
         if term is None:
             raise Broken(f"{shadow.name} commits {commit}, which is not in its log")
+        if shadow.is_leader and term != shadow.term:
+            raise Broken(
+                f"{shadow.name} leads term {shadow.term} and commits entry {commit} of term {term} "
+                "by counting (Raft figure 8)"
+            )
         newest, quorums = log.quorums[-1]
         allowed = [quorums]
         if newest > commit and len(log.quorums) > 1:

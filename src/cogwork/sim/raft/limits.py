@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.raft.settings import Settings
@@ -28,12 +29,22 @@ class Limits:
     kept: int
 
 
-def draw_limits(random: Random) -> Limits:
-    """Draws limits."""
+def draw_limits(
+    random: Random, fixed: dict[str, float] | None = None, snapshot_every: int = 0
+) -> Limits:
+    """Draws limits.
+
+    Args:
+        random: From here.
+        fixed: Settings that are not drawn.
+        snapshot_every: Likewise; 0: drawn.
+    """
     choice = random.choice
     settings = Settings(
         election_s=0.3,
+        election_max_s=1.0,
         heartbeats=3,
+        quiesce_s=choice((0.2, 1.0, inf)),
         senior_s=choice((0.3, 2.0, 10.0)),
         catch_up_s=choice((0.3, 3.0)),
         append_entries=choice((1, 2, 4, 64)),
@@ -47,11 +58,13 @@ def draw_limits(random: Random) -> Limits:
         unpersisted_bytes=choice((500, 1_000_000)),
         tail_bytes=choice((200, 1000, 1_000_000)),
         ready_bytes=choice((200, 100_000)),
-        reads=choice((2, 100)),
+        reads=choice((8, 100)),
         held_messages=choice((8, 100)),
     )
+    if fixed:
+        settings = replace(settings, **fixed)  # type: ignore[arg-type]  # as the scene says
     return Limits(
         settings=settings,
-        snapshot_every=choice((2, 5, 10, 1000)),
+        snapshot_every=snapshot_every or choice((2, 5, 10, 1000)),
         kept=choice((0, 0, 3, 1000)),
     )

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from cogwork.consensus.engine import Appended
 from cogwork.consensus.errors import Busy, ConsensusError, NotLeader
 from cogwork.consensus.raft.entries import Kind
+from cogwork.consensus.raft.heartbeats import Beat
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.messages import Vote, VoteReply
 from cogwork.consensus.raft.ready import ReadFailed
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.roles import Role
+from cogwork.consensus.raft.wire import decode
 from cogwork.consensus.sequencer import Append, Sequencer, encode
 from cogwork.sim.raft.disk import Disk, DiskFull, Record
+from cogwork.sim.raft.hosted import HostedGroup
 from cogwork.sim.raft.judge import Broken
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ class Replica:
         machine: The stream.
         applied: So far the log is in it.
         waiting: What comes while it is paused; None where it is not.
+        asked: What clients ask meanwhile.
         is_full: Whether its disk has no room.
     """
 
@@ -56,6 +60,7 @@ class Replica:
         self.world = world
         self.name = name
         self.waiting: list[Callable[[], None]] | None = None
+        self.asked: list[Callable[[], None]] = []
         self.machine = Sequencer()
         self.applied = 0
         self._disk = disk
@@ -75,7 +80,8 @@ class Replica:
             self.machine = Sequencer.from_bytes(disk.store.content)
             self.applied = self._snapshot_index = newest.index
         world.judge.on_start(name)
-        self.group = world.make_group(name, disk.store, self.now_s)
+        self._core = world.make_group(name, disk.store, self.now_s)
+        self.group = self._core.group if isinstance(self._core, HostedGroup) else self._core
         self.settle()
 
     @property
@@ -85,18 +91,18 @@ class Replica:
 
     # Events.
 
-    def step(self, sender: str, message: Message) -> None:
+    def step(self, sender: str, message: Any) -> None:
         """A message has come."""
         if self.waiting is not None:
             self.waiting.append(lambda: self.step(sender, message))
             return
-        self.group.step(sender, message, self.now_s)
+        self._core.step(sender, message, self.now_s)
         self.settle()
 
     def take(self, request: Request) -> None:
         """A client asks for an append."""
         if self.waiting is not None:
-            self.waiting.append(lambda: self.take(request))
+            self.asked.append(lambda: self.take(request))
             return
         if self._unwritten:
             self.world.refuse(request, None)
@@ -104,7 +110,7 @@ class Replica:
         now_s = self.now_s
         command = Append(request.batch, None, int(now_s * 1000))
         try:
-            term, index = self.group.propose(encode(command), now_s)
+            term, index = self._core.propose(encode(command), now_s)
         except NotLeader as error:
             self.world.refuse(request, error.hint)
         except Busy:
@@ -116,13 +122,13 @@ class Replica:
     def read(self, done: Callable[[int | None], None]) -> None:
         """A client wants what is current: the length of the stream, or None where that fails."""
         if self.waiting is not None:
-            self.waiting.append(lambda: self.read(done))
+            self.asked.append(lambda: self.read(done))
             return
         self._read_number += 1
         token = self._read_number
         self._reads[token] = done
         try:
-            self.group.read_index(token, self.now_s)
+            self._core.read_index(token, self.now_s)
         except ConsensusError:
             del self._reads[token]
             done(None)
@@ -132,7 +138,7 @@ class Replica:
         """Somebody wants another leader."""
         if self.waiting is None:
             try:
-                self.group.transfer(to, self.now_s)
+                self._core.transfer(to, self.now_s)
             except (ConsensusError, ValueError) as error:
                 self.world.note(self.name, f"refuses to hand over to {to}: {error}")
             self.settle()
@@ -141,7 +147,7 @@ class Replica:
         """Somebody wants other members."""
         if self.waiting is None:
             try:
-                self.group.change(Membership(tuple(voters), tuple(learners)), self.now_s)
+                self._core.change(Membership(tuple(voters), tuple(learners)), self.now_s)
             except (ConsensusError, ValueError) as error:
                 self.world.note(self.name, f"refuses the change to {voters}: {error}")
             self.settle()
@@ -152,14 +158,20 @@ class Replica:
             records, number = self._unwritten.popleft()
             self._numbers.append((self._disk.write(records), number))
 
+    def lose(self, name: str) -> None:
+        """Its container learns that another one is gone."""
+        if self.waiting is None and isinstance(self._core, HostedGroup):
+            self._core.lost(name, self.now_s)
+            self.settle()
+
     # What the core wants done.
 
     def settle(self) -> None:
         """Does everything that the core wants done, then waits."""
-        group, world = self.group, self.world
+        group, core, world = self.group, self._core, self.world
         name = self.name
         for _ in range(ROUNDS_MAX):
-            ready = group.ready()
+            ready = core.ready()
             if ready.write is not None:
                 self._write(ready.write)
             world.judge.on_state(
@@ -174,7 +186,7 @@ class Replica:
             self._handle(ready)
         else:
             raise Broken(f"{name} does not come to rest")
-        wake_s = group.wake_s
+        wake_s = core.wake_s
         if wake_s < self._wake_s:
             self._wake_s = wake_s
             world.wake(self, wake_s)
@@ -187,7 +199,7 @@ class Replica:
         if planned_s == self._wake_s:
             self._wake_s = inf
         # No earlier than planned, whatever the sum of the two clocks is rounded to.
-        self.group.tick(max(self.now_s, planned_s))
+        self._core.tick(max(self.now_s, planned_s))
         self.settle()
 
     def _handle(self, ready: Ready) -> None:
@@ -243,11 +255,11 @@ class Replica:
             number = numbers.popleft()[1]
             if isinstance(number, Snapshot):
                 self._is_snapshotting = False
-                self.group.compact(number.index)
+                self._core.compact(number.index)
             else:
                 newest = number
         if newest is not None:
-            self.group.persisted(newest)
+            self._core.persisted(newest)
         self.settle()
 
     def _when_failed(self) -> None:
@@ -258,25 +270,47 @@ class Replica:
 
     def _send(self, messages: list[tuple[str, Message]]) -> None:
         world, name = self.world, self.name
-        shadow = world.judge.shadows[name]
         send = world.network.send
         for receiver, message in messages:
-            if message.term > shadow.sent_term and not (
-                isinstance(message, Vote | VoteReply) and message.is_pre
-            ):
-                shadow.sent_term = message.term
+            for each in self.messages_of(message):
+                self._look_at(receiver, each)
             if world.tell is not None:
-                world.note(name, f"-> {receiver} {message}")
+                world.note(name, f"-> {receiver} {self.shown(message)}")
             send(name, receiver, message)
+
+    def messages_of(self, sent: Any) -> list[Any]:
+        """Returns the messages in what is sent: a frame, or one."""
+        if isinstance(sent, bytes):
+            return [message for _, message in decode(sent) if not isinstance(message, Beat)]
+        return [sent]
+
+    def shown(self, sent: Any) -> str:
+        """Returns what is sent, for people."""
+        if isinstance(sent, bytes):
+            return " + ".join(repr(message) for _, message in decode(sent))
+        return repr(sent)
+
+    def _look_at(self, receiver: str, message: Message) -> None:
+        """Notes what others hear of this replica's term and vote."""
+        shadow = self.world.judge.shadows[self.name]
+        if isinstance(message, Vote | VoteReply):
+            if message.is_pre:
+                return
+            if isinstance(message, Vote):
+                self.world.judge.on_vote(self.name, message.term, self.name)
+            elif message.is_granted:
+                self.world.judge.on_vote(self.name, message.term, receiver)
+        if message.term > shadow.sent_term:
+            shadow.sent_term = message.term
 
     def _receive(self, snapshot: Snapshot) -> None:
         content = bytes(self._incoming)
         if len(content) == snapshot.size_bytes and crc32(content) == snapshot.tag:
-            if self.group.accept_snapshot(snapshot):
+            if self._core.accept_snapshot(snapshot):
                 self._accepted = content
         else:
             self.world.note(self.name, f"refuses {snapshot}")
-            self.group.refuse_snapshot(snapshot)
+            self._core.refuse_snapshot(snapshot)
 
     def _restore(self, snapshot: Snapshot) -> None:
         content = self._accepted
@@ -311,7 +345,7 @@ class Replica:
         if self._is_snapshotting:
             return
         content = self.machine.to_bytes()
-        snapshot = self.group.snapshot_of(last.index, len(content), crc32(content))
+        snapshot = self._core.snapshot_of(last.index, len(content), crc32(content))
         self.world.judge.on_snapshot(self.name, snapshot, content)
         self._is_snapshotting = True
         self._snapshot_index = last.index

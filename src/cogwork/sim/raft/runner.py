@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from os import cpu_count
 from random import SystemRandom
 
+from cogwork.sim.raft.page import write_part
+from cogwork.sim.raft.scenes import SCENES, scene_of
 from cogwork.sim.raft.story import Story
 
 __all__ = ("Figures", "main", "run_seeds")
@@ -58,12 +60,18 @@ class Figures:
         return round(self.seeds * 3600 / self.cpu_s) if self.cpu_s else 0
 
 
-def run_seeds(first: int, count: int) -> Figures:
-    """Tells some stories."""
+def run_seeds(first: int, count: int, scene: str = "") -> Figures:
+    """Tells some stories.
+
+    Args:
+        first: The first seed.
+        count: How many.
+        scene: What sort of story; none: as the seeds say.
+    """
     figures = Figures()
     began_s = time.process_time()
     for seed in range(first, first + count):
-        story = Story(seed)
+        story = Story(seed, scene_of(scene))
         try:
             story.run()
         except Exception as broken:  # whatever the core raises is a failure with a seed
@@ -81,32 +89,38 @@ def main(given: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=1, help="how many stories")
     parser.add_argument("--seed", type=int, default=None, help="the first; then those that follow")
     parser.add_argument("--jobs", type=int, default=cpu_count() or 1, help="processes")
+    parser.add_argument("--scene", choices=[each.name for each in SCENES], default="", help="sort")
+    parser.add_argument("--page", default="", help="writes the figures into this page")
     parser.add_argument("--trace", action="store_true", help="tell the first step by step")
     arguments = parser.parse_args(given)
     first = SystemRandom().randrange(2**32) if arguments.seed is None else arguments.seed
     if arguments.trace:
-        return _trace(first)
-    figures = _run_all(first, arguments.seeds, arguments.jobs)
+        return _trace(first, arguments.scene)
+    began_s = time.monotonic()
+    figures = _run_all(first, arguments.seeds, arguments.jobs, arguments.scene)
     for seed, what in sorted(figures.failures.items())[:FAILURES_TOLD_MAX]:
         _say(f"FAILED seed {seed}: {what}")
-        _say(f"again: python -m cogwork.sim raft --seed {seed} --trace")
+        how = f" --scene {arguments.scene}" if arguments.scene else ""
+        _say(f"again: python -m cogwork.sim raft --seed {seed}{how} --trace")
     _say(
         f"{figures.seeds} stories, {len(figures.failures)} failed; {figures.steps} steps, "
         f"{figures.cpu_s:.0f} s of processors, {figures.seeds_an_hour} stories an hour and core"
     )
+    if arguments.page:
+        write_part(arguments.page, "figures", _table(figures, first, time.monotonic() - began_s))
     _say(", ".join(f"{name} {count}" for name, count in sorted(figures.counts.items())))
     return 1 if figures.failures else 0
 
 
-def _run_all(first: int, seeds: int, jobs: int) -> Figures:
+def _run_all(first: int, seeds: int, jobs: int, scene: str) -> Figures:
     _say(f"{seeds} stories of a raft group from seed {first} on, {jobs} processes")
     if jobs == 1 and seeds <= CHUNK:
-        return run_seeds(first, seeds)
+        return run_seeds(first, seeds, scene)
     figures = Figures()
     told_s = time.monotonic()
     with ProcessPoolExecutor(jobs) as pool:
         parts = [
-            pool.submit(run_seeds, start, min(CHUNK, first + seeds - start))
+            pool.submit(run_seeds, start, min(CHUNK, first + seeds - start), scene)
             for start in range(first, first + seeds, CHUNK)
         ]
         for part in as_completed(parts):
@@ -117,8 +131,25 @@ def _run_all(first: int, seeds: int, jobs: int) -> Figures:
     return figures
 
 
-def _trace(seed: int) -> int:
-    story = Story(seed, tell=_write)
+def _table(figures: Figures, first: int, took_s: float) -> str:
+    """Returns the figures as Markdown."""
+    counts = sorted(figures.counts.items())
+    rows = [
+        ("stories", f"{figures.seeds:,} (seeds {first} to {first + figures.seeds - 1})"),
+        ("failed", f"{len(figures.failures)}"),
+        ("steps (messages, ticks, requests)", f"{figures.steps:,}"),
+        ("time", f"{took_s:,.0f} s; {figures.cpu_s:,.0f} s of processors"),
+        ("stories an hour and core", f"{figures.seeds_an_hour:,}"),
+        ("disturbances", f"{sum(n for name, n in counts if ' ' not in name):,}"),
+        ("of these", ", ".join(f"{name} {n:,}" for name, n in counts if " " not in name)),
+        ("sorts of stories", ", ".join(f"{name[6:]} {n:,}" for name, n in counts if " " in name)),
+    ]
+    lines = ["| what | how many |", "|---|---|"]
+    return "\n".join(lines + [f"| {name} | {value} |" for name, value in rows])
+
+
+def _trace(seed: int, scene: str) -> int:
+    story = Story(seed, scene_of(scene), tell=_write)
     try:
         story.run()
     except Exception as broken:  # the trace ends with what went wrong, whatever it is

@@ -11,7 +11,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from cogwork.sim.raft.clients import Client
+from cogwork.sim.raft.limits import draw_limits
 from cogwork.sim.raft.network import Faults
+from cogwork.sim.raft.scenes import SCENES, Scene
 from cogwork.sim.raft.world import World
 
 if TYPE_CHECKING:
@@ -24,48 +26,51 @@ CONVERGENCE_S = 12.0
 
 STEP_S = 0.1
 
-SIZES = ((1, 3), (2, 5), (3, 70), (4, 7), (5, 15))
-"""How many replicas at first, and how many stories of a hundred have so many."""
+HOSTED_SHARE = 0.2
+"""So many stories run on hosts, with frames of octets; it takes them longer."""
 
-KINDS = {
-    "crash": 4,
-    "restart": 4,
-    "power": 1,
-    "partition": 3,
-    "isolate": 3,
-    "one_way": 2,
-    "heal": 3,
-    "weather": 3,
-    "lag": 1,
-    "slow_disk": 2,
-    "full_disk": 1,
-    "failed_sync": 1,
-    "rot": 1,
-    "pause": 2,
-    "transfer": 2,
-    "change": 3,
-    "read": 3,
-}
-"""Kinds of disturbance and their weights."""
+PATIENT_MAX_S = 0.8
+"""Before the first disturbance."""
 
 
 class Story:
     """One world and what happens to it.
 
     Attributes:
+        scene: What sort of story it is.
         world: The world.
         counts: What happened, by kind.
     """
 
-    def __init__(self, seed: int, tell: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        scene: Scene | None = None,
+        tell: Callable[[str], object] | None = None,
+    ) -> None:
+        """Begins a story.
+
+        Args:
+            seed: Everything follows from it.
+            scene: What sort of story it is; none: as the seed says.
+            tell: Takes the lines of a trace.
+        """
         random = Random(seed)
-        size = random.choices([n for n, _ in SIZES], [share for _, share in SIZES])[0]
-        self.world = World(random, size, tell=tell)
-        self.counts: Counter[str] = Counter()
+        if scene is None:
+            scene = random.choices(SCENES, [each.share for each in SCENES])[0]
+        self.scene = scene
+        size = random.choices([n for n, _ in scene.sizes], [share for _, share in scene.sizes])[0]
+        limits = draw_limits(random, scene.settings, scene.snapshot_every)
+        is_hosted = random.random() < HOSTED_SHARE
+        self.world = World(random, size, limits, is_hosted=is_hosted, tell=tell)
+        self.counts: Counter[str] = Counter([f"scene {scene.name}"])
         self._random = random
-        self._kinds = [kind for kind in KINDS if random.random() < 0.45] or ["restart"]
-        self._weights = [KINDS[kind] for kind in self._kinds]
-        self._moves = {kind: getattr(self, f"_{kind}") for kind in self._kinds}
+        kinds = list(scene.kinds)
+        if scene.is_swarm:
+            kinds = [kind for kind in kinds if random.random() < 0.45] or ["restart"]
+        self._kinds = kinds
+        self._weights = [scene.kinds[kind] for kind in kinds]
+        self._moves = {kind: getattr(self, f"_{kind}") for kind in kinds}
 
     def run(self) -> None:
         """Tells it.
@@ -74,14 +79,17 @@ class Story:
             Broken: A rule does not hold.
         """
         world, random = self.world, self._random
-        for number in range(random.randint(1, 3)):
+        scene = self.scene
+        for number in range(random.randint(1, 3) if scene.has_clients else 0):
             self._add_client(number)
-        world.run(random.uniform(0.2, 0.8))
-        for _ in range(random.randint(3, 10)):
+        if scene.is_rough:
+            self._weather()
+        world.run(random.uniform(0.2, PATIENT_MAX_S))
+        for _ in range(random.randint(*scene.moves)):
             kind = random.choices(self._kinds, self._weights)[0]
             self.counts[kind] += 1
             self._moves[kind]()
-            world.run(random.expovariate(4.0))
+            world.run(random.expovariate(scene.pace))
         self.converge()
 
     def converge(self) -> None:
@@ -121,6 +129,12 @@ class Story:
         world, name = self.world, self._somebody()
         world.crash(name)
         world.after(self._random.choice((0.0, 0.02, 0.5)), lambda: world.start(name))
+
+    def _blink(self) -> None:
+        """One crashes and is back at once."""
+        name = self._somebody()
+        self.world.crash(name)
+        self.world.start(name)
 
     def _power(self) -> None:
         """All lose their power at once."""

@@ -12,8 +12,9 @@ from cogwork.consensus.sequencer import Command, decode
 from cogwork.sim.clock import Clock
 from cogwork.sim.raft.clients import WAY_MAX_S, WAY_MIN_S
 from cogwork.sim.raft.disk import Damaged, Disk
+from cogwork.sim.raft.hosted import HostedGroup
 from cogwork.sim.raft.judge import Broken, Judge, quorums_of
-from cogwork.sim.raft.limits import Limits, draw_limits
+from cogwork.sim.raft.limits import Limits
 from cogwork.sim.raft.network import Network
 from cogwork.sim.raft.replica import Replica
 from cogwork.sim.raft.store import Store
@@ -51,6 +52,8 @@ class World:
         clients: Who appends.
         judge: What is true.
         lost: Replicas whose disk cannot be read any more.
+        limits: How small it is.
+        is_hosted: Whether replicas run on a `RaftHost`.
         steps: How many things have happened.
         tell: Takes the lines of a trace.
     """
@@ -59,20 +62,32 @@ class World:
         self,
         random: Random,
         size: int,
+        limits: Limits,
         *,
-        limits: Limits | None = None,
+        is_hosted: bool = False,
         tell: Callable[[str], object] | None = None,
     ) -> None:
+        """Makes one of some replicas.
+
+        Args:
+            random: All chance comes from here.
+            size: How many replicas there are at first.
+            limits: How small it is.
+            is_hosted: Whether replicas run on a `RaftHost`.
+            tell: Takes the lines of a trace.
+        """
         self.random = random
         self.tell = tell
         self.clock = Clock()
-        self.limits = limits or draw_limits(random)
+        self.limits = limits
+        self.is_hosted = is_hosted
         self.network = Network(self.clock, random, self._deliver)
         self.disks: dict[str, Disk] = {}
         self.replicas: dict[str, Replica] = {}
         self.clients: list[Client] = []
         self.lost: set[str] = set()
         self.steps = 0
+        self._lives = 0
         self._rates: dict[str, tuple[float, float]] = {}
         self._commands: dict[bytes, Command] = {}
         self._reading: dict[str, bool] = {}
@@ -162,7 +177,7 @@ class World:
         self.judge.on_new(name, self.disks[name].store)
         self.start(name)
 
-    def make_group(self, name: str, store: Store, now_s: float) -> Group:
+    def make_group(self, name: str, store: Store, now_s: float) -> Group | HostedGroup:
         """Makes the core of a replica from what its disk holds."""
         snapshot = store.newest
         if snapshot is None:
@@ -174,7 +189,11 @@ class World:
             entries=store.entries(snapshot.index + 1, 1 << 62),
             storage=store,
         )
-        return Group(name, recovered, self.random, now_s, settings=self.limits.settings)
+        settings = self.limits.settings
+        if self.is_hosted:
+            self._lives += 1
+            return HostedGroup(name, self._lives, recovered, self.random, now_s, settings)
+        return Group(name, recovered, self.random, now_s, settings=settings)
 
     def start(self, name: str) -> None:
         """Starts a replica that does not run."""
@@ -192,6 +211,9 @@ class World:
         if self.replicas.pop(name, None) is not None:
             self.note(name, "crashes")
             self.disks[name].crash()
+            if self.is_hosted and self.random.random() < 0.5:
+                for replica in list(self.replicas.values()):
+                    replica.lose(name)
 
     def pause(self, name: str) -> None:
         """Has a replica do nothing; what comes waits."""
@@ -206,8 +228,10 @@ class World:
         if replica is None or replica.waiting is None:
             return
         self.note(name, "goes on")
-        waiting, replica.waiting = replica.waiting, None
-        for action in waiting:
+        parts = [replica.waiting, replica.asked]
+        replica.waiting, replica.asked = None, []
+        self.random.shuffle(parts)  # whose sockets are looked at first, nobody knows
+        for action in [*parts[0], *parts[1]]:
             if self.replicas.get(name) is replica:
                 action()
 
@@ -297,7 +321,7 @@ class World:
         if replica is not None:
             self._count()
             if self.tell is not None:
-                self.note(receiver, f"<- {sender} {message}")
+                self.note(receiver, f"<- {sender} {replica.shown(message)}")
             replica.step(sender, message)
 
     # Clients.
