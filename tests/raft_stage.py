@@ -220,7 +220,7 @@ class Stage:
         self._open(self.members[name])
 
     def do_begin(self, name: str, term: str, *terms: str) -> None:
-        """`begin a 6 1 1 4`: a member starts in term 6 with a log whose entries have these terms."""
+        """`begin a 6 1 1 4`: a member starts in term 6 with entries of these terms."""
         member = self.members[name]
         member.disk.hard_state = HardState(int(term))
         member.disk.entries = [

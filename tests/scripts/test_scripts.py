@@ -11,7 +11,6 @@ import os
 from pathlib import Path
 
 import pytest
-
 from raft_stage import Stage
 
 SCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))

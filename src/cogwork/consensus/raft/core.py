@@ -23,8 +23,8 @@ from cogwork.consensus.raft.storage import NoStorage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from random import Random
 
+    from cogwork.consensus.raft.chance import Chance
     from cogwork.consensus.raft.leadership import Leadership
     from cogwork.consensus.raft.ready import Event
     from cogwork.consensus.raft.settings import Settings
@@ -86,7 +86,7 @@ class Core:
     """
 
     def __init__(
-        self, own: str, recovered: Recovered, settings: Settings, random: Random, now_s: float
+        self, own: str, recovered: Recovered, settings: Settings, random: Chance, now_s: float
     ) -> None:
         snapshot = recovered.snapshot
         self.own = own
@@ -103,7 +103,7 @@ class Core:
         self.applied = min(max(snapshot.index, recovered.applied), last)
         self.commit = max(self.applied, min(commit, last))
         self._memberships = [(snapshot.index, snapshot.membership)]
-        self._note_memberships(recovered.entries)
+        self._memberships += _memberships(recovered.entries)
         self.now_s = self.heard_s = now_s
         self.election_s = settings.election_s
         self.timeout_s = 0.0
@@ -136,11 +136,6 @@ class Core:
     def membership_at(self, index: int) -> Membership:
         """Returns the membership in effect at an entry that is not compacted."""
         return next(each for at, each in reversed(self._memberships) if at <= index)
-
-    def _note_memberships(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            if entry.kind == Kind.MEMBERS:
-                self._memberships.append((entry.index, Membership.from_bytes(entry.payload)))
 
     # Term, role and leader.
 
@@ -212,16 +207,22 @@ class Core:
         """Appends an entry of this term, as a leader; returns its index."""
         entry = Entry(self.log.last_index + 1, self.term, kind, payload)
         self.log.append(entry)
-        if kind == Kind.MEMBERS:
-            self._note_memberships((entry,))
+        self._memberships += _memberships((entry,))
         return entry.index
 
-    def extend(self, entries: Sequence[Entry]) -> None:
-        """Appends entries of a leader."""
-        self._note_memberships(entries)
+    def replace(self, entries: Sequence[Entry]) -> None:
+        """Appends entries of a leader, instead of those from the first one's index on.
+
+        Raises:
+            Malformed: One of them should be a membership, and is none; nothing has changed.
+        """
+        memberships = _memberships(entries)
+        if entries[0].index <= self.log.last_index:
+            self._cut(entries[0].index)
+        self._memberships += memberships
         self.log.extend(entries)
 
-    def cut(self, index: int) -> None:
+    def _cut(self, index: int) -> None:
         """Drops entries from an index on, and the memberships that came with them."""
         assert index > self.commit, "what is committed stays"
         self.log.truncate(index)
@@ -260,3 +261,11 @@ class Core:
                 self.events.append(MembershipChanged(entry.index, membership))
         self.log.release(self.applied, self.settings.tail_bytes)
         return entries
+
+
+def _memberships(entries: Sequence[Entry]) -> list[tuple[int, Membership]]:
+    return [
+        (entry.index, Membership.from_bytes(entry.payload))
+        for entry in entries
+        if entry.kind == Kind.MEMBERS
+    ]

@@ -97,10 +97,7 @@ class Following:
             return True
         if self._is_disk_behind():
             return False
-        entries = entries[new:] if new else entries
-        if entries[0].index <= log.last_index:
-            core.cut(entries[0].index)
-        core.extend(entries)
+        core.replace(entries[new:] if new else entries)
         return True
 
     def _is_disk_behind(self) -> bool:

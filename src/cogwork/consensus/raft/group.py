@@ -47,8 +47,8 @@ from cogwork.consensus.raft.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
-    from random import Random
 
+    from cogwork.consensus.raft.chance import Chance
     from cogwork.consensus.raft.entries import Entry
     from cogwork.consensus.raft.leadership import Leadership
     from cogwork.consensus.raft.membership import Membership
@@ -68,7 +68,7 @@ class Group:
         self,
         own: str,
         recovered: Recovered,
-        random: Random,
+        random: Chance,
         now_s: float,
         *,
         settings: Settings | None = None,

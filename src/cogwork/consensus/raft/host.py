@@ -38,8 +38,8 @@ from cogwork.router.mesh.clock import SteadyClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from random import Random
 
+    from cogwork.consensus.raft.chance import Chance
     from cogwork.consensus.raft.core import Recovered
     from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.messages import Message
@@ -100,7 +100,7 @@ class RaftHost:
         self,
         own: str,
         incarnation: int,
-        random: Random,
+        random: Chance,
         now_s: float,
         settings: Settings | None = None,
     ) -> None:
@@ -170,6 +170,11 @@ class RaftHost:
             KeyError: It is not open here.
         """
         return self._groups[number]
+
+    @property
+    def election_s(self) -> float:
+        """The shortest time without a leader, as round trips demand."""
+        return self._election_s
 
     def _share(self, container: str, number: int) -> Share:
         return Share(self._neighbours.at(container, self._now_s).budget, number)

@@ -64,8 +64,12 @@ class Leadership:
             self.uncommitted_bytes += entry.size_bytes
         self._follow_membership()
         # An entry of an earlier term is never committed by counting (Raft §5.4.2): this one, with
-        # which they are, must not wait for a proposal (§8).
-        self.first_index = self._append(Kind.NOOP, b"")
+        # which they are, must not wait for a proposal (§8). The first one of all tells the members,
+        # so that everybody has them in the log.
+        if core.log.last_index:
+            self.first_index = self._append(Kind.NOOP, b"")
+        else:
+            self.first_index = self._append(Kind.MEMBERS, core.membership.to_bytes())
 
     # Proposals.
 
@@ -195,14 +199,21 @@ class Leadership:
 
     @property
     def wake_s(self) -> float:
-        """When the next tick is needed."""
-        return inf if self._core.is_quiescent else self._due_s
+        """When the next tick is needed; a sleeping group wakes for a senior that should lead."""
+        return self._seniority.due_s(self._hold_s) if self._core.is_quiescent else self._due_s
+
+    @property
+    def _hold_s(self) -> float:
+        core = self._core
+        return core.leader_changes.hold_s(core.settings.senior_s, core.now_s)
 
     def tick(self) -> None:
         """Sends heartbeats, and looks whether a majority is there."""
         core = self._core
-        if core.now_s < self._due_s or core.is_quiescent:
+        if core.now_s < self.wake_s:
             return
+        if core.is_quiescent:
+            self.wake()
         self._due_s = core.now_s + core.heartbeat_s
         if not core.membership.is_quorum(self._heard()):
             core.become(Cause.NO_QUORUM)
@@ -307,14 +318,12 @@ class Leadership:
         self.transfer.look(self.progress[to].match)
 
     def _look_for_transfer(self) -> None:
-        core = self._core
         if self.transfer is not None:
             if self.transfer.is_over:
                 self.transfer.end(is_done=False)
                 self.transfer = None
             return
-        hold_s = core.leader_changes.hold_s(core.settings.senior_s, core.now_s)
-        senior = self._seniority.look(self._is_caught_up, hold_s)
+        senior = self._seniority.look(self._is_caught_up, self._hold_s)
         if senior is not None and not self.changes.is_under_way:
             self.hand_over(senior)
 
@@ -331,7 +340,6 @@ class Leadership:
             and self.transfer is None
             and not self._leaving
             and not self.changes.is_under_way
-            and not self._seniority.is_waiting
         )
         present = {member for member in core.membership.everyone if member not in absent}
         return is_idle and core.membership.is_quorum(present) and self._is_complete(last, absent)

@@ -125,15 +125,16 @@ class Log:
     def agree(self, index: int, term: int) -> tuple[int, int]:
         """Returns index and term of the last entry, up to `index`, whose term is at most `term`.
 
-        Where logs differ at `index`, they cannot agree between there and it (Raft §5.3).
+        Where logs differ at `index`, they cannot agree between there and it (Raft §5.3). An index
+        below the compacted one says that what agrees is given up.
         """
         index = min(index, self.last_index)
-        while index > self.compacted_index:
+        while index >= self.compacted_index:
             own = self.term(index)
             if own is None or own <= term:
                 return index, own or 0
             index -= 1
-        return index, self.term(index) or 0
+        return index, 0
 
     def release(self, index: int, size_bytes: int) -> None:
         """Drops old entries, up to an index, from memory where the storage has them."""

@@ -9,6 +9,7 @@ lead each time it comes.
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,10 +54,9 @@ class Seniority:
         self._candidate: str | None = None
         self._since_s = core.now_s
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether somebody more senior is there."""
-        return self._candidate is not None
+    def due_s(self, hold_s: float) -> float:
+        """Returns when somebody more senior is to lead; infinity while nobody is there."""
+        return inf if self._candidate is None else self._since_s + hold_s
 
     def look(self, is_ready: Callable[[str], bool], hold_s: float) -> str | None:
         """Returns who should lead instead, where it is time.
@@ -72,7 +72,7 @@ class Seniority:
         if candidate != self._candidate:
             self._candidate = candidate
             self._since_s = core.now_s
-        if candidate is None or core.now_s < self._since_s + hold_s:
+        if core.now_s < self.due_s(hold_s):
             return None
         self._since_s = core.now_s
         return candidate

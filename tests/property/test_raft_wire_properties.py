@@ -1,0 +1,161 @@
+"""Messages of Raft to octets and back; and octets of strangers, which never do harm."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogwork.consensus.raft.entries import Entry, Kind
+from cogwork.consensus.raft.errors import Malformed
+from cogwork.consensus.raft.frames import FRAME_BYTES, Frames
+from cogwork.consensus.raft.heartbeats import Beat
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.messages import (
+    Append,
+    AppendReply,
+    Commit,
+    Heartbeat,
+    HeartbeatReply,
+    ReadIndex,
+    ReadIndexReply,
+    SnapshotPart,
+    SnapshotReply,
+    TimeoutNow,
+    Vote,
+    VoteReply,
+)
+from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.raft.wire import FRAME_BYTES_MAX, decode
+
+if TYPE_CHECKING:
+    from cogwork.consensus.raft.messages import Message
+
+numbers = st.integers(0, 2**64 - 1)
+indexes = st.integers(0, 2**62)
+groups = st.integers(0, 2**32 - 1)
+ids = st.lists(st.text(min_size=1, max_size=16), unique=True, max_size=8)
+
+
+@st.composite
+def memberships(draw: st.DrawFn) -> Membership:
+    members = draw(ids)
+    if not members:
+        return Membership()
+    cut = draw(st.integers(1, len(members)))
+    old = tuple(draw(st.permutations(members)))[: draw(st.integers(0, 3))]
+    return Membership(tuple(members[:cut]), tuple(members[cut:]), old)
+
+
+@st.composite
+def appends(draw: st.DrawFn) -> Append:
+    prev_index = draw(indexes)
+    terms = sorted(draw(st.lists(numbers, min_size=2, max_size=12)))
+    entries = [
+        Entry(prev_index + place, term, draw(st.sampled_from(Kind)), draw(st.binary(max_size=40)))
+        for place, term in enumerate(terms[1:-1], 1)
+    ]
+    return Append(terms[-1], prev_index, terms[0], draw(numbers), entries)
+
+
+messages: st.SearchStrategy[Message | Beat] = st.one_of(
+    st.builds(Vote, numbers, numbers, numbers, st.booleans(), st.booleans()),
+    st.builds(VoteReply, numbers, st.booleans(), st.booleans()),
+    appends(),
+    st.builds(AppendReply, numbers, numbers, numbers, numbers, numbers),
+    st.builds(Commit, numbers, numbers),
+    st.builds(Heartbeat, numbers, numbers, numbers, st.booleans()),
+    st.builds(HeartbeatReply, numbers, numbers, st.booleans()),
+    st.builds(
+        SnapshotPart,
+        numbers,
+        st.builds(Snapshot, indexes, numbers, memberships(), numbers, numbers),
+        numbers,
+        st.binary(max_size=40),
+    ),
+    st.builds(SnapshotReply, numbers, numbers, numbers),
+    st.builds(TimeoutNow, numbers),
+    st.builds(ReadIndex, numbers, numbers),
+    st.builds(ReadIndexReply, numbers, numbers, numbers),
+    st.builds(Beat, numbers, numbers, numbers, numbers, groups),
+)
+
+
+def frame_of(sent: list[tuple[int, Message | Beat]]) -> bytes:
+    frames = Frames()
+    for group, message in sent:
+        frames.add("b", group, message)
+    ((to, data),) = frames.take()
+    assert to == "b"
+    return data
+
+
+@given(st.lists(st.tuples(groups, messages), min_size=1, max_size=6))
+def test_what_was_sent_is_what_comes(sent: list[tuple[int, Message | Beat]]) -> None:
+    assert list(decode(frame_of(sent))) == sent
+
+
+@given(st.binary(max_size=200))
+def test_octets_of_strangers_are_messages_or_malformed(data: bytes) -> None:
+    for start in (b"", b"\1"):
+        with suppress(Malformed):
+            list(decode(start + data))
+
+
+@given(messages, st.integers(0, 10_000), st.integers(0, 255))
+def test_a_changed_octet_gives_a_message_or_malformed(
+    message: Message | Beat, place: int, octet: int
+) -> None:
+    data = bytearray(frame_of([(1, message)]))
+    data[place % len(data)] = octet
+    with suppress(Malformed):
+        list(decode(bytes(data)))
+
+
+@given(messages)
+def test_a_message_that_was_cut_short_is_malformed(message: Message | Beat) -> None:
+    data = frame_of([(1, message)])
+    for end in range(2, len(data)):
+        with pytest.raises(Malformed):
+            list(decode(data[:end]))
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\2", b"\1\0\0\0\0", b"\1" + b"\xff" * 17])
+def test_what_is_no_frame_is_malformed(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        list(decode(data))
+
+
+def test_a_frame_that_is_too_large_is_not_even_looked_at() -> None:
+    with pytest.raises(Malformed, match="at most"):
+        list(decode(bytes(FRAME_BYTES_MAX + 1)))
+
+
+@pytest.mark.parametrize(
+    "append",
+    [
+        Append(5, 1, 3, 0, [Entry(2, 2, Kind.COMMAND, b"")]),
+        Append(5, 1, 3, 0, [Entry(2, 4, Kind.COMMAND, b""), Entry(3, 3, Kind.COMMAND, b"")]),
+        Append(5, 1, 3, 0, [Entry(2, 6, Kind.COMMAND, b"")]),
+        Append(5, 2**63 - 1, 3, 0, [Entry(2**63, 3, Kind.COMMAND, b"")]),
+    ],
+)
+def test_entries_whose_terms_or_places_cannot_be_are_malformed(append: Append) -> None:
+    with pytest.raises(Malformed):
+        list(decode(frame_of([(1, append)])))
+
+
+def test_a_message_for_two_is_encoded_once_and_frames_are_bounded() -> None:
+    frames = Frames()
+    entry = Entry(1, 1, Kind.COMMAND, bytes(FRAME_BYTES // 2 + 1))
+    for _ in range(3):
+        append = Append(1, 0, 0, 0, [entry])
+        frames.add("b", 1, append)
+        frames.add("c", 1, append)
+    sent = frames.take()
+    assert sorted(to for to, _ in sent) == ["b"] * 3 + ["c"] * 3
+    assert len({data for _, data in sent}) == 1
+    assert frames.take() == []

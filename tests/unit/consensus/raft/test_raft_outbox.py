@@ -1,0 +1,93 @@
+"""Writes, and what waits for them."""
+
+from __future__ import annotations
+
+from cogwork.consensus.raft.entries import Entry, Kind
+from cogwork.consensus.raft.log import Log
+from cogwork.consensus.raft.messages import VoteReply
+from cogwork.consensus.raft.outbox import Outbox
+from cogwork.consensus.raft.ready import HardState
+from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.raft.storage import NoStorage
+
+REPLY = VoteReply(1, True)
+
+
+def entry(index: int, term: int) -> Entry:
+    return Entry(index, term, Kind.COMMAND, b"")
+
+
+def test_nothing_new_is_no_write() -> None:
+    assert Outbox(0, 10).take_write(Log(0, 0, (), NoStorage()), 0, None, 0) is None
+
+
+def test_a_message_waits_for_the_vote_it_speaks_of() -> None:
+    outbox, log = Outbox(0, 10), Log(0, 0, (), NoStorage())
+    outbox.send("b", REPLY)
+    outbox.harden()
+    outbox.send("c", REPLY)
+    assert outbox.take_messages() == [("b", REPLY)]
+    write = outbox.take_write(log, 1, "c", 0)
+    assert write is not None
+    assert write.hard_state == HardState(1, "c", 0)
+    assert not outbox.is_hard_durable
+    outbox.persisted(write.number)
+    assert outbox.is_hard_durable
+    assert outbox.take_messages() == [("c", REPLY)]
+
+
+def test_messages_that_wait_are_bounded() -> None:
+    outbox = Outbox(0, 2)
+    outbox.harden()
+    for _ in range(5):
+        outbox.send("b", REPLY)
+    write = outbox.take_write(Log(0, 0, (), NoStorage()), 1, None, 0)
+    assert write is not None
+    outbox.persisted(write.number)
+    assert len(outbox.take_messages()) == 2
+
+
+def test_a_late_word_of_a_write_that_was_overtaken_says_nothing() -> None:
+    """Entry (2, 1) is written, cut off, and comes again: its first write is not its second."""
+    outbox, log = Outbox(0, 10), Log(0, 0, (), NoStorage())
+    log.append(entry(1, 1))
+    first = outbox.take_write(log, 1, None, 0)
+    log.append(entry(2, 1))
+    second = outbox.take_write(log, 1, None, 0)
+    log.truncate(2)
+    outbox.cut(2)
+    log.append(entry(2, 3))
+    third = outbox.take_write(log, 3, None, 0)
+    log.truncate(2)
+    outbox.cut(2)
+    log.append(entry(2, 1))
+    fourth = outbox.take_write(log, 4, None, 0)
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert fourth is not None
+    assert [each.index for each in fourth.entries] == [2]
+    for write in (first, second, third):
+        outbox.persisted(write.number)
+        assert outbox.durable_index == 1
+    outbox.persisted(fourth.number)
+    assert outbox.durable_index == 2
+    outbox.persisted(first.number)
+    assert outbox.durable_index == 2
+
+
+def test_a_snapshot_is_durable_with_its_write_and_what_was_before_counts_no_more() -> None:
+    outbox, log = Outbox(0, 10), Log(0, 0, (), NoStorage())
+    log.append(entry(1, 1))
+    first = outbox.take_write(log, 1, None, 0)
+    snapshot = Snapshot(9, 2)
+    log.reset(9, 2)
+    outbox.restart(snapshot)
+    second = outbox.take_write(log, 2, None, 9)
+    assert first is not None
+    assert second is not None
+    assert (second.snapshot, list(second.entries)) == (snapshot, [])
+    outbox.persisted(first.number)
+    assert outbox.durable_index == 0
+    outbox.persisted(second.number)
+    assert outbox.durable_index == 9
