@@ -222,7 +222,7 @@ MUTANTS = (
     Mutant(
         "two changes of the members at once",
         CHANGES + "begin",
-        "if self.is_under_way:\n        raise Busy(\"the members are just being changed\")",
+        'if self.is_under_way:\n        raise Busy("the members are just being changed")',
         "if self.is_under_way:\n        return self._write(\n            Membership(target.voters, target.learners, core.membership.voters)\n        )",
         scene="members",
     ),

@@ -36,9 +36,7 @@ class Group:
         for entry in entries if durable else ():
             self.stores[name].take(("entry", entry))
 
-    def state(
-        self, name: str, term: int = 1, commit: int = 0, *, is_leader: bool = False
-    ) -> None:
+    def state(self, name: str, term: int = 1, commit: int = 0, *, is_leader: bool = False) -> None:
         self.judge.last_term = max(self.judge.last_term, term)
         self.judge.on_state(name, term, commit, is_leader=is_leader)
 

@@ -325,9 +325,7 @@ class Judge:
 
     # The state machine.
 
-    def on_apply(
-        self, name: str, entry: Entry, answer: object, chunk: Chunk | None
-    ) -> None:
+    def on_apply(self, name: str, entry: Entry, answer: object, chunk: Chunk | None) -> None:
         """A replica has applied an entry of ours."""
         index = entry.index
         self.on_applied(name, index)

@@ -164,6 +164,12 @@ class Replica:
             self._core.lost(name, self.now_s)
             self.settle()
 
+    def end(self) -> None:
+        """It has crashed: those who read learn that their connections are gone."""
+        reads, self._reads = self._reads, {}
+        for done in reads.values():
+            done(None)
+
     # What the core wants done.
 
     def settle(self) -> None:

@@ -113,11 +113,11 @@ SCENES = (
     Scene(
         name="late",
         share=4,
-        kinds={"lag": 6, "slow_disk": 5, "blink": 5, "isolate": 2, "heal": 2, "transfer": 2},
-        moves=(8, 16),
-        pace=6.0,
-        sizes=((3, 100),),
-        settings={"senior_s": 0.3},
+        kinds={"amnesia": 8, "lag": 2, "slow_disk": 2, "blink": 2, "heal": 2, "transfer": 1},
+        moves=(3, 10),
+        pace=2.0,
+        sizes=((3, 80), (5, 20)),
+        settings={"senior_s": 10.0, "uncommitted_entries": 1000},
     ),
 )
 """With their shares."""

@@ -179,6 +179,28 @@ class Story:
         for other in self.world.disks:
             self.world.network.delayed_s[name, other] = lag_s
 
+    def _amnesia(self) -> None:
+        """A leader loses what one follower alone has; that one's answer comes in a later term."""
+        world, name = self.world, self.world.leader
+        others = [other for other in world.disks if other != name]
+        if not name or len(others) < 2:
+            return
+        follower, *rest = self._random.sample(others, len(others))
+        ways, disk = world.network.delayed_s, world.disks[name]
+        ways[follower, name] = self._random.uniform(0.5, 1.2)
+        disk.slow_s = 2.0
+        for other in rest:
+            world.block(name, other)
+
+        def forget() -> None:
+            disk.slow_s = 0.0
+            world.crash(name)
+            world.start(name)
+            for other in rest:
+                world.network.blocked.discard((name, other))
+
+        world.after(self._random.uniform(0.05, 0.25), forget)
+
     def _slow_disk(self) -> None:
         disk = self.world.disks[self._somebody()]
         disk.slow_s = self._random.choice((0.0, 0.02, 0.1, 0.8))

@@ -208,12 +208,14 @@ class World:
 
     def crash(self, name: str) -> None:
         """Ends a replica's life."""
-        if self.replicas.pop(name, None) is not None:
+        replica = self.replicas.pop(name, None)
+        if replica is not None:
             self.note(name, "crashes")
             self.disks[name].crash()
+            replica.end()
             if self.is_hosted and self.random.random() < 0.5:
-                for replica in list(self.replicas.values()):
-                    replica.lose(name)
+                for other in list(self.replicas.values()):
+                    other.lose(name)
 
     def pause(self, name: str) -> None:
         """Has a replica do nothing; what comes waits."""
@@ -342,7 +344,9 @@ class World:
         else:
             if self.tell is not None:
                 batch = request.batch
-                self.note(name, f"<- {request.client.name} appends {batch.sequence} {batch.payload!r}")
+                self.note(
+                    name, f"<- {request.client.name} appends {batch.sequence} {batch.payload!r}"
+                )
             replica.take(request)
 
     def answer(self, request: Request, answer: Appended) -> None:
