@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.raft.messages import Append
 from cogwork.consensus.raft.wire import VERSION, encode
 
 if TYPE_CHECKING:
@@ -34,15 +35,15 @@ class Frames:
     def __init__(self) -> None:
         self._open: dict[str, _Frame] = {}
         self._full: list[tuple[str, bytes]] = []
-        self._encoded: dict[int, tuple[Message | Beat, list[bytes], int]] = {}
+        self._encoded: dict[int, tuple[Append, list[bytes], int]] = {}
 
     def add(self, to: str, group: int, message: Message | Beat) -> None:
-        """Adds a message; one that another neighbour gets, too, is encoded once."""
-        known = self._encoded.get(id(message))
-        if known is None:
+        """Adds a message; entries that another neighbour gets, too, are encoded once."""
+        if type(message) is Append:
+            parts, size_bytes = self._encode_once(group, message)
+        else:
             parts = encode(group, message)
-            known = self._encoded[id(message)] = (message, parts, sum(map(len, parts)))
-        _, parts, size_bytes = known
+            size_bytes = sum(map(len, parts))
         frame = self._open.get(to)
         if frame is None:
             frame = self._open[to] = _Frame()
@@ -51,6 +52,13 @@ class Frames:
             frame = self._open[to] = _Frame()
         frame.parts += parts
         frame.size_bytes += size_bytes
+
+    def _encode_once(self, group: int, message: Append) -> tuple[list[bytes], int]:
+        known = self._encoded.get(id(message))
+        if known is None:
+            parts = encode(group, message)
+            known = self._encoded[id(message)] = (message, parts, sum(map(len, parts)))
+        return known[1], known[2]
 
     def __bool__(self) -> bool:
         return bool(self._open)

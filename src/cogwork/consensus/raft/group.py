@@ -17,6 +17,7 @@ What its caller does, with its own clock as `now_s`:
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import InvalidAppend, NotLeader
@@ -175,9 +176,8 @@ class Group:
         core = self._core
         if core.leadership is not None:
             return core.leadership.wake_s
-        due_s = core.heard_s + core.timeout_s if not core.is_quiescent else float("inf")
-        read_s = self._reads.wake_s
-        return due_s if read_s is None else min(due_s, read_s)
+        due_s = inf if core.is_quiescent else core.heard_s + core.timeout_s
+        return min(due_s, self._reads.wake_s) if self._reads.waiting else due_s
 
     # Events.
 
@@ -397,7 +397,7 @@ class Group:
     def ready(self) -> Ready:
         """Returns what is to be done, and expects that it is; false where there is nothing."""
         core = self._core
-        if self._reads.wake_s is not None:
+        if self._reads.waiting:
             self._reads.expire()
         if core.leadership is not None:
             core.leadership.flush()

@@ -372,13 +372,13 @@ class RaftHost:
         for to, message in each.messages:
             self._frames.add(to, number, message)
         each.messages = ()
-        self._follow_members(number, group)
-        if group.has_more:
+        if each.committed and group.has_more:
             self._touched[number] = None
         if each:
             ready.groups.append((number, each))
         if each.write is None:
             return 0
+        self._follow_members(number, group)  # they stand in the log
         writes.append(_Write(number, group, each.write.number))
         return _size_bytes(each.write)
 

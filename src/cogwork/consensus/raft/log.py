@@ -139,7 +139,8 @@ class Log:
     def release(self, index: int, size_bytes: int) -> None:
         """Drops old entries, up to an index, from memory where the storage has them."""
         excess_bytes = self.size_bytes - size_bytes
-        if excess_bytes <= 0:
+        first = self.base_index + 1
+        if excess_bytes <= 0 or index < first or self._storage.term(first) is None:
             return
         count = 0
         for entry in self._entries[: max(0, index - self.base_index)]:

@@ -8,6 +8,7 @@ for the index, waits until it has applied that, and answers from its own state.
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.consensus.errors import Busy, NotLeader
@@ -93,38 +94,41 @@ class LeaderReads:
 
 
 class FollowerReads:
-    """Reads that wait for the leader's index."""
+    """Reads that wait for the leader's index.
 
-    __slots__ = ("_core", "_last", "_waiting")
+    Attributes:
+        waiting: Token, the leader that was asked, and when the read is given up, by number.
+    """
+
+    __slots__ = ("_core", "_last", "waiting")
 
     def __init__(self, core: Core) -> None:
         self._core = core
         # An answer that was asked for in an earlier life must not pass for one of this.
         self._last = core.random.getrandbits(48)
-        self._waiting: dict[int, tuple[object, str, float]] = {}
+        self.waiting: dict[int, tuple[object, str, float]] = {}
 
     @property
-    def wake_s(self) -> float | None:
+    def wake_s(self) -> float:
         """When the oldest one is given up."""
-        first = next(iter(self._waiting.values()), None)
-        return None if first is None else first[2]
+        return next(iter(self.waiting.values()))[2] if self.waiting else inf
 
     def ask(self, token: object) -> None:
         """Asks the leader."""
         core = self._core
         if core.leader is None:
             raise NotLeader
-        if len(self._waiting) >= core.settings.reads:
+        if len(self.waiting) >= core.settings.reads:
             raise Busy(f"{core.settings.reads} reads wait")
         self._last += 1
-        self._waiting[self._last] = (token, core.leader, core.now_s + core.election_s)
+        self.waiting[self._last] = (token, core.leader, core.now_s + core.election_s)
         core.outbox.send(core.leader, ReadIndex(core.term, self._last))
 
     def on_reply(self, leader: str, reply: ReadIndexReply) -> None:
         """Takes the leader's index."""
-        found = self._waiting.get(reply.number)
+        found = self.waiting.get(reply.number)
         if found is not None and found[1] == leader:
-            del self._waiting[reply.number]
+            del self.waiting[reply.number]
             self._core.reads.append((reply.index, found[0]))
 
     def expire(self) -> None:
@@ -132,8 +136,8 @@ class FollowerReads:
         core = self._core
         gone = [
             number
-            for number, (_, leader, until_s) in self._waiting.items()
+            for number, (_, leader, until_s) in self.waiting.items()
             if leader != core.leader or core.now_s >= until_s
         ]
         for number in gone:
-            core.events.append(ReadFailed(self._waiting.pop(number)[0]))
+            core.events.append(ReadFailed(self.waiting.pop(number)[0]))
