@@ -11,7 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 from os import cpu_count
 
 from cogwork.sim.raft.page import write_part
-
 from mutants.catalogue import MUTANTS
 from mutants.grading import SEEDS_MAX, Verdict, grade
 

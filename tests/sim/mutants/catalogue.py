@@ -100,7 +100,8 @@ MUTANTS = (
         "a pre-vote begins a term",
         ELECTIONS + "_grants",
         "    if vote.is_pre:\n        return",
-        "    if vote.is_pre:\n        if vote.term > core.term:\n            core.enter_term(vote.term)\n"
+        "    if vote.is_pre:\n        if vote.term > core.term:\n"
+        "            core.enter_term(vote.term)\n"
         "            core.become(Cause.HIGHER_TERM)\n            return self._is_fresh(vote)\n"
         "        return",
     ),
@@ -223,7 +224,9 @@ MUTANTS = (
         "two changes of the members at once",
         CHANGES + "begin",
         'if self.is_under_way:\n        raise Busy("the members are just being changed")',
-        "if self.is_under_way:\n        return self._write(\n            Membership(target.voters, target.learners, core.membership.voters)\n        )",
+        "if self.is_under_way:\n"
+        "        joint = Membership(target.voters, target.learners, core.membership.voters)\n"
+        "        return self._write(joint)",
         scene="members",
     ),
     Mutant(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.sim.raft.runner import run_seeds
-
 from mutants.mutant import Stale
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Verdict:
 
 
 def grade(mutant: Mutant, seeds_max: int = SEEDS_MAX) -> Verdict:
-    """Tells stories with the mistake in the core; one that fails without it, too, proves nothing."""
+    """Tells stories with the mistake in the core; one that fails without it proves nothing."""
     try:
         for seed in range(seeds_max):
             with mutant.applied():

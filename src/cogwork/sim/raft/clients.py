@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import Appended
 
 if TYPE_CHECKING:
+    from cogwork.consensus.engine import Appended
     from cogwork.sim.raft.world import World
 
 __all__ = ("Client", "Request")

@@ -1,4 +1,4 @@
-"""One group on a `RaftHost`: the way it runs in a container, with frames of octets and with sleep."""
+"""One group on a `RaftHost`: as it runs in a container, with frames of octets, and with sleep."""
 
 from __future__ import annotations
 
@@ -37,8 +37,19 @@ class HostedGroup:
         recovered: Recovered,
         random: Random,
         now_s: float,
+        *,
         settings: Settings,
     ) -> None:
+        """Opens it.
+
+        Args:
+            name: The container's.
+            incarnation: Of its host.
+            recovered: What the disk holds.
+            random: For time-outs.
+            now_s: The time.
+            settings: How long it waits, and how much it holds.
+        """
         self._host = RaftHost(name, incarnation, random, now_s, settings)
         self.group: Group = self._host.open(NUMBER, recovered, now_s)
 

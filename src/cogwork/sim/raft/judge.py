@@ -5,7 +5,8 @@ second time, from what replicas wrote, what their disks hold and what they gave 
 
 - A term is begun by a candidate, and by nobody else: a pre-vote disturbs nobody.
 - Nobody votes for two in one term, not even across a crash.
-- At most one leader a term, and it holds everything that was given out before (leader completeness).
+- At most one leader a term, and it holds everything that was given out before it (leader
+  completeness).
 - Two logs with an entry of one index and term are equal up to it (log matching): an entry has one
   payload, and one entry before it.
 - An entry is first committed when a majority of its configuration has it on disk.
@@ -27,8 +28,8 @@ from cogwork.consensus.raft.membership import Membership
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.consensus.engine import Appended
     from cogwork.consensus.batch import Batch, Chunk
+    from cogwork.consensus.engine import Appended
     from cogwork.consensus.raft.entries import Entry
     from cogwork.consensus.raft.snapshot import Snapshot
     from cogwork.sim.raft.clients import Request
@@ -155,6 +156,7 @@ class Judge:
         votes: For whom, by voter and term.
         entries: The term before and the payload, by index and term.
         commit: Everything up to here was committed somewhere.
+        commits: How far, by the term in which it was.
         committed: Terms by index.
         applied: By index.
         snapshots: By index.
@@ -169,6 +171,7 @@ class Judge:
     votes: dict[tuple[str, int], str] = field(default_factory=dict)
     entries: dict[tuple[int, int], tuple[int | None, bytes]] = field(default_factory=dict)
     commit: int = 0
+    commits: dict[int, int] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
     applied: dict[int, Applied] = field(default_factory=dict)
     snapshots: dict[int, tuple[Snapshot, bytes]] = field(default_factory=dict)
@@ -260,7 +263,8 @@ class Judge:
         known = self.leaders.setdefault(term, shadow.name)
         if known != shadow.name:
             raise Broken(f"term {term} has two leaders, {known} and {shadow.name}")
-        commit = self.commit
+        before = [index for led, index in self.commits.items() if led < term]
+        commit = max(before, default=0)
         if commit and not shadow.log.holds(commit, self.committed[commit]):
             raise Broken(
                 f"{shadow.name} leads term {term} without entry {commit}, which is committed: "
@@ -286,7 +290,7 @@ class Judge:
                 if term is None:
                     raise Broken(f"{name} commits {index}, which nobody saw in its log")
                 self.committed[index] = term
-            self.commit = commit
+            self.commit = self.commits[shadow.term] = commit
         shadow.commit = commit
 
     def _check_majority(self, shadow: Shadow, commit: int) -> None:

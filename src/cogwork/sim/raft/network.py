@@ -1,4 +1,4 @@
-"""Ways between replicas: each direction on its own, unreliable, in order as long as nothing is wrong.
+"""Ways between replicas: each direction on its own, unreliable, in order while nothing is wrong.
 
 A blocked way swallows what is sent and what is under way, and tells nobody.
 """
@@ -97,8 +97,7 @@ class Network:
             at_s += self.delayed_s.get(way, 0.0)
         if not faults.reorder or chance() >= faults.reorder:
             last_s = self._arrives_s.get(way, 0.0)
-            if last_s > at_s:
-                at_s = last_s
+            at_s = max(at_s, last_s)
             self._arrives_s[way] = at_s
         self._clock.at(at_s, partial(self._arrive, way, message))
 

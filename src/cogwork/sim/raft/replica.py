@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from cogwork.consensus.engine import Appended
@@ -17,8 +17,8 @@ from cogwork.consensus.raft.heartbeats import Beat
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.messages import Vote, VoteReply
 from cogwork.consensus.raft.ready import ReadFailed
-from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.roles import Role
+from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.wire import decode
 from cogwork.consensus.sequencer import Append, Sequencer, encode
 from cogwork.sim.raft.disk import Disk, DiskFull, Record
@@ -91,12 +91,12 @@ class Replica:
 
     # Events.
 
-    def step(self, sender: str, message: Any) -> None:
+    def step(self, sender: str, message: Message | bytes) -> None:
         """A message has come."""
         if self.waiting is not None:
             self.waiting.append(lambda: self.step(sender, message))
             return
-        self._core.step(sender, message, self.now_s)
+        self._core.step(sender, message, self.now_s)  # type: ignore[arg-type]  # as its core takes it
         self.settle()
 
     def take(self, request: Request) -> None:
@@ -221,6 +221,10 @@ class Replica:
             self._restore(ready.restore)
         if ready.committed:
             self._apply(ready.committed)
+        if ready.reads or ready.events:
+            self._tell(ready)
+
+    def _tell(self, ready: Ready) -> None:
         for read in ready.reads:
             self._reads.pop(read.token)(self.machine.next_offset)  # type: ignore[call-overload]
         for event in ready.events:
@@ -274,7 +278,7 @@ class Replica:
         self.world.crash(self.name)
         self.world.after(0.2, lambda: self.world.start(self.name))
 
-    def _send(self, messages: list[tuple[str, Message]]) -> None:
+    def _send(self, messages: Sequence[tuple[str, Message]]) -> None:
         world, name = self.world, self.name
         send = world.network.send
         for receiver, message in messages:
@@ -284,13 +288,13 @@ class Replica:
                 world.note(name, f"-> {receiver} {self.shown(message)}")
             send(name, receiver, message)
 
-    def messages_of(self, sent: Any) -> list[Any]:
+    def messages_of(self, sent: Message | bytes) -> list[Message]:
         """Returns the messages in what is sent: a frame, or one."""
         if isinstance(sent, bytes):
             return [message for _, message in decode(sent) if not isinstance(message, Beat)]
         return [sent]
 
-    def shown(self, sent: Any) -> str:
+    def shown(self, sent: Message | bytes) -> str:
         """Returns what is sent, for people."""
         if isinstance(sent, bytes):
             return " + ".join(repr(message) for _, message in decode(sent))
@@ -306,8 +310,7 @@ class Replica:
                 self.world.judge.on_vote(self.name, message.term, self.name)
             elif message.is_granted:
                 self.world.judge.on_vote(self.name, message.term, receiver)
-        if message.term > shadow.sent_term:
-            shadow.sent_term = message.term
+        shadow.sent_term = max(shadow.sent_term, message.term)
 
     def _receive(self, snapshot: Snapshot) -> None:
         content = bytes(self._incoming)

@@ -7,6 +7,7 @@ that stories with all of them never do.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -142,7 +143,7 @@ class Story:
         for name in world.running:
             world.crash(name)
         for name in world.stopped:
-            world.after(random.uniform(0.01, 0.3), lambda name=name: world.start(name))
+            world.after(random.uniform(0.01, 0.3), partial(world.start, name))
 
     def _partition(self) -> None:
         random, names = self._random, sorted(self.world.disks)

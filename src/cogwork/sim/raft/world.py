@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.raft.core import Recovered
@@ -14,7 +15,6 @@ from cogwork.sim.raft.clients import WAY_MAX_S, WAY_MIN_S
 from cogwork.sim.raft.disk import Damaged, Disk
 from cogwork.sim.raft.hosted import HostedGroup
 from cogwork.sim.raft.judge import Broken, Judge, quorums_of
-from cogwork.sim.raft.limits import Limits
 from cogwork.sim.raft.network import Network
 from cogwork.sim.raft.replica import Replica
 from cogwork.sim.raft.store import Store
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.engine import Appended
     from cogwork.consensus.raft.messages import Message
     from cogwork.sim.raft.clients import Client, Request
+    from cogwork.sim.raft.limits import Limits
 
 __all__ = ("World",)
 
@@ -35,6 +36,9 @@ RATE_MIN, RATE_MAX = 0.9, 1.1
 AHEAD_MAX_S = 1000.0
 
 MEMBERS_MAX = 6
+
+ENTRY_BYTES_MAX = 500
+"""No entry counts more: one is always in memory."""
 
 STEPS_MAX = 30_000
 """A story has a few hundred."""
@@ -192,7 +196,7 @@ class World:
         settings = self.limits.settings
         if self.is_hosted:
             self._lives += 1
-            return HostedGroup(name, self._lives, recovered, self.random, now_s, settings)
+            return HostedGroup(name, self._lives, recovered, self.random, now_s, settings=settings)
         return Group(name, recovered, self.random, now_s, settings=settings)
 
     def start(self, name: str) -> None:
@@ -270,35 +274,38 @@ class World:
             self.replicas[leader].transfer(to)
 
     def change_members(self) -> None:
-        """Asks the leader for other members; a lost one goes first."""
-        leader, random = self.leader, self.random
+        """Asks the leader for other members."""
+        leader = self.leader
         if not leader:
             return
-        membership = self.replicas[leader].group.membership
-        voters, learners = list(membership.voters), list(membership.learners)
-        gone = sorted(self.lost & membership.everyone)
-        spare = [name for name in self.disks if name not in membership.everyone | self.lost]
-        if len(self.disks) < MEMBERS_MAX and random.random() < 0.5:
-            spare.append(f"n{len(self.disks) + 1}")
-        if gone:
-            voters = [name for name in voters if name not in gone]
-            learners = [name for name in learners if name not in gone]
-        elif random.random() < 0.4 and len(voters) > 1:
-            voters.remove(random.choice(voters))
-        elif learners and random.random() < 0.5:
-            learners.remove(learners[0])
-        if spare and random.random() < 0.7:
-            name = random.choice(spare)
-            (voters if random.random() < 0.7 else learners).append(name)
+        voters, learners = self._draw_members(self.replicas[leader].group.membership)
+        for name in (*voters, *learners):
             if name not in self.disks:
                 self.add(name)
+        if voters:
+            self.note(leader, f"is asked for voters {voters}, learners {learners}")
+            self.replicas[leader].change(voters, learners)
+
+    def _draw_members(self, membership: Membership) -> tuple[list[str], list[str]]:
+        """Returns other voters and learners; who is lost goes first."""
+        random, gone = self.random, self.lost
+        voters = [name for name in membership.voters if name not in gone]
+        learners = [name for name in membership.learners if name not in gone]
+        if not gone & membership.everyone:
+            if random.random() < 0.4 and len(voters) > 1:
+                voters.remove(random.choice(voters))
+            elif learners and random.random() < 0.5:
+                learners.remove(learners[0])
+        spare = [name for name in self.disks if name not in membership.everyone | gone]
+        if len(self.disks) < MEMBERS_MAX and random.random() < 0.5:
+            spare.append(f"n{len(self.disks) + 1}")
+        if spare and random.random() < 0.7:
+            (voters if random.random() < 0.7 else learners).append(random.choice(spare))
         elif learners and random.random() < 0.5:
             voters.append(learners.pop())
         if random.random() < 0.2:
             random.shuffle(voters)
-        if voters:
-            self.note(leader, f"is asked for voters {voters}, learners {learners}")
-            self.replicas[leader].change(voters, learners)
+        return voters, learners
 
     # Ways.
 
@@ -359,7 +366,7 @@ class World:
         replica = request.replica
         self.after(self._way_s(), lambda: request.client.on_refusal(request, hint, replica))
 
-    def read(self, name: str, done: Callable[[bool], object] | None = None) -> None:
+    def read(self, name: str, done: Callable[[int | None], object] | None = None) -> None:
         """A client reads at a replica what is current."""
         replica, floor = self.replicas.get(name), self.judge.answered_end
         if replica is None:
@@ -370,7 +377,7 @@ class World:
                 self.note(name, f"reads {next_offset}")
                 self.judge.on_read(name, floor, next_offset)
             if done is not None:
-                done(next_offset is not None)
+                done(next_offset)
 
         replica.read(take)
 
@@ -428,12 +435,12 @@ class World:
         for name in members:
             if name not in self._reading:
                 self._reading[name] = False
-                self.read(name, lambda is_done, name=name: self._has_read(name, is_done=is_done))
+                self.read(name, partial(self._has_read, name))
         late = [name for name in members if not self._reading.get(name)]
         return f"{late} have not answered a read" if late else ""
 
-    def _has_read(self, name: str, *, is_done: bool) -> None:
-        if is_done:
+    def _has_read(self, name: str, next_offset: int | None) -> None:
+        if next_offset is not None:
             self._reading[name] = True
         else:
             self._reading.pop(name, None)
@@ -451,3 +458,7 @@ class World:
         }
         if len(set(states.values())) != 1:
             raise self.broken(f"the states differ: {states}")
+        for name in states:
+            tail_bytes = self.replicas[name].group.tail_bytes
+            if tail_bytes > self.limits.settings.tail_bytes + ENTRY_BYTES_MAX:
+                raise self.broken(f"{name} keeps {tail_bytes} octets of entries in memory")
