@@ -58,10 +58,11 @@ class Changes:
             raise Busy("the members are just being changed")
         present = core.membership
         newcomers = [each for each in target.voters if each not in present.everyone]
+        first = Membership(present.voters, (*present.learners, *newcomers))
+        first.check()
         self._target = target
         self._until_s = core.now_s + core.settings.catch_up_s
-        if newcomers:
-            self._write(Membership(present.voters, (*present.learners, *newcomers)))
+        self._write(first)
 
     def step(self, is_caught_up: Callable[[str], bool]) -> None:
         """Takes the next step where it can be taken.

@@ -139,6 +139,7 @@ class RaftHost:
         self, number: int, recovered: Recovered, now_s: float, settings: Settings | None = None
     ) -> Group:
         """Makes a member of a group; what it is told goes through the host."""
+        assert number > 0, "frames have 0 for the container itself"
         assert number not in self._groups
         now_s = self._read(now_s)
         group = Group(
@@ -195,7 +196,8 @@ class RaftHost:
 
     @property
     def _wake_s(self) -> float:
-        return min(self._wheel.wake_s, self._beat_s)
+        wake_s = self._wheel.wake_s
+        return min(wake_s, self._beat_s) if self._neighbours else wake_s
 
     def _read(self, now_s: float) -> float:
         """Returns the time as the groups live it: a container that was stopped deposes nobody."""

@@ -116,6 +116,9 @@ class Neighbours:
             found = self._known[container] = Neighbour(now_s)
         return found
 
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
     def __iter__(self) -> Iterator[tuple[str, Neighbour]]:
         return iter(self._known.items())
 

@@ -172,12 +172,12 @@ class Progress:
             sending.has_begun = offset > 0
 
     def rewind(self) -> None:
-        """Sends again what has not come."""
+        """Sends again what has not come; where all has, asks once more whether it is installed."""
         sending = self.sending
         assert sending is not None
         self._share.give(sending.sent - sending.acked)
         sending.sent = sending.acked
-        sending.has_begun = sending.acked > 0 and sending.acked >= sending.snapshot.size_bytes
+        sending.has_begun = False
 
     def release(self) -> None:
         """Gives back what it holds, at the end."""

@@ -52,9 +52,10 @@ class LeaderReads:
 
     def ask(self, asker: str, token: object) -> None:
         """Takes a read of this member, or of another one."""
-        if len(self._new) + len(self._waiting) >= self._core.settings.reads:
-            if asker == self._core.own:
-                raise Busy(f"{self._core.settings.reads} reads wait")
+        core = self._core
+        if len(self._new) + len(self._waiting) + len(core.reads) >= core.settings.reads:
+            if asker == core.own:
+                raise Busy(f"{core.settings.reads} reads wait")
             return
         self._new.append((asker, token))
 
@@ -118,7 +119,7 @@ class FollowerReads:
         core = self._core
         if core.leader is None:
             raise NotLeader
-        if len(self.waiting) >= core.settings.reads:
+        if len(self.waiting) + len(core.reads) >= core.settings.reads:
             raise Busy(f"{core.settings.reads} reads wait")
         self._last += 1
         self.waiting[self._last] = (token, core.leader, core.now_s + core.election_s)

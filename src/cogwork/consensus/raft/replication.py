@@ -159,7 +159,8 @@ class Replication:
             if data is None:
                 progress.probe(progress.next)
                 return
-            assert data or not snapshot.size_bytes, "a snapshot has as many octets as it says"
+            is_end = sending.sent == snapshot.size_bytes
+            assert data or is_end, "a snapshot has as many octets as it says"
             core.outbox.send(member, SnapshotPart(core.term, snapshot, sending.sent, data))
             progress.part_sent(len(data))
             progress.sent_s = core.now_s

@@ -29,7 +29,7 @@ class Storage(Protocol):
         """
 
     def chunk(self, snapshot: Snapshot, offset: int, size_bytes: int) -> bytes | None:
-        """Returns octets of a snapshot's content; None where it is gone, for a newer one."""
+        """Returns octets of a snapshot's content, none at its end; None where it is gone."""
 
 
 class NoStorage:

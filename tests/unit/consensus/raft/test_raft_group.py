@@ -12,13 +12,14 @@ from cogwork.consensus.raft.core import Recovered
 from cogwork.consensus.raft.entries import Entry, Kind
 from cogwork.consensus.raft.errors import Malformed, Violation
 from cogwork.consensus.raft.group import Group
-from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.membership import LEARNERS_MAX, Membership
 from cogwork.consensus.raft.messages import (
     Append,
     AppendReply,
     Commit,
     Heartbeat,
     HeartbeatReply,
+    ReadIndex,
     ReadIndexReply,
     SnapshotPart,
     SnapshotReply,
@@ -222,6 +223,22 @@ def test_reads_are_bounded() -> None:
         group.read_index(3, 0.0)
 
 
+def test_a_followers_reads_are_bounded_also_while_they_wait_to_be_applied() -> None:
+    group = group_of(reads=1)
+    group.step("b", Heartbeat(1, 0), 0.0)
+    group.read_index("t", 0.0)
+    ((_, asked),) = [each for each in sent(group) if isinstance(each[1], ReadIndex)]
+    assert isinstance(asked, ReadIndex)
+    with pytest.raises(Busy):
+        group.read_index("u", 0.0)
+    group.step("b", ReadIndexReply(1, asked.number, 1), 0.0)
+    with pytest.raises(Busy):
+        group.read_index("u", 0.0)
+    group.step("b", Append(1, 0, 0, 1, [entry(1, 1)]), 0.0)
+    assert [ready.reads for ready in settle(group) if ready.reads] == [[Read("t", 1)]]
+    group.read_index("u", 0.0)
+
+
 def test_a_new_leader_does_not_answer_reads_before_it_has_committed() -> None:
     group = group_of(entries=[entry(1, 1)], term=1)
     group.tick(group.wake_s)
@@ -245,12 +262,23 @@ def test_a_followers_read_fails_when_nobody_answers_and_a_late_answer_is_none() 
         group.read_index("t", 0.0)
     group.step("b", Heartbeat(1, 0), 0.0)
     group.read_index("t", 0.0)
-    ((_, asked),) = [each for each in sent(group) if each[1].__class__.__name__ == "ReadIndex"]
+    ((_, asked),) = [each for each in sent(group) if isinstance(each[1], ReadIndex)]
+    assert isinstance(asked, ReadIndex)
     group.tick(group.wake_s)
     events = [event for ready in settle(group) for event in ready.events]
     assert ReadFailed("t") in events
-    group.step("b", ReadIndexReply(1, asked.number, 0), 9.0)  # type: ignore[union-attr]
+    group.step("b", ReadIndexReply(1, asked.number, 0), 9.0)
     assert not any(ready.reads for ready in settle(group))
+
+
+def test_a_change_that_would_need_too_many_learners_is_refused() -> None:
+    learners = tuple(f"l{n}" for n in range(LEARNERS_MAX))
+    group = group_of(Membership(("a",), learners))
+    group.tick(group.wake_s)
+    settle(group)
+    with pytest.raises(ValueError, match="1024 learners"):
+        group.change(Membership(("a", "b"), ()), 1.0)
+    group.change(Membership(("a", "l0"), learners[1:]), 1.0)
 
 
 # False messages: of a member that has lost its memory, or its mind.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -192,6 +193,18 @@ def test_learners_do_not_watch_each_other_and_voters_watch_them_rarely() -> None
     assert pairs.count(frozenset("ac")) < pairs.count(frozenset("ab")) / 4
 
 
+def test_a_host_without_neighbours_and_with_idle_groups_needs_no_time() -> None:
+    lab = Lab("a")
+    assert lab.hosts["a"].wake_s == inf
+    lab.open(1, "a")
+    lab.run(3.0)
+    assert lab.asleep(1) == "a"
+    assert lab.hosts["a"].wake_s == inf
+    assert lab.propose(1, b"x")
+    lab.run(0.1)
+    assert lab.applied["a", 1] == [b"x"]
+
+
 def test_a_group_that_is_not_here_is_told_of() -> None:
     lab = lab_of()
     lab.hosts["a"].receive("b", frame(77, Heartbeat(1, 0)), lab.now_s)
@@ -250,10 +263,12 @@ def test_a_disk_that_is_behind_is_told_to_whoever_proposes(monkeypatch: pytest.M
 def test_a_write_of_a_group_that_was_closed_says_nothing_of_its_successor() -> None:
     host = RaftHost("a", 1, Random(1), 0.0)
     numbers = []
+    now_s = 0.0
     for _ in range(2):
-        host.open(1, ALONE, host.wake_s)
+        host.open(1, ALONE, now_s)
         while not (number := host.ready().number):
-            host.tick(host.wake_s)
+            now_s += 0.05
+            host.tick(now_s)
         numbers.append(number)
         if len(numbers) == 1:
             host.close(1)
