@@ -41,9 +41,10 @@ def test_a_mutant_is_put_in_and_taken_out() -> None:
 
 def test_a_mutant_that_does_not_fit_any_more_is_an_error() -> None:
     place = "cogwork.consensus.raft.membership:Membership.rank"
-    with pytest.raises(Stale, match="0 times 'return 5'"), Mutant(
-        "", place, "return 5", "return 6"
-    ).applied():
+    with (
+        pytest.raises(Stale, match="0 times 'return 5'"),
+        Mutant("", place, "return 5", "return 6").applied(),
+    ):
         pass
     verdict = grade(Mutant("x", place, "return 5", "return 6"), 1)
     assert not verdict.is_killed

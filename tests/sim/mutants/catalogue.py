@@ -142,6 +142,7 @@ MUTANTS = (
         FOLLOWING + "_take",
         "while new < len(entries) and",
         "while False and",
+        scene="storm",
     ),
     Mutant(
         "the entry before is not compared",
@@ -179,6 +180,7 @@ MUTANTS = (
         CORE + "install",
         "self._memberships = [(snapshot.index, snapshot.membership)]",
         "self._memberships = [(snapshot.index, self.membership)]",
+        scene="members",
     ),
     Mutant(
         "a snapshot loses who has appended what",
@@ -238,9 +240,10 @@ MUTANTS = (
     ),
     Mutant(
         "a membership stays when its entry is cut off",
-        CORE + "cut",
+        CORE + "_cut",
         "while self.membership_index >= index:",
         "while False:",
+        scene="members",
     ),
     # Reads.
     Mutant(
@@ -262,5 +265,6 @@ MUTANTS = (
         GROUP + "ready",
         "for at, token in core.reads if at <= core.applied",
         "for at, token in core.reads",
+        scene="reads",
     ),
 )

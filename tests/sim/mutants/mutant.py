@@ -66,7 +66,7 @@ def _function(place: str) -> FunctionType:
     module, _, path = place.partition(":")
     found: object = import_module(module)
     for name in path.split("."):
-        found = inspect.getattr_static(found, name)
+        found = inspect.getattr_static(found, name, None)
     if isinstance(found, property):
         found = found.fget
     if isinstance(found, classmethod | staticmethod):

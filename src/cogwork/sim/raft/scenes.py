@@ -62,7 +62,7 @@ class Scene:
     is_rough: bool = False
 
 
-ANYTHING = Scene(name="anything", share=70, kinds=KINDS, is_swarm=True)
+ANYTHING = Scene(name="anything", share=66, kinds=KINDS, is_swarm=True)
 
 SCENES = (
     ANYTHING,
@@ -109,6 +109,16 @@ SCENES = (
         share=4,
         kinds={"lag": 2, "crash": 2, "restart": 3, "weather": 3, "isolate": 2, "heal": 2},
         snapshot_every=2,
+    ),
+    Scene(
+        name="storm",
+        share=4,
+        kinds={"weather": 8, "transfer": 3, "isolate": 2, "heal": 2, "slow_disk": 1},
+        moves=(8, 16),
+        pace=6.0,
+        sizes=((3, 80), (5, 20)),
+        settings={"window_messages": 64, "append_entries": 2, "uncommitted_entries": 1000},
+        is_rough=True,
     ),
     Scene(
         name="late",

@@ -35,6 +35,9 @@ RATE_MIN, RATE_MAX = 0.9, 1.1
 
 AHEAD_MAX_S = 1000.0
 
+TICK_S = 1e-6
+"""Time goes on by so much, at least, before a replica wakes itself again."""
+
 MEMBERS_MAX = 6
 
 ENTRY_BYTES_MAX = 500
@@ -132,7 +135,7 @@ class World:
                 self._count()
                 replica.tick(wake_s)
 
-        self.clock.at((wake_s - ahead_s) / rate, tick)
+        self.clock.at(max((wake_s - ahead_s) / rate, self.clock.now_s + TICK_S), tick)
 
     def note(self, who: str, what: str) -> None:
         """Tells what happens, where somebody listens."""
