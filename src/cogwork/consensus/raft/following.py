@@ -69,11 +69,7 @@ class Following:
         if entries and not self._take(entries):
             return
         self._matched = max(self._matched, prev + len(entries))
-        durable = core.outbox.durable_index
-        if self._matched <= durable:
-            self._is_asked = True
-        else:  # the answer waits, and says nothing less
-            self._acked = max(self._acked, min(prev, durable))
+        self._is_asked |= self._matched <= core.outbox.durable_index
         self._commit(append.commit)
 
     def _past_commit(self, append: Append) -> tuple[int, Sequence[Entry]]:

@@ -51,6 +51,9 @@ __all__ = ("Carrier", "HostReady", "RaftHost")
 UNPERSISTED_BYTES = 256 * 1024 * 1024
 """Of all groups together: with more on its way to the disk, no entries are taken."""
 
+ROUNDING_S = 1e-6
+"""A tick comes this much after it is due: clocks with different zeros round differently."""
+
 SLOTS = 20
 """Slots of the wheel in an election time."""
 
@@ -192,7 +195,7 @@ class RaftHost:
     @property
     def wake_s(self) -> float:
         """When `tick` is needed next, by the container's clock."""
-        return self._clock.to_container(self._wake_s)
+        return self._clock.to_container(self._wake_s) + ROUNDING_S
 
     @property
     def _wake_s(self) -> float:

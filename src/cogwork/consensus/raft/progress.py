@@ -135,9 +135,12 @@ class Progress:
         self.commit_sent = 0
 
     def replicate(self) -> None:
-        """Begins to send entries as they come."""
-        self._leave(Phase.REPLICATE)
-        self.next = self.match + 1
+        """Begins to send entries as they come, behind those that a probe has on the way."""
+        if self.phase is Phase.SNAPSHOT:
+            self._leave(Phase.REPLICATE)
+        self.phase = Phase.REPLICATE
+        self.is_paused = False
+        self.next = max(self.match, self._window[-1][0] if self._window else 0) + 1
 
     def send_snapshot(self, snapshot: Snapshot) -> None:
         """Begins to send a snapshot."""

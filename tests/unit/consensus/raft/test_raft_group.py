@@ -191,6 +191,21 @@ def test_entries_wait_while_the_disk_is_behind() -> None:
     assert group.last_index == 2
 
 
+def test_an_answer_is_not_put_off_by_entries_that_come_later() -> None:
+    group = group_of()
+    group.step("b", Append(1, 0, 0, 0, [entry(1, 1)]), 0.0)
+    number = 0
+    for index in range(2, 10):
+        ready = group.ready()
+        assert ready.write is not None
+        number = ready.write.number
+        group.persisted(number)
+        group.step("b", Append(1, index - 1, 1, 0, [entry(index, 1)]), 0.0)
+        if index > 2:
+            assert ("b", AppendReply(1, index - 2)) in ready.messages
+    assert number == 8
+
+
 def test_old_entries_leave_the_memory_where_the_storage_has_them() -> None:
     class Shelf:
         def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:

@@ -69,6 +69,17 @@ def test_a_probe_waits_for_its_answer_and_goes_again_from_the_same_place() -> No
     assert (progress.is_paused, progress.next) == (False, 5)
 
 
+def test_what_a_probe_has_on_the_way_is_not_sent_again() -> None:
+    progress = progress_of(Budget(1000))
+    progress.sent(7, 100)
+    progress.accepted(4)
+    progress.replicate()
+    assert (progress.match, progress.next, progress.is_paused) == (4, 8, False)
+    assert not progress.has_room(1, 1000)
+    progress.accepted(7)
+    assert progress.has_room(1, 1000)
+
+
 def test_a_window_is_bounded_by_messages_and_by_octets() -> None:
     progress = progress_of(Budget(1000))
     progress.accepted(4)
