@@ -16,7 +16,7 @@ from cogwork.sim.raft.runner import main, run_seeds
 from cogwork.sim.raft.scenes import KINDS, SCENES
 from cogwork.sim.raft.story import Story
 
-FEW = 40
+FEW = 30
 
 
 @pytest.mark.parametrize("scene", [scene.name for scene in SCENES])
@@ -46,7 +46,7 @@ def test_stories_have_every_kind_of_disturbance_and_both_ways_to_run() -> None:
 def test_a_story_really_goes_through_what_it_is_about() -> None:
     """Terms, commits, snapshots from others, lost replicas and changed members: all come up."""
     snapshots = lost = members = terms = commits = 0
-    for seed in range(120):
+    for seed in range(80):
         story = Story(seed)
         story.run()
         judge = story.world.judge
@@ -55,10 +55,10 @@ def test_a_story_really_goes_through_what_it_is_about() -> None:
         members += len(story.world.disks) > len(judge.quorums[0])
         terms = max(terms, judge.last_term)
         commits = max(commits, judge.commit)
-    assert snapshots > 50
+    assert snapshots > 30
     assert lost > 0
     assert members > 5
-    assert terms > 5
+    assert terms > 3
     assert commits > 20
 
 
