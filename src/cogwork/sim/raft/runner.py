@@ -142,10 +142,16 @@ def _table(figures: Figures, first: int, took_s: float) -> str:
         ("stories an hour and core", f"{figures.seeds_an_hour:,}"),
         ("disturbances", f"{sum(n for name, n in counts if ' ' not in name):,}"),
         ("of these", ", ".join(f"{name} {n:,}" for name, n in counts if " " not in name)),
-        ("sorts of stories", ", ".join(f"{name[6:]} {n:,}" for name, n in counts if " " in name)),
+        ("sorts of stories", _joined(counts, "scene ")),
+        ("converged first without one that is", _joined(counts, "without one: ")),
     ]
     lines = ["| what | how many |", "|---|---|"]
     return "\n".join(lines + [f"| {name} | {value} |" for name, value in rows])
+
+
+def _joined(counts: list[tuple[str, int]], prefix: str) -> str:
+    found = [(name.removeprefix(prefix), n) for name, n in counts if name.startswith(prefix)]
+    return ", ".join(f"{name} {n:,}" for name, n in found)
 
 
 def _trace(seed: int, scene: str) -> int:

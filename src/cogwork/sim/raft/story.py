@@ -27,6 +27,9 @@ CONVERGENCE_S = 12.0
 
 STEP_S = 0.1
 
+MINORITY_SHARE = 0.2
+"""In so many stories the others must first come to an end without one of them."""
+
 HOSTED_SHARE = 0.2
 """So many stories run on hosts, with frames of octets; it takes them longer."""
 
@@ -99,14 +102,38 @@ class Story:
         Raises:
             Broken: They do not.
         """
-        world = self.world
+        world, random = self.world, self._random
         world.heal()
+        if random.random() < MINORITY_SHARE and not world.lost:
+            self._lose_one(random.choice(sorted(world.disks)))
+            self._wait()
+            world.heal()
+        self._wait()
+        world.check_end()
+
+    def _lose_one(self, name: str) -> None:
+        """One is gone, or cannot hear, or cannot speak: the others must do without it."""
+        world = self.world
+        if not world.can_lose(name):
+            return
+        world.excused.add(name)
+        how = self._random.choice(("gone", "deaf", "mute", "cut off"))
+        self.counts[f"without one: {how}"] += 1
+        if how == "gone":
+            world.crash(name)
+        for other in world.disks:
+            if how in ("deaf", "cut off"):
+                world.block(other, name)
+            if how in ("mute", "cut off"):
+                world.block(name, other)
+
+    def _wait(self) -> None:
+        world = self.world
         end_s = world.clock.now_s + CONVERGENCE_S
         while not world.is_converged():
             if world.clock.now_s >= end_s:
                 raise world.broken(f"it has not converged after {CONVERGENCE_S} s: {world.why()}")
             world.run(STEP_S)
-        world.check_end()
 
     def _add_client(self, number: int) -> None:
         random = self._random

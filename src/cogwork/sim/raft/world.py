@@ -59,6 +59,7 @@ class World:
         clients: Who appends.
         judge: What is true.
         lost: Replicas whose disk cannot be read any more.
+        excused: Replicas that the others must do without.
         limits: How small it is.
         is_hosted: Whether replicas run on a `RaftHost`.
         steps: How many things have happened.
@@ -93,6 +94,7 @@ class World:
         self.replicas: dict[str, Replica] = {}
         self.clients: list[Client] = []
         self.lost: set[str] = set()
+        self.excused: set[str] = set()
         self.steps = 0
         self._lives = 0
         self._rates: dict[str, tuple[float, float]] = {}
@@ -168,8 +170,12 @@ class World:
 
     @property
     def leader(self) -> str:
-        """Who leads in the highest term."""
-        leading = [each for each in self.replicas.values() if each.group.leadership is not None]
+        """Who leads in the highest term, of those that are not excused."""
+        leading = [
+            each
+            for each in self.replicas.values()
+            if each.group.leadership is not None and each.name not in self.excused
+        ]
         return max(leading, key=lambda each: each.group.term).name if leading else ""
 
     def some_replica(self) -> str:
@@ -204,7 +210,7 @@ class World:
 
     def start(self, name: str) -> None:
         """Starts a replica that does not run."""
-        if name in self.replicas or name in self.lost:
+        if name in self.replicas or name in self.lost or name in self.excused:
             return
         self.note(name, "starts")
         try:
@@ -254,12 +260,12 @@ class World:
 
     def rot(self, name: str) -> None:
         """Damages a disk for ever, where a majority of any membership does without it."""
-        if self.lost or not self._can_lose(name) or not self.disks[name].rot():
+        if self.lost or not self.can_lose(name) or not self.disks[name].rot():
             return
         self.crash(name)
         self.start(name)
 
-    def _can_lose(self, name: str) -> bool:
+    def can_lose(self, name: str) -> bool:
         """Tells whether no membership that is in any log needs it."""
         return all(
             len(half) > 2
@@ -396,9 +402,11 @@ class World:
     # The end.
 
     def heal(self) -> None:
-        """Ends everything that disturbs; then reads at every replica."""
+        """Ends everything that disturbs."""
         self.note("", "all is well from now on")
         self.network.heal()
+        self.excused.clear()
+        self._reading.clear()
         for name, disk in self.disks.items():
             disk.slow_s, disk.fails_next = 0.0, False
             if disk.is_full:
@@ -422,7 +430,8 @@ class World:
         if membership.is_joint:
             return f"{leader} is in a joint membership"
         last = group.last_index
-        for name in sorted(membership.everyone - self.lost):
+        members = sorted(membership.everyone - self.lost - self.excused)
+        for name in members:
             replica = self.replicas.get(name)
             if replica is None:
                 return f"{name} does not run"
@@ -431,7 +440,7 @@ class World:
         for client in self.clients:
             if not client.is_done:
                 return f"{client.name} waits for {len(client.waiting)}, has {client.left} to do"
-        return self._why_not_read(sorted(membership.everyone - self.lost))
+        return self._why_not_read(members)
 
     def _why_not_read(self, members: list[str]) -> str:
         """Reads at each member once all have converged."""
