@@ -19,6 +19,7 @@ SLOW = {
     "the old majority is not asked in a joint membership",
     "two changes of the members at once",
     "a leader stays one in a higher term",
+    "a read without a round of heartbeats",
     "a read before the leader knows what is committed",
 }
 """Those that take longer; that they fit the core is seen here."""

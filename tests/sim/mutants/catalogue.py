@@ -263,8 +263,9 @@ MUTANTS = (
     Mutant(
         "a read before its index is applied",
         GROUP + "ready",
-        "for at, token in core.reads if at <= core.applied",
-        "for at, token in core.reads",
+        " if at <= core.applied]\n"
+        "        core.reads = [each for each in core.reads if each[0] > core.applied]",
+        "]\n        core.reads = []",
         scene="reads",
     ),
 )

@@ -98,7 +98,7 @@ SCENES = (
     Scene(
         name="reads",
         share=4,
-        kinds={"read": 12, "isolate": 2, "heal": 3, "pause": 5, "blink": 1, "one_way": 1},
+        kinds={"read": 14, "isolate": 2, "heal": 3, "pause": 5, "slow_disk": 3, "transfer": 3},
         moves=(10, 25),
         pace=12.0,
         sizes=((3, 100),),
@@ -123,11 +123,11 @@ SCENES = (
     Scene(
         name="late",
         share=4,
-        kinds={"amnesia": 8, "lag": 2, "slow_disk": 2, "blink": 2, "heal": 2, "transfer": 1},
-        moves=(3, 10),
-        pace=2.0,
-        sizes=((3, 80), (5, 20)),
-        settings={"senior_s": 10.0, "uncommitted_entries": 1000},
+        kinds={"amnesia": 10, "lag": 1, "heal": 1},
+        moves=(1, 5),
+        pace=0.8,
+        sizes=((3, 90), (5, 10)),
+        settings={"senior_s": 10.0, "rank_share": 1.0, "uncommitted_entries": 1000},
     ),
 )
 """With their shares."""
