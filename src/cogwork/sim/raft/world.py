@@ -266,7 +266,10 @@ class World:
         self.start(name)
 
     def can_lose(self, name: str) -> bool:
-        """Tells whether no membership that is in any log needs it."""
+        """Tells whether no membership that is in any log, or is just being made, needs it."""
+        leading = [each.group.leadership for each in self.replicas.values()]
+        if any(each is not None and each.changes.is_under_way for each in leading):
+            return False
         return all(
             len(half) > 2
             for shadow in self.judge.shadows.values()
