@@ -67,6 +67,7 @@ def messages(
             sequence=sequences,
             age_s=numbers,
             neighbours=neighbours.map(lambda found: tuple(sorted(found.items()))),
+            life=ULONG,
         ),
         st.builds(Summary, number=numbers, versions=versions),
         st.builds(Acknowledgement, summary=numbers, advertisements=versions, interests=versions),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.router.mesh.bounds import Timers
-    from cogwork.router.mesh.messages import Message
+    from cogwork.router.mesh.messages import InterestKey, Message
 
     Event = Callable[..., list[Effect]]
 
@@ -76,6 +76,11 @@ class Lab:
 
     def __getitem__(self, name: str) -> Mesh:
         return self.stations[name].mesh
+
+    def interested(self, name: str, key: InterestKey) -> set[str]:
+        """Returns who wants exactly this, by what a container knows."""
+        origins = self[name].interests.table.origins
+        return {each for each, table in origins.items() if key in table.labels}
 
     def start(self, name: str, incarnation: int = 1, as_name: str = "", **changes: object) -> None:
         """Adds a container; `as_name` where its id is another one than its place on the table."""

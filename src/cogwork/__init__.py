@@ -13,10 +13,11 @@ import importlib
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = frozenset({"client", "sync", "testing"})
+_MODULES = frozenset({"client", "inbox", "schema", "sync", "testing"})
 _NAMES = {
     "CogworkError": "cogwork.amqp.errors",
     "Condition": "cogwork.amqp.errors",
+    **dict.fromkeys(("Cog", "CogFailed", "Orb", "broadcast", "nearcast"), "cogwork.cast"),
     **dict.fromkeys(
         (
             "AuthenticationError",
@@ -37,10 +38,13 @@ _NAMES = {
             "Outcome",
             "OutcomeState",
             "PermissionDenied",
+            "Record",
             "Rejected",
             "Released",
             "Retry",
+            "Snapshot",
             "StaleAttempt",
+            "StreamTruncated",
             "connect",
         ),
         "cogwork.client",

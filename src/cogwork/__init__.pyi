@@ -1,8 +1,15 @@
 from cogwork import client as client
+from cogwork import inbox as inbox
+from cogwork import schema as schema
 from cogwork import sync as sync
 from cogwork import testing as testing
 from cogwork.amqp.errors import CogworkError as CogworkError
 from cogwork.amqp.errors import Condition as Condition
+from cogwork.cast import Cog as Cog
+from cogwork.cast import CogFailed as CogFailed
+from cogwork.cast import Orb as Orb
+from cogwork.cast import broadcast as broadcast
+from cogwork.cast import nearcast as nearcast
 from cogwork.client import AuthenticationError as AuthenticationError
 from cogwork.client import BacklogFull as BacklogFull
 from cogwork.client import CallFailed as CallFailed
@@ -21,10 +28,13 @@ from cogwork.client import NotFound as NotFound
 from cogwork.client import Outcome as Outcome
 from cogwork.client import OutcomeState as OutcomeState
 from cogwork.client import PermissionDenied as PermissionDenied
+from cogwork.client import Record as Record
 from cogwork.client import Rejected as Rejected
 from cogwork.client import Released as Released
 from cogwork.client import Retry as Retry
+from cogwork.client import Snapshot as Snapshot
 from cogwork.client import StaleAttempt as StaleAttempt
+from cogwork.client import StreamTruncated as StreamTruncated
 from cogwork.client import connect as connect
 
 __version__: str

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from cogwork.client.mesh import CALL_TIMEOUT_S, CONSUMER_CREDIT, SUBSCRIPTION_CREDIT
 from cogwork.client.mesh import connect as connect_async
+from cogwork.client.stream import READ_CREDIT
 from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
 
@@ -31,8 +32,13 @@ if TYPE_CHECKING:
     from cogwork.client.publisher import OnDoubt
     from cogwork.client.publisher import Publisher as AsyncPublisher
     from cogwork.client.receiver import Receiver as AsyncReceiver
+    from cogwork.client.stream import OnTruncated
+    from cogwork.client.stream import Stream as AsyncStream
+    from cogwork.client.stream_start import StreamStart
+    from cogwork.consensus.engine import Snapshot
+    from cogwork.dataplane.stream_inbox import Record
 
-__all__ = ("Consumer", "Mesh", "Publisher", "Receiver", "connect")
+__all__ = ("Consumer", "Mesh", "Publisher", "Receiver", "Stream", "connect")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -190,6 +196,48 @@ async def _accepted(item: Item) -> None:
     await item.accept()
 
 
+class Stream:
+    """One stream: appends to it, and reads it; made by `Mesh.stream`."""
+
+    def __init__(self, thread: _LoopThread, stream: AsyncStream) -> None:
+        self._thread = thread
+        self._stream = stream
+
+    def append(self, bodies: Iterable[object]) -> None:
+        """Appends messages, in order, each once, and waits until all are kept."""
+        self._thread.wait(self._stream.append(list(bodies)))
+
+    def publish(self, body: object, **fields: Unpack[MessageFields]) -> None:
+        """Appends one message and waits until it is kept."""
+        self._thread.wait(self._stream.publish(body, **fields))
+
+    def read(
+        self,
+        start: StreamStart = "next",
+        *,
+        credit: int = READ_CREDIT,
+        selector: str | None = None,
+        on_truncated: OnTruncated = "raise",
+    ) -> Receiver[Record]:
+        """Reads from a place on; see the asyncio client's `read`."""
+        made = _made(
+            self._stream.read, start, credit=credit, selector=selector, on_truncated=on_truncated
+        )
+        return Receiver(self._thread, self._thread.wait(made))
+
+    def save_snapshot(self, data: bytes, offset: int) -> None:
+        """Keeps an application's state up to before `offset` in the stream."""
+        self._thread.wait(self._stream.save_snapshot(data, offset))
+
+    def load_snapshot(self) -> Snapshot | None:
+        """Returns the newest snapshot; None where there is none."""
+        return self._thread.wait(self._stream.load_snapshot())
+
+    def close(self) -> None:
+        """Lets the link go that messages are appended on."""
+        self._thread.wait(self._stream.close())
+
+
 class Mesh:
     """A connection to the mesh that mends itself. Made by `connect`, used in `with`."""
 
@@ -272,6 +320,10 @@ class Mesh:
         """Looks at a queue's items and leaves them there."""
         made = _made(self._mesh.browse, address, credit=credit, selector=selector)
         return Receiver(self._thread, self._thread.wait(made))
+
+    def stream(self, name: str) -> Stream:
+        """Appends to a stream, and reads it."""
+        return Stream(self._thread, self._thread.wait(_made(self._mesh.stream, name)))
 
 
 async def _made(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:

@@ -1,13 +1,19 @@
 """Every built-in node, and the example's, pass the kit that foreign ones are held to."""
 
+from __future__ import annotations
+
+import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import pytest
 
 from cogwork import Message
+from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.nodes.sink import SinkNode
+from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.topic import TopicNode
 from cogwork.spi import MessageNode, NodeContext
 from cogwork.spi.conformance import NodeConformance
@@ -15,6 +21,15 @@ from cogwork.spi.loopback import Loopback
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from word_counter import WordCounter  # from the folder named just above
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.amqp.terminus import Source
+    from cogwork.dataplane.outgoing import OutgoingLink
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class TestSink(NodeConformance):
@@ -34,8 +49,57 @@ class TestMessageNode(NodeConformance):
     factory = MessageNode
 
 
+class Turning(Loopback):
+    """A node that needs an event loop: it turns after each step."""
+
+    def __init__(self, address: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._inside(super().__init__, lambda context: StreamNode(_kept(context)), address)
+
+    def _inside(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async def turn() -> T:
+            result = step(*args, **kwargs)
+            for _ in range(10):
+                await asyncio.sleep(0)
+                self._core.flush()
+            return result
+
+        return self._loop.run_until_complete(turn())
+
+    def send(self, count: int, body: object = "x") -> list[int]:
+        return self._inside(super().send, count, body)
+
+    def receive(self, credit: int, source: Source | None = None) -> OutgoingLink:
+        return self._inside(super().receive, credit, source)
+
+    def leave(self, link: OutgoingLink) -> None:
+        if self._loop.is_running():
+            super().leave(link)
+        else:
+            self._inside(super().leave, link)
+
+    def run(self, ticks: int) -> None:
+        self._inside(super().run, ticks)
+
+    def close(self) -> None:
+        self._inside(super().close)
+        self._loop.close()
+
+
+class TestStream(NodeConformance):
+    factory = StreamNode
+    address = "stream/under-test"
+
+    def loopback(self) -> Loopback:
+        return Turning(self.address)
+
+
 class TestWordCounter(NodeConformance):
     factory = WordCounter
+
+
+def _kept(context: NodeContext) -> NodeContext:
+    return replace(context, options={"engine": "orb"}, engines=VhostEngines(EngineHosts("x"), ""))
 
 
 def _below(context: NodeContext, prefix: str) -> NodeContext:
@@ -58,6 +122,6 @@ def test_a_message_that_the_node_cannot_work_on_is_rejected_alone() -> None:
         assert any("TypeError" in report for report in loop.reports)
 
 
-@pytest.mark.parametrize("kit", [TestSink, TestTopic, TestMessageNode, TestWordCounter])
+@pytest.mark.parametrize("kit", [TestSink, TestTopic, TestStream, TestMessageNode, TestWordCounter])
 def test_the_kit_is_not_empty(kit: type[NodeConformance]) -> None:
     assert len([name for name in dir(kit) if name.startswith("test_")]) >= 6

@@ -1,6 +1,6 @@
 """A stream's state machine against a list of records that anybody can follow."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogwork.consensus.batch import Batch, Chunk
@@ -29,6 +29,7 @@ def command_of(step: object, epoch: int | None) -> Append | Fence | Trim:
     return Append(Batch.of(records, producer, sequence), epoch, 0)
 
 
+@settings(deadline=None)
 @given(steps, st.lists(st.integers(0, 39), max_size=3), st.sampled_from([None, 0, 1]))
 def test_each_record_is_there_once_and_in_order(
     given_steps: list[object], restarts: list[int], epoch: int | None

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEARTBEAT_S = 0.3
+
+Lay = Callable[[str, str, int], int]
+"""From who dials, whom, and at which port, to the port that it dials."""
 
 
 @dataclass(eq=False)
@@ -30,6 +34,7 @@ class Member:
         links: The ports that it dials.
         folder: Takes its configuration and logs.
         configuration: What `cogwork.toml` says besides listener and links.
+        head: What it says before all tables.
     """
 
     id: str
@@ -37,6 +42,7 @@ class Member:
     links: list[int]
     folder: Path
     configuration: str = ""
+    head: str = ""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     lives: int = 0
 
@@ -56,7 +62,7 @@ class Member:
         links = "".join(f'[[link]]\nurl = "127.0.0.1:{port}"\n' for port in self.links)
         file = self.folder / f"{self.id}.toml"
         file.write_text(
-            f'id = "{self.id}"\n[[listen]]\nport = {self.port}\n{links}\n'
+            f'id = "{self.id}"\n{self.head}[[listen]]\nport = {self.port}\n{links}\n'
             f"[mesh]\nheartbeat_s = {HEARTBEAT_S}\n{self.configuration}"
         )
         self.lives += 1
@@ -86,7 +92,13 @@ class Member:
 
 @contextlib.contextmanager
 def meshed(
-    folder: Path, ids: Iterable[str], edges: Iterable[tuple[str, str]], configuration: str = ""
+    folder: Path,
+    ids: Iterable[str],
+    edges: Iterable[tuple[str, str]],
+    configuration: str = "",
+    *,
+    head: Callable[[str], str] = lambda _name: "",
+    lay: Lay | None = None,
 ) -> Iterator[dict[str, Member]]:
     """Runs linked containers for the length of a `with` block; both ends of an edge dial.
 
@@ -95,15 +107,18 @@ def meshed(
         ids: Of the containers.
         edges: Which of them are linked.
         configuration: What each `cogwork.toml` says besides listener and links.
+        head: What each one's says before all tables.
+        lay: Says what a container dials in the place of another one's port; None: that itself.
     """
     names = list(ids)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     links: dict[str, list[int]] = {name: [] for name in names}
     for one, other in edges:
-        links[one].append(ports[other])
-        links[other].append(ports[one])
+        for near, far in ((one, other), (other, one)):
+            links[near].append(ports[far] if lay is None else lay(near, far, ports[far]))
     members = {
-        name: Member(name, ports[name], links[name], folder, configuration) for name in names
+        name: Member(name, ports[name], links[name], folder, configuration, head(name))
+        for name in names
     }
     try:
         for member in members.values():

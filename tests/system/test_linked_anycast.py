@@ -131,6 +131,30 @@ async def test_without_a_consumer_anywhere_nothing_is_taken() -> None:
             await client.publish("unicast/a", "nobody again")
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "anonymous"])
+@story
+async def test_the_publisher_hears_why_its_message_is_rejected(is_named: bool) -> None:
+    async with linked(*LINE) as mesh:
+        there = await mesh.client("c")
+        items = await mesh.enter(there.consume("unicast/x"))
+        await mesh.settle()
+        here = await mesh.client("a")
+        async with here.publisher("unicast/x" if is_named else None) as publisher:
+            to = {} if is_named else {"to": "unicast/x"}
+            sent = [asyncio.create_task(publisher.send(number, **to)) for number in range(3)]
+            for _ in sent:
+                (item,) = await items.take(1)
+                if item.body == 1:
+                    await item.reject("I do not like it", "app:taste")
+                else:
+                    await item.accept()
+            await sent[0]
+            with pytest.raises(cogwork.Rejected, match="I do not like it") as caught:
+                await sent[1]
+            assert caught.value.condition == "app:taste"
+            await sent[2]
+
+
 @story
 async def test_a_consumer_that_stops_stops_its_publishers_and_nobody_else() -> None:
     async with linked(*LINE) as mesh:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 import cogwork
 from cogwork.nodes.queue.node import QueueNode
+from cogwork.router.mesh.messages import Advertisement
+from cogwork.router.mesh.wire import encode
 
 from .linked import Linked, linked
 from .stories import eventually, story
@@ -35,6 +38,11 @@ def shard(mesh: Linked, name: str, address: str = QUEUE) -> dict[str, object]:
     node = mesh.containers[name].vhosts[""].nodes.get(address)
     assert isinstance(node, QueueNode)
     return dict(node.store.counts())
+
+
+def advertised(mesh: Linked, at: str, name: str) -> Advertisement:
+    """Returns what a container knows of another one."""
+    return mesh.containers[at].mesh.mesh.database.records[name].advertisement
 
 
 def lending(mesh: Linked, name: str) -> Lending:
@@ -293,10 +301,25 @@ async def test_loans_end_when_nothing_comes_by_them(monkeypatch: pytest.MonkeyPa
         assert item.body == "y"
 
 
+def recall_a_life(mesh: Linked, name: str) -> None:
+    """Has a container hear of an earlier life of its own whose clock was ahead."""
+    at = mesh.containers[name].mesh
+    known = at.mesh.database.records[name].advertisement
+    lie = Advertisement(origin=name, incarnation=known.incarnation + 1000, sequence=1)
+    at.run(at.mesh.on_message(at.pairs[0].number, encode(lie), time.monotonic()))
+
+
+@pytest.mark.parametrize("is_outbid", [False, True], ids=["one life", "a later life is known"])
 @pytest.mark.parametrize("back_at", ["c", "b"], ids=["same container", "another one"])
 @story
-async def test_a_client_that_comes_back_goes_on_with_what_it_had(back_at: str) -> None:
+async def test_a_client_that_comes_back_goes_on_with_what_it_had(
+    back_at: str, is_outbid: bool
+) -> None:
     async with linked("a-b", "b-c", "c-a") as mesh:
+        if is_outbid:
+            recall_a_life(mesh, "a")
+            await eventually(lambda: advertised(mesh, "b", "a").life != 0, "it is outbid")
+            await mesh.settle()
         urls = [mesh.containers[name].endpoints[0] for name in "cb"]
         client = await mesh.enter(cogwork.connect(urls))
         items = await mesh.enter(client.consume(QUEUE, credit=5))
@@ -319,3 +342,35 @@ async def test_a_client_that_comes_back_goes_on_with_what_it_had(back_at: str) -
         await eventually(lambda: shard(mesh, "a")["depth"] == 0, "the shard knows it")
         counts = shard(mesh, "a")
         assert (counts["accepted"], counts["stale-claims"]) == (5, 0)
+
+
+@story
+async def test_items_of_one_that_leaves_go_where_consumers_ask_for_them() -> None:
+    async with linked("a-b", "a-c", "a-d", "b-c", "c-d") as mesh:
+        few, many = await consumer(mesh, "c", credit=10), await consumer(mesh, "d", credit=30)
+        await mesh.settle()
+        client = await mesh.client("a")
+        async with client.publisher(QUEUE) as publisher:
+            await publisher.send_batch(range(1000))
+        await eventually(
+            lambda: shard(mesh, "a")["unsettled"] == 40, "all that is asked for is out"
+        )
+        mesh.containers["a"].leave()
+        await eventually(lambda: shard(mesh, "a")["depth"] == 40, "all others are elsewhere")
+        assert mesh.containers["b"].vhosts[""].nodes.get(QUEUE) is None
+        here, there = int(str(shard(mesh, "c")["depth"])), int(str(shard(mesh, "d")["depth"]))
+        assert here + there == 960
+        assert 2 < there / here < 4
+        done: list[object] = []
+        for items, count in ((few, 10), (many, 30)):
+            for item in await take(items, count):
+                done.append(item.body)
+                await item.accept()
+        while len(done) < 1000:
+            for items in (few, many):
+                if items.waiting:
+                    for item in await items.take():
+                        done.append(item.body)
+                        await item.accept()
+            await asyncio.sleep(0)
+        assert sorted(done) == list(range(1000))  # type: ignore[type-var]

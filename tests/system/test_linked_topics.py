@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -138,6 +139,31 @@ async def test_no_local_leaves_out_what_the_same_connection_sent() -> None:
         assert await bodies(far, 1) == ["from a"]
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "anonymous"])
+@story
+async def test_no_local_holds_while_others_publish_in_both_containers(is_named: bool) -> None:
+    async with linked("a-b") as mesh:
+        own = await mesh_subscription(mesh, "a", "topic/#", no_local=True)
+        all_there = await mesh_subscription(mesh, "b", "topic/#")
+        await mesh.settle()
+        clients = {
+            "own": await mesh.client("a"),
+            "second": await mesh.client("a", is_new=True),
+            "far": await mesh.client("b", is_new=True),
+        }
+
+        async def publish(name: str) -> None:
+            async with clients[name].publisher("topic/a" if is_named else None) as publisher:
+                for number in range(20):
+                    await publisher.send([name, number], **({} if is_named else {"to": "topic/a"}))
+
+        await asyncio.gather(*map(publish, clients))
+        got = await bodies(own, 40)
+        for name in ("second", "far"):
+            assert [each for each in got if each[0] == name] == [[name, n] for n in range(20)]
+        assert len(await bodies(all_there, 60)) == 60
+
+
 @story
 async def test_patterns_bound_at_run_time_are_told() -> None:
     async with linked(*LINE) as mesh:
@@ -216,21 +242,23 @@ async def test_many_subscribers_at_one_container_cost_one_copy_on_the_way() -> N
             assert await bodies(each, 51) == list(range(51))
 
 
+@pytest.mark.parametrize("address", ["topic/a", "broadcast/a", None])
 @story
-async def test_traffic_goes_another_way_when_a_transit_container_dies() -> None:
+async def test_traffic_goes_another_way_when_a_transit_container_dies(address: str | None) -> None:
     async with linked("a-b", "b-c", "a-d", "d-c") as mesh:
-        there = await mesh_subscription(mesh, "c", "topic/#")
+        there = await mesh_subscription(mesh, "c", address or "topic/#")
         await mesh.settle()
         client = await mesh.client("a")
         accepted: list[int] = []
         doubtful: list[int] = []
         transit = "b" if mesh.containers["a"].mesh.mesh.next_hop("c") == "b" else "d"
-        async with client.publisher("topic/a") as publisher:
+        to = {} if address else {"to": "topic/a"}
+        async with client.publisher(address) as publisher:
             for number in range(300):
                 if number == 100:
                     mesh.cut_off(transit)
                 try:
-                    await publisher.send(number)
+                    await publisher.send(number, **to)
                     accepted.append(number)
                 except cogwork.InDoubt:
                     doubtful.append(number)
@@ -241,6 +269,25 @@ async def test_traffic_goes_another_way_when_a_transit_container_dies() -> None:
         got = await rest(there)
         assert got == sorted(set(got)), "twice, or out of order"
         assert set(accepted) <= set(got)
+
+
+@story
+async def test_a_container_whose_clock_went_back_is_heard_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with linked("a-b") as mesh:
+        there = await mesh_subscription(mesh, "a", "topic/#")
+        await mesh.settle()
+        await (await mesh.client("b")).publish("topic/x", "before")
+        await mesh.stop("b")
+        mesh.clients.pop(("b", ""))
+        true = time.time
+        with monkeypatch.context() as past:
+            past.setattr(time, "time", lambda: true() - 3600)
+            await mesh.start("b", dials=["a"])
+        await mesh.settle()
+        await (await mesh.client("b")).publish("topic/x", "after")
+        assert await bodies(there, 2) == ["before", "after"]
 
 
 @story

@@ -55,7 +55,9 @@ async def _leave(members: dict[str, Member]) -> None:
             command = await asyncio.create_subprocess_exec(
                 *COGWORK, "leave", leaving.url, "--json", stdout=asyncio.subprocess.PIPE
             )
-            await asyncio.sleep(1.0)
+            async with asyncio.timeout(20):
+                while await asyncio.to_thread(depth, leaving) > 1:
+                    await asyncio.sleep(0.05)
             await held.accept()
         output, _ = await command.communicate()
         assert json.loads(output) == {"moved": ITEMS - 1, "left": 0, "problem": None}

@@ -12,6 +12,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
+from cogwork.container.mesh import tunnels
 from cogwork.container.mesh.connection import ControlConnection, DataConnection, MeshConnection
 from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.names import FROM, HOPS, INCARNATION, MESH, NUMBER, TO, VHOST
@@ -132,8 +133,8 @@ async def test_who_breaks_the_rules_is_cut_off_and_taken_again_after_a_pause(
         if offence == "garbage":
             control.send(b"\xff" * 40)
         elif offence == "no data section":
-            control._waiting.append(b"\x00\x53\x77\xa1\x05hello")
-            control._send_waiting()
+            control._protocol._waiting.append(b"\x00\x53\x77\xa1\x05hello")
+            control._protocol._send_waiting()
         else:
             for _ in range(40):
                 for _ in range(200):
@@ -270,6 +271,24 @@ async def test_a_newer_tunnel_ends_the_one_before() -> None:
         mesh.containers["stranger"].core.flush()
         await eventually(lambda: second.is_over, "the second is ended")
         assert not third.is_over
+
+
+@story
+async def test_invented_names_of_tunnels_are_forgotten_and_those_of_containers_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tunnels, "CONTAINERS_MAX", 8)
+    async with linked("a-b") as mesh:
+        await with_stranger(mesh)
+        tunnel(mesh, number=5)
+        for number in range(50):
+            ghost = tunnel(mesh, **{"from": f"ghost{number}"})
+            mesh.containers["stranger"].core.flush()
+            await eventually(lambda ghost=ghost: ghost.remote is not None, "it is taken")  # type: ignore[misc]
+        error = await refusal_of(mesh, lambda: tunnel(mesh, number=4))
+        assert "a newer tunnel is there already" in str(error.description)
+        assert len(mesh.containers["b"].mesh.tunnels._latest) <= 9
+        await is_well(mesh, "a", "b")
 
 
 # -- links

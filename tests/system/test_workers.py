@@ -24,7 +24,7 @@ from cogwork.amqp.performatives import Close, Open, decode_performative, encode_
 from cogwork.cli.exit_codes import ExitCode
 
 from .meshes import Member, free_ports
-from .served import COGWORK, READY_TIMEOUT_S, Served, within
+from .served import COGWORK, READY_TIMEOUT_S, Served, served, within
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -70,7 +70,7 @@ class Workers:
 
     @property
     def sockets(self) -> list[Path]:
-        return sorted((self.folder / "tmp").glob("*/*"))
+        return sorted(path for path in (self.folder / "tmp").glob("*/*") if path.is_socket())
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ends all; returns the exit code. Checks that nothing is left."""
@@ -99,7 +99,7 @@ def is_alive(process_id: int) -> bool:
 
 def start(folder: Path, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
     """Starts a container with workers; returns its process and what it says on stdout."""
-    (folder / "tmp").mkdir(parents=True)
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
     out = folder / "out"
     words = (*COGWORK, "serve", "--id", "north", "--json", *options)
     with out.open("wb") as output, (folder / "log").open("wb") as log:
@@ -237,6 +237,49 @@ def test_they_are_one_in_the_table_of_the_mesh(workers: Workers) -> None:
     assert "--" not in workers.served.run("mesh", workers.url, "--dot")
 
 
+def test_status_shows_all_of_them_with_the_sums_of_what_they_share(workers: Workers) -> None:
+    async def story() -> None:
+        for worker in ("north.0", "north.1"):
+            async with asyncio.timeout(TIMEOUT_S), landed(workers.url, worker) as mesh:
+                for number in range(3):
+                    await mesh.publish("queue/counted", number)
+
+    asyncio.run(story())
+    shown = workers.served.run("status", workers.url)
+    assert re.search(r"^north\.0  cogwork ", shown, re.MULTILINE)
+    assert re.search(r"^north\.1  cogwork ", shown, re.MULTILINE)
+    assert re.search(r"^ *queue/counted +6 ", shown, re.MULTILINE)
+    assert re.search(r"^ *north\.[01] +\$management ", shown, re.MULTILINE)
+    known = json.loads(workers.served.run("status", workers.url, "--json"))
+    assert [each["container"]["name"] for each in known["workers"]] == ["north.0", "north.1"]
+    for each in known["workers"]:
+        assert each["container"]["workers"] == ["north.0", "north.1"]
+        (queue,) = [row for row in each["queues"] if row["address"] == "queue/counted"]
+        assert queue["depth"] == 3
+
+
+def test_links_of_all_of_them_are_listed_added_and_removed(
+    workers: Workers, tmp_path: Path
+) -> None:
+    with served(tmp_path) as south:
+        target = south.url.removeprefix("amqp://")
+        run = workers.served.run
+        run("link", "add", workers.url, target)
+        within(5, lambda: "up" in run("link", "list", workers.url), "it is linked")
+        (row,) = [
+            each
+            for each in json.loads(run("link", "list", workers.url, "--json"))
+            if each["url"] == south.url
+        ]
+        assert row["worker"] == "north.0"
+        assert "unix://" not in run("link", "list", workers.url)
+        assert "unix://" in run("link", "list", workers.url, "--workers")
+        run("link", "remove", workers.url, target)
+        assert target not in run("link", "list", workers.url)
+        with pytest.raises(AssertionError, match="there is no such link"):
+            run("link", "remove", workers.url, target)
+
+
 def test_every_line_of_the_log_begins_with_who_says_it(workers: Workers) -> None:
     workers.process.send_signal(signal.SIGUSR2)
     within(5, lambda: workers.log.count("connections, ") >= 2, "each worker says how it is")
@@ -283,6 +326,45 @@ def test_workers_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
         workers = children(running.process.pid)
         running.process.kill()
         within(TIMEOUT_S, lambda: not any(map(is_alive, workers)), "the workers end")
+
+
+def test_what_a_killed_supervisor_leaves_is_removed_by_the_next(tmp_path: Path) -> None:
+    with working(tmp_path / "w") as running:
+        workers = children(running.process.pid)
+        abandoned = running.sockets[0].parent
+        running.process.kill()
+        within(TIMEOUT_S, lambda: not any(map(is_alive, workers)), "the workers end")
+        assert abandoned.is_dir()
+        running.process.wait()
+    other = tmp_path / "w" / "tmp" / "cogwork-somebody"
+    other.mkdir()
+    with working(tmp_path / "w") as first, working(tmp_path / "w") as second:
+        assert not abandoned.exists()
+        assert other.is_dir()
+        directories = {path.parent for path in first.sockets}
+        assert len(directories) == 2
+        assert {path.parent for path in second.sockets} == directories
+
+
+def test_they_leave_together_and_their_items_go_beyond_them(tmp_path: Path) -> None:
+    async def story(url: str) -> None:
+        for worker in ("north.0", "north.1"):
+            async with asyncio.timeout(TIMEOUT_S), landed(url, worker) as mesh:
+                for number in range(10):
+                    await mesh.publish("work/moved", number)
+
+    with served(tmp_path) as south:
+        target = south.url.removeprefix("amqp://")
+        with working(tmp_path / "w", "--link", target) as running:
+            asyncio.run(story(running.url))
+            within(5, lambda: "2 workers" in south.run("mesh", south.url), "all are known")
+            outcome = json.loads(running.served.run("leave", running.url, "--json"))
+            assert outcome == {"moved": 20, "left": 0, "problem": None}
+            assert running.process.wait(TIMEOUT_S) == ExitCode.OK
+            assert running.log.count("has left for good") == 2
+        rows = json.loads(south.run("queue", "list", south.url, "--json"))
+        (row,) = [each for each in rows if each["address"] == "work/moved"]
+        assert row["depth"] == 20
 
 
 def test_the_configuration_is_read_again_by_all(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +49,8 @@ _COLUMNS: Final = (
     "memory",
 )
 
+_ENGINES: Final = "engines"
+
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
 _WHOLE: Final = 100
@@ -61,7 +64,24 @@ def _list_scenarios(context: click.Context, _parameter: click.Parameter, value: 
     context.exit()
 
 
-@click.command()
+class _BenchCommand(click.Command):
+    """Measures a server, or, where the first word is `engines`, the engines of streams."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 # click's signature
+    ) -> click.Context:
+        """Reads the command line."""
+        if args[:1] == [_ENGINES]:
+            engines: click.Command = importlib.import_module("cogwork.cli.bench_engines").engines
+            return engines.make_context(f"{info_name} {_ENGINES}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(cls=_BenchCommand)
 @click.argument("url")
 @click.option(
     "--scenario",
@@ -124,6 +144,8 @@ def bench(
     **options: object,
 ) -> None:
     """Measure the server at URL, like amqp://localhost:5672.
+
+    `cogwork bench engines` measures the engines of streams; it has options of its own.
 
     Rates depend on what else the machine does: compare the server's CPU seconds for a million
     deliveries (--pid). Every message is numbered and checked; where one is lost or comes twice,

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from asyncio import StreamReader
     from collections.abc import AsyncIterator
 
-__all__ = ("COMMAND", "code_of_child", "in_words", "lines")
+__all__ = ("COMMAND", "LEFT", "code_of_child", "in_words", "lines")
 
 COMMAND = (sys.executable, "-m", "cogwork.cli.main")
 """Before what a command line says after `cogwork`."""
+
+LEFT = 100
+"""With what a worker ends that has left its mesh for good: it is not to be started again."""
 
 READ_BYTES = 65_536
 

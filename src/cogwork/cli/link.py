@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cogwork.amqp.errors import Condition
+from cogwork.cli.group import met, reach_each
 from cogwork.cli.manager import Manager
-from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, table
+from cogwork.client import LinkRefused
 
 if TYPE_CHECKING:
     from cogwork.client import Mesh
@@ -49,10 +52,12 @@ def link() -> None:
 def add(url: str, target: str, cost: int) -> None:
     """Link a container with another one, until it stops or the link is removed."""
 
-    async def work(mesh: Mesh) -> Any:  # noqa: ANN401  # whatever the container answers
-        return (await Manager(mesh).ask("CREATE", TYPE, target, {"cost": cost})).body
+    async def work() -> Any:  # noqa: ANN401  # whatever the container answers
+        async with met(url) as workers:
+            first = next(iter(workers.values()))  # the one that dials the configured links, too
+            return (await Manager(first).ask("CREATE", TYPE, target, {"cost": cost})).body
 
-    click.echo(f"{reach(url, work)['url']} added")
+    click.echo(f"{asyncio.run(work())['url']} added")
 
 
 @link.command()
@@ -61,26 +66,45 @@ def add(url: str, target: str, cost: int) -> None:
 def remove(url: str, target: str) -> None:
     """End a link that is dialled from the container."""
 
-    async def work(mesh: Mesh) -> None:
-        await Manager(mesh).ask("DELETE", TYPE, target)
+    async def work(mesh: Mesh) -> LinkRefused | None:
+        try:
+            await Manager(mesh).ask("DELETE", TYPE, target)
+        except LinkRefused as refusal:
+            if refusal.condition != Condition.NOT_FOUND:
+                raise
+            return refusal
+        return None
 
-    reach(url, work)
+    outcomes = list(reach_each(url, work).values())
+    refusals = [each for each in outcomes if each is not None]
+    if len(refusals) == len(outcomes):
+        raise refusals[0]
     click.echo("link removed")
 
 
 @link.command("list")
 @click.argument("url")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
-def list_(url: str, as_json: bool) -> None:
-    """List the links, dialled from the container and by others, with state and counts."""
+@click.option("--workers", is_flag=True, help="Show those between workers of the container, too.")
+def list_(url: str, as_json: bool, workers: bool) -> None:
+    """List the links, dialled from the container and by others, with state and counts.
 
-    async def work(mesh: Mesh) -> tuple[list[dict[str, Any]], int]:
-        return await Manager(mesh).rows(TYPE, () if as_json else tuple(COLUMNS))
+    Of a container with several workers, those of all of them, and which one has each.
+    """
 
-    rows, total = reach(url, work)
+    async def work(mesh: Mesh) -> list[dict[str, Any]]:
+        return (await Manager(mesh).rows(TYPE, () if as_json else tuple(COLUMNS)))[0]
+
+    found = reach_each(url, work)
+    rows = [row for each in found.values() for row in each]
+    columns = COLUMNS
+    if len(found) > 1:
+        columns = {"worker": "worker", **COLUMNS}
+        rows = [{"worker": name, **row} for name, each in found.items() for row in each]
     if as_json:
         click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
         return
+    shown = [row for row in rows if workers or row["neighbour"] not in found]
     screen = console()
-    for part in table("links", COLUMNS, rows, total):
+    for part in table("links", columns, shown, len(shown)):
         screen.print(part)

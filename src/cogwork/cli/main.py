@@ -37,10 +37,13 @@ COMMANDS = {
     "call": _Entry("cogwork.cli.call", "Send a request and print the reply."),
     "status": _Entry("cogwork.cli.status", "Show what a container holds and has done."),
     "queue": _Entry("cogwork.cli.queue", "List, declare, peek into, purge and move queues."),
+    "stream": _Entry("cogwork.cli.stream", "Create, list, show, trim and delete streams."),
     "link": _Entry("cogwork.cli.link", "Add, remove and list a container's links to others."),
     "mesh": _Entry("cogwork.cli.mesh", "Show the containers of a mesh, and the ways to them."),
     "leave": _Entry("cogwork.cli.leave", "Have a container leave its mesh for good, and stop."),
+    "log": _Entry("cogwork.cli.log", "Inspect and verify the files of a log."),
     "bench": _Entry("cogwork.cli.bench", "Measure the server at URL."),
+    "engine": _Entry("cogwork.cli.engine", "List the engines of streams."),
     "passwd": _Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
 }
 """Each command is the function of its own name in its module."""

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
+from cogwork.client import Consumer
+from cogwork.client.stream_start import start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from cogwork.client import Consumer, Item, Mesh, Message
+    from cogwork.client import Item, Mesh, Message, StreamReader
+    from cogwork.consensus.engine import FromOffset, FromTime, Origin
 
 __all__ = ("receive",)
 
 CREDIT_MAX = 500
 """Enough for full speed; what is not printed any more goes back."""
+
+
+def _place(
+    _ctx: click.Context, _parameter: click.Parameter, text: str | None
+) -> Origin | FromOffset | FromTime | None:
+    """Reads a place in a stream."""
+    try:
+        return None if text is None else start_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.command()
@@ -34,14 +47,28 @@ CREDIT_MAX = 500
     metavar="S",
     help="Stop when nothing came for so many seconds.",
 )
+@click.option(
+    "--from",
+    "start",
+    metavar="PLACE",
+    callback=_place,
+    help="Of a stream: first, last, next, today, an OFFSET or a time.",
+)
 @click.option("--json", "wants_json", is_flag=True, help="Whole messages, one JSON object a line.")
 def receive(
-    url: str, address: str, count: int | None, timeout_s: float | None, wants_json: bool
+    url: str,
+    address: str,
+    *,
+    count: int | None,
+    timeout_s: float | None,
+    start: Origin | FromOffset | FromTime | None,
+    wants_json: bool,
 ) -> int:
     """Print what arrives at an address.
 
     Each message is accepted once it is printed. Without --count, runs until interrupted. Exits
-    with 7 if --timeout came before --count messages did.
+    with 7 if --timeout came before --count messages did. With --from, reads a stream from there
+    on, and says on stderr when it has caught up.
     """
     write = as_json if wants_json else as_text
 
@@ -51,30 +78,45 @@ def receive(
             await consumer.flush()
         return printed
 
-    printed = reach(url, work)
+    async def read(mesh: Mesh) -> int:
+        place = start if start is not None else "next"
+        async with mesh.stream(address).read(place) as reader:
+            telling = asyncio.create_task(_tell(reader))
+            try:
+                return await _print(reader, write, count, timeout_s)
+            finally:
+                telling.cancel()
+
+    printed = reach(url, work if start is None else read)
     is_short = count is not None and printed < count
     return ExitCode.TIMEOUT if is_short else ExitCode.OK
 
 
+async def _tell(reader: StreamReader) -> None:
+    await reader.caught_up()
+    click.echo(f"cogwork: caught up at offset {reader.next_offset}", err=True)
+
+
 async def _print(
-    consumer: Consumer,
+    receiver: Consumer | StreamReader,
     write: Callable[[Message], str],
     count: int | None,
     timeout_s: float | None,
 ) -> int:
-    """Prints and accepts until there are enough, or nothing comes; returns how many."""
+    """Prints until there are enough, or nothing comes; returns how many. Accepts items."""
     printed = 0
     while count is None or printed < count:
         wanted = CREDIT_MAX if count is None else min(count - printed, CREDIT_MAX)
         try:
             async with asyncio.timeout(timeout_s):
-                items: list[Item] = await consumer.take(wanted)
+                items: Sequence[Message] = await receiver.take(wanted)
         except TimeoutError:
             break
         if not items:
             break
         sys.stdout.write("".join(f"{write(item)}\n" for item in items))
         sys.stdout.flush()
-        consumer.accept(items)
+        if isinstance(receiver, Consumer):
+            receiver.accept(cast("list[Item]", items))
         printed += len(items)
     return printed

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from cogwork.cli.children import LEFT
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.container.config import defaults, load, with_options
 from cogwork.container.container import Container
@@ -61,7 +62,7 @@ def serve(
     data_dir: str | None,
     as_json: bool,
     worker_json: str | None,
-) -> ExitCode:
+) -> int:
     """Run a container.
 
     Options win over the file. Without either, the container listens on 127.0.0.1:5672 for clients
@@ -90,8 +91,8 @@ def serve(
     if configuration.data_dir is not None:
         Path(configuration.data_dir).mkdir(parents=True, exist_ok=True)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
-        runner.run(_run(configuration, worker, read, as_json=as_json))
-    return ExitCode.OK
+        has_left = runner.run(_run(configuration, worker, read, as_json=as_json))
+    return LEFT if worker is not None and has_left else ExitCode.OK
 
 
 def _words(single: dict[str, object], repeated: dict[str, tuple[str, ...]]) -> list[str]:
@@ -107,13 +108,15 @@ async def _run(
     read: Callable[[], Configuration],
     *,
     as_json: bool,
-) -> None:
+) -> bool:
+    """Runs a container until it stops; tells whether it has left its mesh for good."""
     container = Container(configuration, worker)
     service = Service(container, read)
     if worker is None:
         await service.run(lambda: _announce(container, as_json=as_json))
     else:
         await service.run(lambda: _take_up_work(container, service))
+    return container.has_left
 
 
 def _announce(container: Container, *, as_json: bool) -> None:
@@ -127,10 +130,10 @@ def _announce(container: Container, *, as_json: bool) -> None:
 def _take_up_work(container: Container, service: Service) -> None:
     """Tells the supervisor that this worker serves clients, and stops when that one has gone."""
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _on_stdin, service)
-    if container.mesh.is_ready:
+    if container.mesh.readiness.is_reached:
         _announce(container, as_json=True)
     else:
-        container.mesh.when_ready(lambda: _announce(container, as_json=True))
+        container.mesh.readiness.when_reached(lambda: _announce(container, as_json=True))
 
 
 def _on_stdin(service: Service) -> None:

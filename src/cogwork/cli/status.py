@@ -1,4 +1,8 @@
-"""`cogwork status`: what a container holds and has done."""
+"""`cogwork status`: what a container holds and has done.
+
+Of one with several workers, connections, links and nodes are shown with the worker that has them;
+addresses and queues are shown once, with what all workers have of them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cogwork.cli.group import reach_each
 from cogwork.cli.manager import Manager
-from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
+from cogwork.cli.stream import COLUMNS as STREAM_COLUMNS
 from cogwork.cli.tables import console, in_bytes, in_words, table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+
     from cogwork.client import Mesh
 
 __all__ = ("status",)
@@ -23,11 +32,18 @@ KINDS = {
     "link": "links",
     "address": "addresses",
     "queue": "queues",
+    "stream": "streams",
     "node": "nodes",
 }
 
 ROWS_MAX = 50
 """Of each kind, how many a person is shown."""
+
+SHARED = ("address", "queue")
+"""Kinds that are one for all workers."""
+
+SHARED_ROWS_MAX = 1000
+"""Of those, how many each worker is asked for: so many can be added up."""
 
 COLUMNS = {
     "connection": {
@@ -84,6 +100,7 @@ COLUMNS = {
         "disorder-p99": "p99",
         "disorder-maximum": "maximum",
     },
+    "stream": STREAM_COLUMNS,
     "node": {"address": "address", "kind": "kind", "status": "status"},
 }
 """What people are shown of each kind; `--json` has everything."""
@@ -98,22 +115,29 @@ def status(url: str, as_json: bool) -> None:
     """Show what a container holds and has done.
 
     Connections, links, and addresses with their counts: in, out, released, dropped, unsettled,
-    depth. Queues, with the disorder of what they gave out in the last while: how many items that
-    came later went out before an item.
+    depth. Streams, with bounds, rates and readers. Queues, with the disorder of what they gave out
+    in the last while: how many items that came later went out before an item.
     """
     kinds = KINDS if as_json else COLUMNS
-    count_max = None if as_json else ROWS_MAX
+
+    def most(kind: str) -> int | None:
+        if as_json:
+            return None
+        return SHARED_ROWS_MAX if kind in SHARED else ROWS_MAX
 
     async def work(mesh: Mesh) -> tuple[dict[str, Any], Found]:
         manager = Manager(mesh)
-        found = {kind: await manager.rows(kind, count_max=count_max) for kind in kinds}
+        found = {kind: await manager.rows(kind, count_max=most(kind)) for kind in kinds}
         return await manager.get("READ", "container"), found
 
-    container, found = reach(url, work, force=True)
+    workers = reach_each(url, work)
     if as_json:
-        click.echo(json.dumps(jsonable(_document(container, found)), ensure_ascii=False))
+        documents = [_document(container, found) for container, found in workers.values()]
+        whole = documents[0] if len(documents) == 1 else {"workers": documents}
+        click.echo(json.dumps(jsonable(whole), ensure_ascii=False))
     else:
-        _show(container, found)
+        _show([container for container, _ in workers.values()])
+        _show_rows({name: found for name, (_, found) in workers.items()})
 
 
 def _document(container: dict[str, Any], found: Found) -> dict[str, Any]:
@@ -121,8 +145,13 @@ def _document(container: dict[str, Any], found: Found) -> dict[str, Any]:
     return {"container": container, "totals": container.pop("totals"), **lists}
 
 
-def _show(container: dict[str, Any], found: Found) -> None:
+def _show(containers: Sequence[dict[str, Any]]) -> None:
     screen = console()
+    for container in containers:
+        _show_one(screen, container)
+
+
+def _show_one(screen: Console, container: dict[str, Any]) -> None:
     totals = container["totals"]
     screen.print(
         f"[bold]{container['name']}[/bold]  cogwork {container['version']}, "
@@ -144,6 +173,40 @@ def _show(container: dict[str, Any], found: Found) -> None:
         f"{in_bytes(container['limits']['held_bytes'])}; at most "
         f"{container['limits']['connections']:,} connections"
     )
-    for kind, (rows, total) in found.items():
-        for part in table(KINDS[kind], COLUMNS[kind], rows, total):
+
+
+def _show_rows(workers: dict[str, Found]) -> None:
+    screen = console()
+    for kind, columns in COLUMNS.items():
+        rows, total = _gathered(kind, workers)
+        shown = columns
+        if len(workers) > 1 and kind not in SHARED:
+            shown = {"worker": "worker", **columns}
+        for part in table(KINDS[kind], shown, rows[:ROWS_MAX], total):
             screen.print(part)
+
+
+def _gathered(kind: str, workers: dict[str, Found]) -> tuple[list[dict[str, Any]], int]:
+    """Puts the rows of all workers together, and counts how many there are."""
+    totals = [found[kind][1] for found in workers.values()]
+    rows = [{**row, "worker": name} for name, found in workers.items() for row in found[kind][0]]
+    if kind not in SHARED:
+        return rows, sum(totals)
+    added = added_up(rows)
+    return added, max(len(added), *totals)
+
+
+def added_up(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Adds up the counts of rows with one address; of a disorder the greatest stands for all."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        known = found.setdefault((row["vhost"], row["address"]), {})
+        for key, value in row.items():
+            is_count = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_count or known.get(key) is None:
+                known.setdefault(key, value)
+            elif key.startswith("disorder"):
+                known[key] = max(known[key], value)
+            else:
+                known[key] += value
+    return list(found.values())

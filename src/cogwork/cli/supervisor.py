@@ -6,7 +6,8 @@ What is wrong with the configuration, all of them would say; and it is worker 0 
 containers elsewhere, of which the others learn from it. Logs go straight to stderr.
 
 Before all listen, one that ends takes the others with it. From then on it is started again, at once
-at first, and after growing pauses where it keeps dying.
+at first, and after growing pauses where it keeps dying; but not one that has left its mesh for
+good, as it was asked to. Where all have, it is over.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cogwork.cli.children import code_of_child, in_words, lines
+from cogwork.cli.children import LEFT, code_of_child, in_words, lines
 from cogwork.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Supervisor:
         self._timing = timing or Timing()
         self._stopping = asyncio.Event()
         self._is_up = False
+        self._left = 0
 
     async def run(self, announce: Callable[[list[WorkerProcess]], None]) -> ExitCode:
         """Starts all, and returns once all have ended.
@@ -203,6 +205,9 @@ class Supervisor:
             code = await worker.live(self._stopping)
             if self._stopping.is_set() or not self._is_up:
                 return code
+            if code == LEFT:
+                self._note_left(worker)
+                return None
             if loop.time() - started_s >= self._timing.settled_s:
                 pause_s = self._timing.pause_s
             how = in_words(code)
@@ -211,6 +216,13 @@ class Supervisor:
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
                 return None
             pause_s = min(2 * pause_s, self._timing.pause_max_s)
+
+    def _note_left(self, worker: WorkerProcess) -> None:
+        """Goes on without a worker, or ends with the last one."""
+        log.info("worker %s has left for good", worker.id)
+        self._left += 1
+        if self._left == len(self.workers):
+            self._stopping.set()
 
     # -- end
 
@@ -229,7 +241,7 @@ class Supervisor:
         if late:
             await asyncio.wait(late)
         # One that has not installed its handlers yet ends by the signal itself.
-        return all(each.result() in (None, 0, -signal.SIGTERM) for each in keepers)
+        return all(each.result() in (None, 0, LEFT, -signal.SIGTERM) for each in keepers)
 
 
 async def _all_listen(workers: Sequence[WorkerProcess]) -> None:

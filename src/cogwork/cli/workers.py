@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import logging
 import os
+import shutil
 import socket
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,7 +25,7 @@ from cogwork.container.workers import Worker, worker_id
 from cogwork.io.listener import reserved_socket
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cogwork.cli.exit_codes import ExitCode
     from cogwork.cli.supervisor import WorkerProcess
@@ -32,6 +35,9 @@ __all__ = ("run",)
 
 STOP_MARGIN_S = 5.0
 """How long workers may take to stop beyond the time that deliveries have to settle."""
+
+PREFIX, LOCK = "cogwork-", "lock"
+"""Of the directory's name; the file in it that its supervisor holds locked while it lives."""
 
 SHORT_DIRECTORY = "/tmp"  # what is made there is private: `mkdtemp`
 """Where sockets are where the usual place has a name too long for them."""
@@ -78,12 +84,34 @@ def run(configuration: Configuration, options: Sequence[str], *, as_json: bool) 
         return asyncio.run(supervise())
 
 
-def _private_directory() -> tempfile.TemporaryDirectory[str]:
-    """Makes a directory for sockets that nobody else can enter."""
-    room = PATH_BYTES_MAX - len(f"/cogwork-12345678/{WORKERS_MAX}")
+@contextlib.contextmanager
+def _private_directory() -> Iterator[str]:
+    """Makes a directory for sockets that nobody else can enter, and holds its lock.
+
+    What supervisors have left behind that were killed is removed first: nobody holds its lock.
+    """
+    room = PATH_BYTES_MAX - len(f"/{PREFIX}12345678/{WORKERS_MAX}")
     usual = tempfile.gettempdir()
     place = usual if len(os.fsencode(usual)) <= room else SHORT_DIRECTORY
-    return tempfile.TemporaryDirectory(prefix="cogwork-", dir=place, ignore_cleanup_errors=True)
+    _remove_abandoned(Path(place))
+    with tempfile.TemporaryDirectory(
+        prefix=PREFIX, dir=place, ignore_cleanup_errors=True
+    ) as directory:
+        new = Path(directory, f"{LOCK}.new")
+        with new.open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            new.rename(Path(directory, LOCK))  # nobody sees it before it is held
+            yield directory
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Removes the directories of this user's supervisors that do not live any more."""
+    for directory in place.glob(f"{PREFIX}*"):
+        # Another user's cannot be opened, and one without a lock is just being made.
+        with contextlib.suppress(OSError), (directory / LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if directory.lstat().st_uid == os.getuid() and not directory.is_symlink():
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 def _announce(name: str, workers: list[WorkerProcess], *, as_json: bool) -> None:

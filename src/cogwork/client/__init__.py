@@ -17,16 +17,21 @@ from cogwork.client.errors import (
     Rejected,
     Released,
     StaleAttempt,
+    StreamTruncated,
 )
 from cogwork.client.mesh import Mesh, connect
 from cogwork.client.options import Retry
 from cogwork.client.outcome import Outcome, OutcomeState
 from cogwork.client.publisher import Publisher
 from cogwork.client.service import Service
+from cogwork.client.stream import Stream, StreamPublisher
+from cogwork.client.stream_reader import StreamReader
 from cogwork.client.subscription import Subscription
+from cogwork.consensus.engine import Snapshot
 from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.outbox import BacklogFull, MessageTooLarge
+from cogwork.dataplane.stream_inbox import Record
 
 __all__ = (
     "AuthenticationError",
@@ -50,11 +55,17 @@ __all__ = (
     "OutcomeState",
     "PermissionDenied",
     "Publisher",
+    "Record",
     "Rejected",
     "Released",
     "Retry",
     "Service",
+    "Snapshot",
     "StaleAttempt",
+    "Stream",
+    "StreamPublisher",
+    "StreamReader",
+    "StreamTruncated",
     "Subscription",
     "connect",
 )

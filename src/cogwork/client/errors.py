@@ -31,12 +31,14 @@ __all__ = (
     "Rejected",
     "Released",
     "StaleAttempt",
+    "StreamTruncated",
     "connection_error",
     "detachment",
     "refusal",
     "stale",
 )
 
+STREAM_TRUNCATED = Symbol("cogwork:stream-truncated")
 STALE_ATTEMPT = Symbol("cogwork:stale-attempt")
 
 
@@ -101,6 +103,19 @@ class LinkDetached(ClientError):
     """The container ended a link that stood: the address was removed, or we were too slow."""
 
 
+class StreamTruncated(LinkDetached):
+    """A stream has given up what the reader would get next.
+
+    Attributes:
+        first: The first offset that is left.
+    """
+
+    def __init__(self, address: str, description: str, first: int) -> None:
+        super().__init__(address, STREAM_TRUNCATED, description)
+        self.args = (address, description, first)
+        self.first = first
+
+
 class Rejected(ClientError):
     """The message is invalid where it was sent, and nobody will process it."""
 
@@ -162,7 +177,11 @@ def detachment(address: str, error: AmqpError | None) -> LinkDetached:
     """Returns the exception for a link that stood and was ended with `error`."""
     if error is None:
         return LinkDetached(address, None, "the link was ended by the container")
-    return LinkDetached(address, error.condition, error.description or "the link was ended")
+    description = error.description or "the link was ended"
+    first = (error.info or {}).get(Symbol("first"))
+    if error.condition == STREAM_TRUNCATED and isinstance(first, int):
+        return StreamTruncated(address, description, int(first))
+    return LinkDetached(address, error.condition, description)
 
 
 def connection_error(where: str, error: AmqpError | None) -> ConnectError:

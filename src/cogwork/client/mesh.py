@@ -25,6 +25,7 @@ from cogwork.client.redirection import redirection_of
 from cogwork.client.replies import Replies
 from cogwork.client.senders import Senders
 from cogwork.client.service import Service
+from cogwork.client.stream import Stream
 from cogwork.client.subscription import Subscription
 from cogwork.client.url import parse_url
 from cogwork.dataplane.core import Core
@@ -358,6 +359,14 @@ class Mesh:
             selector: A condition in SQL over properties; None for all items.
         """
         return Browser(self, address, credit, selector)
+
+    def stream(self, name: str) -> Stream:
+        """Appends to a stream, and reads it.
+
+        Args:
+            name: Its name, `orders`, or its address, `stream/orders`.
+        """
+        return Stream(self, name)
 
     # -- requests
 

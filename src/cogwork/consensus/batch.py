@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "BATCH_BYTES_MAX",
+    "CHUNK_OVERHEAD_BYTES",
     "PRODUCER_BYTES_MAX",
     "SEQUENCE_MAX",
     "Batch",
@@ -33,6 +34,9 @@ PRODUCER_BYTES_MAX = 64
 
 BATCH_BYTES_MAX = 16 << 20
 """A packed payload is no larger; an engine may declare less."""
+
+CHUNK_OVERHEAD_BYTES = 400
+"""What a chunk costs beside its payload, about: many small ones shall not be free."""
 
 SEQUENCE_MAX = (1 << 63) - 1
 """The last sequence of a producer, which then takes a new id: engines count with 63 bits."""
@@ -123,6 +127,11 @@ class Chunk:
     def next_offset(self) -> int:
         """The offset after its last record."""
         return self.offset + self.batch.count
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory, about."""
+        return len(self.batch.payload) + CHUNK_OVERHEAD_BYTES
 
     def since(self, offset: int) -> Chunk:
         """Returns the part of it from `offset` on, which it holds."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.batch import BATCH_BYTES_MAX
+
 if TYPE_CHECKING:
     from cogwork.consensus.durability import Durability
 
@@ -25,6 +27,8 @@ class Capabilities:
         trims: Whether old records can be given up.
         keeps_snapshots: Whether an application can leave a snapshot in the stream.
         changes_members: Whether replicas can be added and removed while it runs.
+        survives_close: Whether a stream is still there after its host was closed and made anew.
+        batch_bytes_max: The largest payload of a batch.
     """
 
     durability: Durability
@@ -35,3 +39,5 @@ class Capabilities:
     trims: bool = True
     keeps_snapshots: bool = True
     changes_members: bool = False
+    survives_close: bool = True
+    batch_bytes_max: int = BATCH_BYTES_MAX

@@ -10,12 +10,12 @@ Octets are opaque: no engine looks into a record.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from cogwork.consensus.batch import Batch, Chunk
     from cogwork.consensus.capabilities import Capabilities
@@ -25,6 +25,8 @@ __all__ = (
     "Bounds",
     "CaughtUp",
     "Engine",
+    "EngineContext",
+    "EngineFactory",
     "EngineHost",
     "FromOffset",
     "FromTime",
@@ -32,6 +34,7 @@ __all__ = (
     "Origin",
     "Snapshot",
     "Start",
+    "Subscription",
 )
 
 
@@ -136,8 +139,33 @@ class Members:
     leader: str | None = None
 
 
+class Subscription(Protocol):
+    """Chunks in offset order, without a gap and without an end; an async generator is one.
+
+    First a `Snapshot`, where it was asked for and is there; `CaughtUp` once. Where it starts is
+    settled when the first of all these has come, and not before.
+    """
+
+    def __aiter__(self) -> Subscription:
+        """Returns itself."""
+
+    def __anext__(self) -> Awaitable[Chunk | CaughtUp | Snapshot]:
+        """Returns what comes next.
+
+        Raises:
+            BeyondEnd: It was to start above the next offset.
+            Truncated: What is next has been given up by retention.
+            Unavailable: The engine or the stream has been closed.
+        """
+
+    async def aclose(self) -> None:
+        """Ends it."""
+
+
 class Engine(Protocol):
     """One stream on an engine.
+
+    What an engine does not declare it refuses with `Unsupported`.
 
     Memory is bounded everywhere: an append beyond the bound raises `Busy`, a subscriber that does
     not take what comes reads it again from the stream later, and stalls nobody.
@@ -187,15 +215,8 @@ class Engine(Protocol):
             BeyondEnd: The offset is above the next one.
         """
 
-    def subscribe(self, start: Start) -> AsyncIterator[Chunk | CaughtUp | Snapshot]:
-        """Yields the chunks from `start` on, without an end; `aclose()` ends it.
-
-        A `Snapshot` comes only first, and only where it was asked for.
-
-        Raises:
-            Truncated: What is next for this subscriber has been given up by retention.
-            BeyondEnd: The offset is above the next one.
-        """
+    def subscribe(self, start: Start) -> Subscription:
+        """Yields the chunks from `start` on; a wrong start is told by the first step."""
 
     async def bounds(self) -> Bounds:
         """Returns what the stream holds."""
@@ -204,7 +225,10 @@ class Engine(Protocol):
         """Returns the offset of the first record of this time or later; the next one if none is."""
 
     async def trim(self, before: int) -> None:
-        """Gives up records below an offset; whole segments at a time, so that some may stay."""
+        """Gives up records below an offset; whole segments at a time, so that some may stay.
+
+        What an offset above the end gives up is everything.
+        """
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keeps an application's snapshot instead of an earlier one.
@@ -224,11 +248,18 @@ class Engine(Protocol):
         """Has others hold the replicas; returns when they do."""
 
     async def close(self) -> None:
-        """Lets the stream go; it stays where it is."""
+        """Lets the stream go; it stays where it is.
+
+        Appends under way are answered, or raise `Unknown` or `Unavailable`; subscriptions end with
+        `Unavailable`, and so does whatever is asked for later.
+        """
 
 
 class EngineHost(Protocol):
-    """Opens streams on one kind of engine: what an entry point of `cogwork.engines` makes."""
+    """Opens streams on one kind of engine: what an entry point of `cogwork.engines` makes.
+
+    A stream may be open more than once, here and on other hosts: all see the same.
+    """
 
     @property
     def capabilities(self) -> Capabilities:
@@ -247,7 +278,40 @@ class EngineHost(Protocol):
         """
 
     async def delete(self, stream: str) -> None:
-        """Gives up a stream with all its records."""
+        """Gives up a stream with all its records; one that is not there is none already.
+
+        Where it is open, it becomes `Unavailable`. Under its name a new one begins at offset 0.
+        """
 
     async def close(self) -> None:
         """Lets go of all streams."""
+
+
+def _discard(report: str) -> None:
+    del report
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContext:
+    """What an engine's host is made with.
+
+    Attributes:
+        options: From the configuration: where the engine's servers are, and how to speak to them.
+        container_id: Whose it is; empty outside a container.
+        report: Takes what the operator should know, a line at a time.
+    """
+
+    options: Mapping[str, object] = field(default_factory=dict)
+    container_id: str = ""
+    report: Callable[[str], None] = _discard
+
+
+class EngineFactory(Protocol):
+    """Makes hosts: what an entry point of `cogwork.engines` names, most simply a class."""
+
+    def __call__(self, context: EngineContext) -> EngineHost:
+        """Makes a host; connects nowhere yet.
+
+        Raises:
+            ValueError: An option is wrong; the text says which and what would be right.
+        """

@@ -18,6 +18,7 @@ __all__ = (
     "Truncated",
     "Unavailable",
     "Unknown",
+    "Unsupported",
 )
 
 
@@ -66,6 +67,7 @@ class BeyondEnd(ConsensusError, ValueError):
     """The stream has not come so far.
 
     Attributes:
+        offset: What was asked for.
         next: The offset that its next record will have.
     """
 
@@ -73,6 +75,7 @@ class BeyondEnd(ConsensusError, ValueError):
         super().__init__(
             f"offset {offset} is above the stream's end: the next record will have {following}"
         )
+        self.offset = offset
         self.next = following
 
 
@@ -80,24 +83,38 @@ class Unknown(ConsensusError):
     """It is not known whether the append happened.
 
     With producer id and sequence it may simply be tried again; without, it may then be twice.
+
+    Attributes:
+        reason: Why.
     """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"it is unknown whether the records were appended: {reason}")
+        self.reason = reason
 
 
 class Busy(ConsensusError):
-    """As much is under way as the engine holds at once; nothing was appended, try again later."""
+    """As much is under way as the engine holds at once; nothing was appended, try again later.
+
+    Attributes:
+        reason: What is too much.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"too much is under way: {reason}; try again later")
+        self.reason = reason
 
 
 class Unavailable(ConsensusError):
-    """The engine cannot be reached or has no majority; nothing was appended."""
+    """The engine cannot be reached or has no majority; nothing was appended.
+
+    Attributes:
+        reason: Why.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the engine is not available: {reason}; try again later")
+        self.reason = reason
 
 
 class InvalidAppend(ConsensusError):
@@ -109,6 +126,7 @@ class OutOfSequence(InvalidAppend):
 
     Attributes:
         expected: The sequence that is next.
+        found: The one that came.
     """
 
     def __init__(self, expected: int, found: int) -> None:
@@ -116,16 +134,22 @@ class OutOfSequence(InvalidAppend):
             f"the producer's next sequence is {expected}, not {found}: send what is missing first"
         )
         self.expected = expected
+        self.found = found
 
 
 class SequenceReused(InvalidAppend):
-    """The producer has used these sequences already, for other records."""
+    """The producer has used these sequences already, for other records.
+
+    Attributes:
+        sequence: The first of them.
+    """
 
     def __init__(self, sequence: int) -> None:
         super().__init__(
             f"the producer's sequence {sequence} was used for another record before: one sequence "
             "is one record, and a producer that has lost count takes a new id"
         )
+        self.sequence = sequence
 
 
 class InvalidSnapshot(ConsensusError):
@@ -143,3 +167,10 @@ class Malformed(ConsensusError, ValueError):
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"this is not {what}: {why}")
+
+
+class Unsupported(ConsensusError):
+    """The engine does not declare this."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"this engine cannot {what}: see its capabilities")

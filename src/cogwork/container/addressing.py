@@ -1,11 +1,11 @@
-"""Turns a virtual host's `[[address]]`, `[[queue]]` and `[[node]]` into its address table."""
+"""Turns the addresses, queues, streams and nodes of a virtual host into its address table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.rules import queue_options, rule_of
+from cogwork.container.rules import queue_options, rule_of, stream_options
 from cogwork.router.addresses import (
     DEFAULT_RULES,
     AddressRule,
@@ -15,7 +15,7 @@ from cogwork.router.addresses import (
 )
 
 if TYPE_CHECKING:
-    from cogwork.container.settings import Configuration, Node, Queue, Vhost
+    from cogwork.container.settings import Configuration, Node, Queue, Stream, Vhost
 
 __all__ = ("AddressingError", "table_of")
 
@@ -38,6 +38,7 @@ def table_of(vhost: Configuration | Vhost) -> AddressTable:
     try:
         rules = [rule_of(address) for address in vhost.addresses]
         rules += [_queue_rule(queue) for queue in vhost.queues]
+        rules += [_stream_rule(stream) for stream in vhost.streams]
         rules += [_node_rule(node) for node in vhost.nodes]
         return AddressTable.with_defaults(rules)
     except AddressRuleError as error:
@@ -55,6 +56,10 @@ def _queue_rule(queue: Queue) -> AddressRule:
         dead_letter=queue.dead_letter,
         options=options,
     )
+
+
+def _stream_rule(stream: Stream) -> AddressRule:
+    return AddressRule(pattern=stream.address, kind="stream", options=stream_options(stream))
 
 
 def _node_rule(node: Node) -> AddressRule:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from cogwork.container.access import Permits
 from cogwork.container.filters import read_filters
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.nodes.stream import StreamNode
 from cogwork.router.addresses import Distribution, SlowSubscriber
 from cogwork.spi.node import Node, Refused, Subscription
 
@@ -54,6 +56,7 @@ class Attachment:
         node: Where any other consumer takes from, with its subscription.
         dynamic: The address to drop with the link.
         rule: The address's rule; None for the anonymous relay.
+        since_s: When it was attached, by the monotonic clock.
     """
 
     address: str
@@ -63,6 +66,7 @@ class Attachment:
     subscription: Subscription | None = None
     dynamic: str | None = None
     rule: AddressRule | None = None
+    since_s: float = field(default_factory=time.monotonic)
 
 
 class Attachments:
@@ -154,8 +158,8 @@ class Attachments:
         source = attach.source
         if source is None:
             raise Refused("a receiver's source is missing", Condition.INVALID_FIELD)
-        filters = read_filters(source.filter)
         attachment = self._place_consumer(source, client)
+        filters = read_filters(source.filter, is_stream=isinstance(attachment.node, StreamNode))
         end = OutgoingLink(
             link.session.end,
             link.handle,
@@ -225,6 +229,7 @@ class Attachments:
             address=attachment.address.removeprefix("/"),
             source=attach.source,
             marks_received=MARKS_RECEIVED in attach.desired_capabilities,
+            desired=frozenset(attach.desired_capabilities),
             unsettled=tuple(attach.unsettled or ()),
             link_id=attachment.link_id,
         )

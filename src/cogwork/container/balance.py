@@ -67,7 +67,12 @@ class Balance:
     def advertise(self, urls: tuple[str, ...]) -> None:
         """Tells neighbours where clients may be sent to reach this container."""
         self._own = urls
-        self._mesh.set_hosts(urls)
+        if not self._redirector.is_draining:
+            self._mesh.set_hosts(urls)
+
+    def set_margin(self, margin: int | None) -> None:
+        """Says how many clients more than a neighbour's newcomers are sent there for."""
+        self._redirector.margin = margin
 
     def drain(self) -> None:
         """Sends every newcomer away that can be, and has nobody sent here."""

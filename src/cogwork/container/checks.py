@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Mechanism,
         Permission,
         Queue,
+        Stream,
         User,
         Vhost,
     )
@@ -73,6 +74,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     for at, vhost in enumerate(configuration.vhosts):
         for problem in _virtual_host(vhost):
             yield problem.below("vhost", at)
+    yield from _twice("engine", "name", [engine.name for engine in configuration.engines])
     yield from _twice("vhost", "name", [vhost.name for vhost in configuration.vhosts])
 
 
@@ -196,6 +198,10 @@ def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
         for problem in _queue(queue):
             yield problem.below("queue", at)
     yield from _twice("queue", "address", [queue.address for queue in vhost.queues])
+    for at, stream in enumerate(vhost.streams):
+        for problem in _stream(stream):
+            yield problem.below("stream", at)
+    yield from _twice("stream", "address", [stream.address for stream in vhost.streams])
     for at, node in enumerate(vhost.nodes):
         for problem in _kind(node.kind):
             yield problem.below("node", at)
@@ -227,6 +233,13 @@ def _queue(queue: Queue) -> Iterator[Problem]:
         yield from _plain("dead_letter", queue.dead_letter)
     if queue.dead_letter == queue.address:
         yield Problem(("dead_letter",), "the queue's own address", "another address")
+
+
+def _stream(stream: Stream) -> Iterator[Problem]:
+    yield from _plain("address", stream.address)
+    for at, pattern in enumerate(stream.capture):
+        for problem in _pattern("capture", pattern):
+            yield problem._replace(path=("capture", at))
 
 
 def _pattern(key: str, pattern: str) -> Iterator[Problem]:

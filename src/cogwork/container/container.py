@@ -20,7 +20,9 @@ from cogwork.container.access import Access
 from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
+from cogwork.container.cluster.replication import Replication
 from cogwork.container.effects import EffectRunner
+from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.container.leaving import Leaving
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cogwork.container.limits import Limits
-    from cogwork.container.settings import Configuration, Queue, Vhost
+    from cogwork.container.settings import Configuration, Vhost
     from cogwork.container.workers import Worker
     from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
@@ -54,6 +56,9 @@ SWEEP_TICKS = 10
 
 POLICY_DROP = 1
 
+KEPT_SHOWN_MAX = 10
+"""Addresses that stay what they were when the configuration is read again: so many are named."""
+
 log = logging.getLogger("cogwork")
 
 
@@ -65,9 +70,11 @@ class Container:
         incarnation: Tells its lives apart: the start's time in milliseconds.
         core: Its data plane.
         outgoing: Sends messages of its own.
+        engines: Keep its streams.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
         mesh: The other containers.
+        replication: Its replicas, and what it knows of the cluster.
         leaving: Its way out of the mesh; None while it stays.
         on_leave: Called when it has left, to stop it.
     """
@@ -104,15 +111,21 @@ class Container:
         self._listeners = Listeners(self.peers)
         self._effects = EffectRunner(self.core)
         self._memory = Memory()
+        self.engines = EngineHosts(
+            self.id, {each.name: each.options for each in configuration.engines}
+        )
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
         for name, tables in _vhosts_of(configuration).items():
-            self._add_vhost(name, table_of(tables), tables.queues)
+            self._add_vhost(name, table_of(tables), _declared(tables))
         self.mesh = MeshService(
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
         self.peers.mesh = self.mesh
+        self.replication = Replication(self)
+        if worker is not None:
+            self.mesh.siblings = frozenset(worker.siblings_of(self.id))
         self.leaving: Leaving | None = None
         self.on_leave: Callable[[], None] = _stay
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
@@ -121,7 +134,7 @@ class Container:
         self.core.held_bytes_max = self.limits.held_bytes
         self.core.congested_at_bytes = self.limits.unsent_bytes
 
-    def _add_vhost(self, name: str, table: AddressTable, queues: Iterable[Queue]) -> None:
+    def _add_vhost(self, name: str, table: AddressTable, declared: Iterable[str]) -> None:
         vhost = VirtualHost(
             self.core,
             name,
@@ -129,21 +142,24 @@ class Container:
             container_id=self.id,
             shard=shard_of(self.id, self.incarnation),
             run=self._effects.run,
+            engines=VhostEngines(self.engines, name),
         )
         vhost.view = View(self, vhost)
         self.vhosts[name] = vhost
-        for queue in queues:
-            vhost.entry_of(queue.address)
+        for address in declared:
+            vhost.entry_of(address)
 
     # -- life cycle
 
     async def start(self) -> None:
-        """Listens.
+        """Recovers what is on the disk, then listens.
 
         Raises:
             ListenError: A port is taken.
+            LogError: The write-ahead log is damaged.
             TlsFilesError: A certificate cannot be used.
         """
+        self.replication.start()
         self._listeners.open(self.configuration.listeners, is_shared=self._worker is not None)
         if self._worker is not None:
             self._listeners.open_for_links(self._worker.socket)
@@ -169,8 +185,10 @@ class Container:
             id=old.id,
             data_dir=old.data_dir,
             nodes=old.nodes,
+            engines=old.engines,
             links=old.links,
-            mesh=old.mesh,
+            mesh=structs.replace(old.mesh, redirect_margin=configuration.mesh.redirect_margin),
+            cluster=old.cluster,
             workers=old.workers,
         )
         wanted = _vhosts_of(configuration)
@@ -181,25 +199,49 @@ class Container:
         self._attachments.limits = configuration.limits
         self.peers.limit(configuration.limits)
         self._limit_core()
+        self._balance.set_margin(configuration.mesh.redirect_margin)
+        self._balance.advertise(tuple(self.advertised))
         for name, table in tables.items():
-            self._take_vhost(name, table, wanted[name].queues)
+            self._take_vhost(name, table, _declared(wanted[name]))
         for name in self.vhosts.keys() - tables.keys():
             self._retired.append(self.vhosts.pop(name))
         return problems
 
-    def _take_vhost(self, name: str, table: AddressTable, queues: Iterable[Queue]) -> None:
+    def _take_vhost(self, name: str, table: AddressTable, declared: Iterable[str]) -> None:
         vhost = self.vhosts.get(name)
         if vhost is None:
-            self._add_vhost(name, table, queues)
+            self._add_vhost(name, table, declared)
+            if self.mesh.pairs or self.mesh.diallers:
+                log.warning("virtual host %r: linked containers know of it after a restart", name)
             return
-        vhost.table = table
-        for queue in queues:
-            vhost.entry_of(queue.address)
+        kept = vhost.take_table(table)
+        if kept:
+            log.warning(
+                "in use, and as before until nobody uses them or until a restart: %s%s",
+                ", ".join(kept[:KEPT_SHOWN_MAX]),
+                f" and {len(kept) - KEPT_SHOWN_MAX} more" if len(kept) > KEPT_SHOWN_MAX else "",
+            )
+        for address in declared:
+            vhost.entry_of(address)
 
     @property
     def endpoints(self) -> list[str]:
         """Where it listens, as URLs."""
         return self._listeners.urls
+
+    @property
+    def workers(self) -> list[str]:
+        """The containers that look like one, this among them, as far as they can be reached.
+
+        None where this one is alone.
+        """
+        routes = self.mesh.mesh.routes
+        return sorted(filter(routes.is_reachable, self.mesh.siblings), key=_number_of)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it has left the mesh for good."""
+        return self.leaving is not None and self.leaving.phase == "done"
 
     @property
     def advertised(self) -> list[str]:
@@ -222,6 +264,7 @@ class Container:
         self.peers.is_draining = True
         self._balance.drain()
         self._listeners.close()
+        await self.replication.hand_over()
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
         deadline_s = time.monotonic() + limit_s
         while self.unsettled and time.monotonic() < deadline_s:
@@ -241,7 +284,14 @@ class Container:
         self.core.flush()
         if self._timer is not None:
             self._timer.cancel()
+        await self._close_streams()
         self._access.close()
+
+    async def _close_streams(self) -> None:
+        for vhost in (*self.vhosts.values(), *self._retired):
+            vhost.close_streams()
+        await self.engines.close()
+        await self.replication.close()
 
     @property
     def unsettled(self) -> int:
@@ -349,9 +399,19 @@ def _stay() -> None:
     """A container that nobody stops goes on, alone."""
 
 
+def _number_of(worker: str) -> int:
+    return int(worker.rpartition(".")[2])
+
+
 def _may_not_wait(end: OutgoingLink) -> bool:
     """Says whether a subscriber's policy has it detached: a dropping one only in mid-delivery."""
     return end.policy != POLICY_DROP or end.is_midway
+
+
+def _declared(tables: Configuration | Vhost) -> list[str]:
+    """Lists the addresses of queues and streams that are there from the start."""
+    queues = [queue.address for queue in tables.queues]
+    return queues + [stream.address for stream in tables.streams]
 
 
 def _vhosts_of(configuration: Configuration) -> dict[str, Configuration | Vhost]:

@@ -28,11 +28,18 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "vhost": attrgetter("name"),
     "address": lambda rule: str(rule.prefix or rule.pattern),
     "queue": attrgetter("address"),
+    "stream": attrgetter("address"),
+    "engine": attrgetter("name"),
     "node": attrgetter("address"),
 }
 
-RESTART_KEYS = frozenset({"id", "data_dir", "workers", "listen", "link", "mesh", "node"})
+RESTART_KEYS = frozenset(
+    {"id", "data_dir", "workers", "listen", "link", "mesh", "cluster", "engine", "node"}
+)
 """What the process holds on to: its identity, its directory, sockets, links and nodes."""
+
+LIVE_MESH_KEYS = frozenset({"redirect_margin"})
+"""What every newcomer is looked at anew for."""
 
 LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})
 """What every new connection on a listener looks up anew."""
@@ -116,9 +123,11 @@ def _change(path: _Path, what: str) -> Change:
 def _needs_restart(path: _Path, what: str) -> bool:
     if path[0] == "listen" and path[2:3] and path[2] in LIVE_LISTEN_KEYS:
         return False
+    if path[0] == "mesh" and path[1] in LIVE_MESH_KEYS:
+        return False
     if path[0] in ("user", "anonymous"):
         return False
-    if "queue" in path:
+    if "queue" in path or "stream" in path:
         return what != "added"  # a queue that holds items keeps the options it was declared with
     return not RESTART_KEYS.isdisjoint(path)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.types import Symbol
+from cogwork.dataplane.link import Link
 from cogwork.dataplane.port import Port
-from cogwork.spi.effects import Publish, Report, Send, Settle
+from cogwork.spi.effects import Detach, Publish, Report, Send, Settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +54,8 @@ class EffectRunner:
                 effect.entry.send(self._port, 0, effect.message, settled=True)
             elif isinstance(effect, Settle):
                 effect.source.settle(effect.token, effect.code, effect.state)
+            elif isinstance(effect, Detach):
+                _detach(effect)
             elif isinstance(effect, Report):
                 log.info("%s", effect.text)
 
@@ -58,3 +63,12 @@ class EffectRunner:
         address = effect.address.removeprefix("/").encode()
         if not vhost.space.send(self._port, 0, address, effect.message, True):
             log.warning("a node's message to %r leads nowhere", effect.address)
+
+
+def _detach(effect: Detach) -> None:
+    link = effect.link.owner
+    if isinstance(link, Link) and link.is_attached:
+        info = {Symbol(key): value for key, value in (effect.info or {}).items()}
+        link.detach(
+            AmqpError(condition=effect.condition, description=effect.description, info=info or None)
+        )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.container.selection import selection
+from cogwork.nodes.stream.start import STREAM_FILTERS
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -34,8 +35,12 @@ class Filters:
     applied: dict[Symbol, object] = field(default_factory=dict)
 
 
-def read_filters(filter_set: Mapping[Symbol, object] | None) -> Filters:
+def read_filters(filter_set: Mapping[Symbol, object] | None, *, is_stream: bool = False) -> Filters:
     """Reads a filter set; filters that are not known are left out of `applied`.
+
+    Args:
+        filter_set: The source's.
+        is_stream: Whether they are for a stream: it knows where to start, and not who published.
 
     Raises:
         Refused: A selector is no selector.
@@ -44,7 +49,9 @@ def read_filters(filter_set: Mapping[Symbol, object] | None) -> Filters:
     for name, described in (filter_set or {}).items():
         if not isinstance(described, Described):
             continue
-        if described.descriptor in _NO_LOCAL:
+        if is_stream and described.descriptor in STREAM_FILTERS:
+            filters.applied[name] = described
+        elif described.descriptor in _NO_LOCAL and not is_stream:
             filters.no_local = True
             filters.applied[name] = described
         elif described.descriptor in _SELECTOR:

@@ -92,6 +92,7 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
         "link": _links(container, vhost),
         "address": _addresses(vhost),
         "queue": _queues(vhost),
+        "stream": _streams(vhost),
         "node": _nodes(vhost),
         **({} if vhost.name else of_mesh),
     }
@@ -188,15 +189,25 @@ def _addresses(vhost: VirtualHost) -> Entities[AddressEntry]:
 
 
 def _queues(vhost: VirtualHost) -> Entities[tuple[str, Node]]:
+    return _nodes_of(vhost, "queue", rows.QUEUE)
+
+
+def _streams(vhost: VirtualHost) -> Entities[tuple[str, Node]]:
+    return _nodes_of(vhost, "stream", rows.STREAM)
+
+
+def _nodes_of(
+    vhost: VirtualHost, kind: str, attributes: tuple[str, ...]
+) -> Entities[tuple[str, Node]]:
     def members() -> Iterator[tuple[str, Node]]:
-        return (item for item in vhost.nodes.items() if vhost.kind_of(item[0]) == "queue")
+        return (item for item in vhost.nodes.items() if vhost.kind_of(item[0]) == kind)
 
     def get(name: str) -> tuple[str, Node] | None:
         found = _node_at(vhost, name)
-        return found if found is not None and vhost.kind_of(found[0]) == "queue" else None
+        return found if found is not None and vhost.kind_of(found[0]) == kind else None
 
     return Entities(
-        rows.QUEUE, members, lambda it: it[0], lambda it: rows.queue_row(vhost, *it), get
+        attributes, members, lambda it: it[0], lambda it: rows.storing_row(vhost, *it), get
     )
 
 

@@ -232,8 +232,12 @@ class Peers:
         """Has the login checked."""
         if not isinstance(frame, SaslInit):
             raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
-        if self.mesh is not None and not self.mesh.is_ready and not self._is_container(frame):
-            self.mesh.when_ready(partial(self._authenticate_held, connection, frame))
+        if (
+            self.mesh is not None
+            and not self.mesh.readiness.is_reached
+            and not self._is_container(frame)
+        ):
+            self.mesh.readiness.when_reached(partial(self._authenticate_held, connection, frame))
             return
         self._access.authenticate(
             connection,
@@ -262,7 +266,7 @@ class Peers:
 
     def may_skip_sasl(self, connection: Connection) -> bool:
         """Lets a peer be anonymous without SASL where it could be with it."""
-        if self.mesh is not None and not self.mesh.is_ready:
+        if self.mesh is not None and not self.mesh.readiness.is_reached:
             return False
         return ANONYMOUS in self.sasl_mechanisms(connection)
 

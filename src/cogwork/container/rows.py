@@ -39,6 +39,7 @@ __all__ = (
     "NODE",
     "QUEUE",
     "SESSION",
+    "STREAM",
     "address_row",
     "connection_name",
     "connection_row",
@@ -47,16 +48,16 @@ __all__ = (
     "link_row",
     "node_row",
     "peer_of",
-    "queue_row",
     "session_name",
     "session_row",
+    "storing_row",
 )
 
 CONTAINER = (
     *("name", "version", "process_id", "incarnation", "since", "uptime_s", "cpu_s"),
     *("resident_bytes", "is_draining", "endpoints", "vhosts", "connections_accepted"),
     *("connections_refused", "connections_redirected", "clients", "frames_in", "unroutable"),
-    *("totals", "limits"),
+    *("workers", "totals", "limits"),
 )
 CONNECTION = (
     *("name", "container", "user", "peer", "listener", "vhost", "product", "since", "is_open"),
@@ -81,6 +82,13 @@ QUEUE = (
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
     *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
     *("stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum", "options"),
+)
+STREAM = (
+    *("name", "address", "vhost", "state", "problem", "engine", "durability", "first", "next"),
+    *("records", "epoch", "leader", "voters", "learners", "in", "appended", "rejected"),
+    *("returned", "missed", "waiting", "pending_bytes", "bytes_in", "records_per_s"),
+    *("bytes_per_s", "consumers", "behind", "held_bytes", "rejected-by-receivers", "readers"),
+    *("options",),
 )
 NODE = ("name", "address", "vhost", "kind", "status")
 
@@ -117,6 +125,7 @@ def container_row(container: Container) -> Row:
         "clients": container.peers.clients,
         "frames_in": container.core.frames_in,
         "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),
+        "workers": container.workers,
         "totals": {"connections": len(container.peers.connections), **totals},
         "limits": structs.asdict(container.limits),
     }
@@ -251,8 +260,8 @@ def _unsettled(entry: AddressEntry) -> int:
     return max(waiting, held)
 
 
-def queue_row(vhost: VirtualHost, address: str, node: Node) -> Row:
-    """Makes a queue's row: what its node says, and the options it was made with."""
+def storing_row(vhost: VirtualHost, address: str, node: Node) -> Row:
+    """Makes a queue's or a stream's row: what its node says, and the options it was made with."""
     return {"name": address, "address": address, "vhost": vhost.name, **node.status()}
 
 

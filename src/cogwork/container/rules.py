@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from cogwork.container.settings import QueueOptions
+from cogwork.container.settings import QueueOptions, StreamOptions
 from cogwork.router.addresses import DEFAULT_RULES, AddressRule, AddressTable, parse_rule
 
 if TYPE_CHECKING:
     from cogwork.container.settings import Address, Configuration, Vhost
 
-__all__ = ("address_table", "queue_options", "rule_of")
+__all__ = ("address_table", "queue_options", "rule_of", "stream_options")
 
 _BUILT_IN = AddressTable()
 _OF_ROUTER = ("ttl_s", "dead_letter")
@@ -71,6 +71,13 @@ def queue_options(options: QueueOptions) -> dict[str, object]:
     return {
         key: value for key, value in values.items() if value is not None and key not in _OF_ROUTER
     }
+
+
+def stream_options(options: StreamOptions) -> dict[str, object]:
+    """Lists what a stream's node is told: every option that has a value, under its own name."""
+    values = {each.name: getattr(options, each.name) for each in structs.fields(StreamOptions)}
+    own = {key: value for key, value in values.items() if key != "options" and value is not None}
+    return {**options.options, **own}
 
 
 def _built_in_rule(address: Address) -> AddressRule:

@@ -19,6 +19,7 @@ __all__ = (
     "Address",
     "Anonymous",
     "Configuration",
+    "Engine",
     "Limits",
     "Link",
     "Listen",
@@ -29,6 +30,8 @@ __all__ = (
     "Queue",
     "QueueOptions",
     "Right",
+    "Stream",
+    "StreamOptions",
     "Tls",
     "User",
     "Vhost",
@@ -52,9 +55,13 @@ DEDUPLICATION_COUNT = 100_000
 PARTITIONS, PARTITIONS_MAX = 16, 32
 """Enough for a dozen containers to have an even share; which are held fits one figure."""
 
+VOTERS_MAX = 5
+"""More voters make a cluster slower and hardly safer."""
+
 WORKERS_MAX = 64
 """Each is linked with each: beyond a dozen the links cost more than the cores bring."""
 
+Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Meta(min_length=1)]
 Mechanism = Literal["ANONYMOUS", "PLAIN", "EXTERNAL"]
 Right = Literal["send", "receive", "manage"]
@@ -272,6 +279,61 @@ class Node(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     options: dict[str, Any] = {}
 
 
+class StreamOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a stream is made with; keys of `[[stream]]`.
+
+    Attributes:
+        engine: Which engine keeps it.
+        replicas: The containers that hold it, for engines that replicate; None leaves it to them.
+        retention_s: The age at which records may be given up; None keeps them.
+        retention_bytes: What all of them take before the oldest are given up.
+        retention_records: Their number before that.
+        capture: Topics whose messages it keeps too, with wildcards.
+        options: Further ones, as the engine takes them.
+    """
+
+    engine: Text = "orb"
+    replicas: list[Text] | None = None
+    retention_s: Positive | None = None
+    retention_bytes: Size | None = None
+    retention_records: Size | None = None
+    capture: list[Text] = []
+    options: dict[str, Any] = {}
+
+
+class Stream(StreamOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[stream]]`: a stream that is there from the start.
+
+    Attributes:
+        address: Its address.
+    """
+
+    address: Text
+
+
+class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[engine]]`: what an engine needs to know in this container.
+
+    Attributes:
+        name: The name of an installed engine, or `package.module:Class`.
+        options: Handed to the engine as they are.
+    """
+
+    name: Text
+    options: dict[str, Any] = {}
+
+
+class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[cluster]`: the containers that agree on what is declared for all.
+
+    Attributes:
+        voters: Their ids, the most senior first, the same in every container; at most five, and an
+            odd number is wise. Each needs a `data_dir`. None is this container alone.
+    """
+
+    voters: Annotated[list[Text], Meta(min_length=1, max_length=VOTERS_MAX)] | None = None
+
+
 class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[vhost]]`: a virtual host besides the default one, with addresses of its own.
 
@@ -279,12 +341,14 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         name: What clients ask for: `amqp://host/name`, or the Open hostname `vhost:name`.
         addresses: `[[vhost.address]]`.
         queues: `[[vhost.queue]]`.
+        streams: `[[vhost.stream]]`.
         nodes: `[[vhost.node]]`.
     """
 
     name: Text
     addresses: list[Address] = field(default_factory=list, name="address")
     queues: list[Queue] = field(default_factory=list, name="queue")
+    streams: list[Stream] = field(default_factory=list, name="stream")
     nodes: list[Node] = field(default_factory=list, name="node")
 
 
@@ -302,11 +366,14 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         listeners: `[[listen]]`.
         links: `[[link]]`.
         mesh: `[mesh]`.
+        cluster: `[cluster]`.
         users: `[[user]]`.
         anonymous: `[anonymous]`.
         vhosts: `[[vhost]]`.
         addresses: `[[address]]`.
         queues: `[[queue]]`.
+        streams: `[[stream]]`.
+        engines: `[[engine]]`.
         nodes: `[[node]]`.
         limits: `[limits]`.
     """
@@ -317,10 +384,13 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     listeners: list[Listen] = field(default_factory=_loopback, name="listen")
     links: list[Link] = field(default_factory=list, name="link")
     mesh: MeshOptions = field(default_factory=MeshOptions)
+    cluster: Cluster = field(default_factory=Cluster)
     users: list[User] = field(default_factory=list, name="user")
     anonymous: Anonymous = field(default_factory=Anonymous)
     vhosts: list[Vhost] = field(default_factory=list, name="vhost")
     addresses: list[Address] = field(default_factory=list, name="address")
     queues: list[Queue] = field(default_factory=list, name="queue")
+    streams: list[Stream] = field(default_factory=list, name="stream")
+    engines: list[Engine] = field(default_factory=list, name="engine")
     nodes: list[Node] = field(default_factory=list, name="node")
     limits: Limits = field(default_factory=Limits)

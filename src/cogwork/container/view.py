@@ -8,7 +8,7 @@ connections of all of them, as a permission that holds there holds in each.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
@@ -16,6 +16,7 @@ from cogwork.container.declarations import Declarations
 from cogwork.container.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.requester import ClientRequester
+from cogwork.container.stream_declarations import StreamDeclarations
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.topic import TopicNode
@@ -23,7 +24,7 @@ from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAUTHORIZ
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from cogwork.container.attachments import Attachment
     from cogwork.container.container import Container
@@ -31,10 +32,18 @@ if TYPE_CHECKING:
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.terminus import Terminus
-    from cogwork.spi.management import Collection, ManagedQueue, OnOutcome, Requester
+    from cogwork.spi.management import (
+        Collection,
+        ManagedQueue,
+        ManagedStream,
+        OnOutcome,
+        Requester,
+    )
     from cogwork.spi.mesh import MeshView
 
 __all__ = ("View",)
+
+T = TypeVar("T")
 
 
 class View:
@@ -56,6 +65,7 @@ class View:
         self._vhost = vhost
         self.mesh: MeshView = mesh_view.View(container)
         self._declarations = Declarations(vhost)
+        self._streams = StreamDeclarations(vhost)
         self.collections: Mapping[str, Collection] = collections_of(container, vhost)
 
     def requester(self, source: Terminus | None) -> ClientRequester | None:
@@ -180,6 +190,24 @@ class View:
     def delete_queue(self, address: str) -> bool:
         """Gives up a queue with what it holds; returns whether it was there."""
         return self._declarations.delete(address)
+
+    # -- streams
+
+    def stream(self, address: str) -> ManagedStream | None:
+        """Finds a stream; None where there is none yet."""
+        return self._streams.stream(address)
+
+    def declare_stream(self, address: str, options: Mapping[str, object]) -> bool:
+        """Makes a stream; returns False where it was there with these options."""
+        return self._streams.declare(address, options)
+
+    def delete_stream(self, address: str) -> Awaitable[bool]:
+        """Gives up a stream with its records; tells whether it was there."""
+        return self._streams.delete(address)
+
+    def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
+        """Has something done that takes its time."""
+        return asyncio.ensure_future(work)
 
     def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
         """Sends a message from within; False where the address leads nowhere."""

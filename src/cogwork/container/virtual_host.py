@@ -12,12 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
+from cogwork.container.captures import begin_capture, end_capture
 from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.space import AddressSpace
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.dead_letters import dead_letter
+from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.topic import TopicNode
 from cogwork.router.addresses import (
     AddressRule,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
+    from cogwork.spi.engines import Engines
     from cogwork.spi.management import ContainerView
 
 __all__ = ("VirtualHost",)
@@ -70,6 +73,7 @@ class VirtualHost:
         nodes: By address, or by prefix for those that serve one.
         rules_in_use: The rule that each node was made by.
         view: The container, for the management node; None has no such node.
+        engines: What keeps the streams; None keeps none.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class VirtualHost:
         container_id: str,
         shard: int,
         run: Callable[[VirtualHost, Iterable[Effect]], None],
+        engines: Engines | None = None,
     ) -> None:
         """Starts without addresses.
 
@@ -91,6 +96,7 @@ class VirtualHost:
             container_id: For the nodes.
             shard: Of this container's parts of queues.
             run: Carries out what a node wants done in this virtual host.
+            engines: For the streams.
         """
         self.core = core
         self.name = name
@@ -107,6 +113,7 @@ class VirtualHost:
         self._idle_since: dict[bytes, tuple[float, int]] = {}
         self._subscriptions = _Subscriptions(self)
         self._run = run
+        self.engines = engines
         self._start_topics()
 
     def _start_topics(self) -> None:
@@ -123,6 +130,31 @@ class VirtualHost:
         self.near.topic_root = node.near_root
 
     # -- addresses
+
+    def take_table(self, table: AddressTable) -> list[str]:
+        """Goes by another table from now on.
+
+        Returns:
+            The addresses and nodes in use that stay what they were.
+        """
+        before, self.table = self.table, table
+        kept = [
+            key
+            for key, rule in self.rules_in_use.items()
+            if not rule.serves_like(self._rule_at(f"{key}/a" if rule.prefix == key else key))
+        ]
+        for entries in (self.space.entries, self.near.entries):
+            for address, entry in entries.items():
+                name = address.decode()
+                was, rule = before.resolve(name), self._rule_at(name)
+                if was.kind != "direct" or name in self._declared or name.startswith(REPLY_PREFIX):
+                    continue
+                if rule.kind != "direct" or rule.distribution is not was.distribution:
+                    kept.append(name)
+                    continue
+                self._bound_lives(entry, rule)
+                entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
+        return sorted(set(kept))
 
     def rule_of(self, address: str) -> tuple[str, AddressRule]:
         """Returns an address as normalised, and its rule.
@@ -211,8 +243,8 @@ class VirtualHost:
         if rule.kind == "queue":
             return
         entry.ttl_s = rule.ttl_s or 0.0
-        if rule.dead_letter is not None:
-            entry.dead_letter = partial(self._bury, rule.dead_letter)
+        bury = None if rule.dead_letter is None else partial(self._bury, rule.dead_letter)
+        entry.dead_letter = bury
 
     def _bury(self, address: str, entry: AddressEntry, message: bytes, reason: str) -> None:
         source = Message.decode(message).to or entry.name
@@ -299,6 +331,8 @@ class VirtualHost:
         node = self.nodes.get(key)
         if node is None:
             node = self._make_node(rule, key, is_prefix=is_prefix)
+            if isinstance(node, StreamNode):
+                begin_capture(self, node)
             self.nodes[key] = node
             self.rules_in_use[key] = rule
         return node
@@ -348,6 +382,7 @@ class VirtualHost:
                 container=self.view if rule.kind == "management" else None,
                 shard=self._shard,
                 reach=self._subscriptions,
+                engines=self.engines,
             )
         )
 
@@ -357,8 +392,16 @@ class VirtualHost:
         self.rules_in_use.pop(key, None)
         self._declared.pop(key, None)
         self.space.entries.pop(key.encode(), None)
+        if isinstance(node, StreamNode):
+            end_capture(self, node)
         if node is not None:
             node.close()
+
+    def close_streams(self) -> None:
+        """Lets every stream go; it stays with its engine."""
+        for key, node in list(self.nodes.items()):
+            if isinstance(node, StreamNode):
+                self.remove_node(key)
 
     def close(self) -> None:
         """Gives up every node and address."""

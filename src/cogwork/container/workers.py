@@ -75,6 +75,11 @@ class Worker(Struct, frozen=True):
     def _path(self, number: int) -> str:
         return f"{self.directory}/{number}"
 
+    def siblings_of(self, container: str) -> list[str]:
+        """Lists the container ids of all workers, by that of one of them."""
+        name = container.rpartition(".")[0]
+        return [f"{name}.{number}" for number in range(self.count)]
+
     def configured(self, whole: Configuration) -> Configuration:
         """Returns the configuration of this worker.
 

@@ -147,7 +147,10 @@ class CopyingEntry(HoldingEntry):
     def _some_are_picky(self, outlets):
         outlet: Terminus
         for outlet in outlets:
-            if type(outlet) is OutgoingLink and is_picky(cython.cast(OutgoingLink, outlet)):
+            if type(outlet) is OutgoingLink:
+                if is_picky(cython.cast(OutgoingLink, outlet)):
+                    return True
+            elif type(outlet) is LostBranch and cython.cast(LostBranch, outlet).gave_up:
                 return True
         return False
 

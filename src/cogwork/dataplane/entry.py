@@ -209,10 +209,10 @@ class AddressEntry(CopyingEntry):
         return self.outlets
 
     def leads_away(self):
-        """Says whether copies go to other containers, too: those take only whole messages."""
+        """Says whether copies go to containers or nodes, too: those take only whole messages."""
         outlet: Terminus
         for outlet in self.matching():
-            if is_branch(outlet):
+            if type(outlet) is not OutgoingLink or is_branch(outlet):
                 return True
         return False
 

@@ -7,11 +7,22 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 class LostBranch(Terminus):
-    """Takes nothing anywhere, so that who publishes is left in doubt, and knows it."""
+    """Takes nothing anywhere.
 
-    def __init__(self, core: Core):
+    At first who publishes is left in doubt, and knows it. Once the container has been given up it
+    is nobody: what it would have got is only noted.
+    """
+
+    def __init__(self, core: Core, gave_up: bool = False):
         self.core = core
+        self.gave_up = gave_up
         core.register(self)
+
+    def refuses(self, s):
+        if self.gave_up and not s.settled:
+            self.missed += 1
+            self.missed_at_s = self.core.now
+        return self.gave_up
 
     def take(self, s):
         verdict: Verdict

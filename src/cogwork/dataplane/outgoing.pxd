@@ -23,6 +23,7 @@ cdef class OutgoingLink(SendingEnd):
     cdef public bint is_branch
     cdef public uint32_t cost
     cdef public Terminus feeder
+    cdef public bint drains_late
     cdef public int64_t backlog_bytes_max
     cdef readonly int64_t backlog_bytes
     cdef readonly double blocked_since_s

@@ -31,6 +31,7 @@ class OutgoingLink(SendingEnd):
     Attributes:
         is_branch: Whether it leads to another container, not to a consumer.
         cost: Of the way to its consumers; 0 where they are this container's own.
+        drains_late: Whether its feeder ends a drain, by `exhaust`, and not the lack of deliveries.
     """
 
     def __init__(self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0):
@@ -431,7 +432,11 @@ class OutgoingLink(SendingEnd):
             self.pump()
         if self.feeder is not None and self.queue_count == 0 and not self.detached:
             self.feeder.on_ready(self)
-        return self.finish_drain()
+        return 0 if self.drains_late else self.finish_drain()
+
+    def exhaust(self) -> None:
+        """Says that there is nothing more to send at once, where whoever feeds the link knows it."""
+        self.finish_drain()
 
     def finish_drain(self):
         """Uses up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""

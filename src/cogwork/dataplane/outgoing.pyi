@@ -1,5 +1,4 @@
 from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.port import Port
 from cogwork.dataplane.sending import SendingEnd
 from cogwork.dataplane.session_end import Session
 from cogwork.dataplane.terminus import Terminus
@@ -8,6 +7,7 @@ SOURCE_HASH: str
 
 class OutgoingLink(SendingEnd):
     feeder: Terminus | None
+    drains_late: bool
     policy: int
     is_branch: bool
     cost: int
@@ -29,6 +29,7 @@ class OutgoingLink(SendingEnd):
     def waits_for(self) -> IncomingLink | None: ...
     def pardon(self) -> None: ...
     def send(
-        self, port: Port, token: int, data: bytes, settled: bool, tag: bytes | None = None
+        self, port: Terminus, token: int, data: bytes, settled: bool, tag: bytes | None = None
     ) -> bool: ...
+    def exhaust(self) -> None: ...
     def detach(self) -> None: ...

@@ -13,13 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.router.topics import TopicTrie
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.effects import Effect
     from cogwork.spi.node import NodeContext, Subscription
@@ -44,7 +44,7 @@ class TopicNode:
         self._trie = TopicTrie()
         self._near = TopicTrie()
         self._reach = context.reach
-        self._bound: dict[OutgoingLink, set[bytes]] = {}
+        self._bound: dict[Terminus, set[bytes]] = {}
         self.root = self._make_entry(f"{self._prefix}/", b"", self._trie)
         self.near_root = self._make_entry(f"{self._prefix}/", b"", self._near)
 
@@ -83,18 +83,26 @@ class TopicNode:
 
     def subscribe(self, subscription: Subscription) -> None:
         """Binds the pattern of a subscriber's source; the bare prefix binds none yet."""
-        self._bound[subscription.link] = set()
+        self.add_outlet(subscription.link)
         pattern = self.subject_of(subscription.address)
         if pattern:
             self.bind(subscription.link, pattern)
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Forgets a subscriber with all its patterns."""
-        for pattern in list(self._bound.get(subscription.link, ())):
-            self.unbind(subscription.link, pattern)
-        self._bound.pop(subscription.link, None)
+        self.remove_outlet(subscription.link)
 
-    def bind(self, link: OutgoingLink, pattern: bytes) -> bool:
+    def add_outlet(self, outlet: Terminus) -> None:
+        """Lets a subscriber bind patterns: a link, or another node."""
+        self._bound.setdefault(outlet, set())
+
+    def remove_outlet(self, outlet: Terminus) -> None:
+        """Forgets a subscriber with all its patterns."""
+        for pattern in list(self._bound.get(outlet, ())):
+            self.unbind(outlet, pattern)
+        self._bound.pop(outlet, None)
+
+    def bind(self, link: Terminus, pattern: bytes) -> bool:
         """Gives a subscriber one more pattern; returns whether it is new."""
         self._bound[link].add(pattern)
         is_new = self._trie.bind(pattern, link)
@@ -104,7 +112,7 @@ class TopicNode:
                 self._reach.subscribe(f"{self._prefix}/{pattern.decode()}")
         return is_new
 
-    def unbind(self, link: OutgoingLink, pattern: bytes) -> bool:
+    def unbind(self, link: Terminus, pattern: bytes) -> bool:
         """Takes a pattern from a subscriber; returns whether it had it."""
         self._bound.get(link, set()).discard(pattern)
         was_bound = self._trie.unbind(pattern, link)
@@ -113,6 +121,13 @@ class TopicNode:
             if self._reach is not None:
                 self._reach.unsubscribe(f"{self._prefix}/{pattern.decode()}")
         return was_bound
+
+    def announce(self) -> None:
+        """Tells other containers what was bound while there was nobody to tell: by captures."""
+        if self._reach is not None:
+            for patterns in self._bound.values():
+                for pattern in patterns:
+                    self._reach.subscribe(f"{self._prefix}/{pattern.decode()}")
 
     def bind_far(self, pattern: bytes, outlet: Terminus) -> None:
         """Lets copies of what matches a pattern go to another container."""
@@ -126,7 +141,12 @@ class TopicNode:
         """Has every entry look for its outlets again."""
         self._trie.touch()
 
-    def patterns_of(self, link: OutgoingLink) -> list[str]:
+    @property
+    def subscribers(self) -> list[OutgoingLink]:
+        """This container's subscribers."""
+        return [each for each in self._bound if isinstance(each, OutgoingLink)]
+
+    def patterns_of(self, link: Terminus) -> list[str]:
         """Lists a subscriber's patterns."""
         return sorted(pattern.decode() for pattern in self._bound.get(link, ()))
 

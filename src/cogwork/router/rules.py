@@ -130,6 +130,10 @@ class AddressRule:
         """How messages to people name this rule."""
         return _label(self.prefix, self.pattern)
 
+    def serves_like(self, other: AddressRule) -> bool:
+        """Tells whether a node made by this rule is what one made by another would be."""
+        return all(getattr(self, key) == getattr(other, key) for key in _OF_NODES)
+
     def _check_place(self) -> None:
         if self.prefix is not None and self.pattern is not None:
             _fail(self.name, "pattern", "stands beside prefix", "one of the two")
@@ -143,6 +147,9 @@ class AddressRule:
             _check(self.name, "pattern", self.pattern, _is_address, "words, * and # among them")
             object.__setattr__(self, "pattern", self.pattern.removeprefix("/"))
 
+
+_OF_NODES = ("kind", "distribution", "unmatched", "ttl_s", "dead_letter", "options")
+"""What a node is made by; the rest is looked up for each link."""
 
 _ENUMS = {
     "distribution": Distribution,

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.amqp.types import Symbol
     from cogwork.dataplane.entry import AddressEntry
+    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.terminus import Terminus
 
-__all__ = ("ACCEPTED", "Effect", "Publish", "Report", "Send", "Settle")
+__all__ = ("ACCEPTED", "Detach", "Effect", "Publish", "Report", "Send", "Settle")
 
 ACCEPTED = 0x24
 """Descriptor code of the outcome `accepted` (AMQP 1.0 §3.4.2)."""
@@ -59,6 +63,23 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class Detach:
+    """Ends a consumer's link.
+
+    Attributes:
+        link: The compiled end, as `subscribe` was given it.
+        condition: Why, for the peer's program.
+        description: Why, for people, and what would be right.
+        info: What else the peer's program may want to know.
+    """
+
+    link: OutgoingLink
+    condition: Symbol
+    description: str
+    info: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Tells the container's log.
 
@@ -69,4 +90,4 @@ class Report:
     text: str
 
 
-Effect = Send | Publish | Settle | Report
+Effect = Send | Publish | Settle | Detach | Report

@@ -14,7 +14,7 @@ from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.port import Port
 from cogwork.dataplane.session_end import Session
 from cogwork.dataplane.wire import Wire
-from cogwork.spi.effects import Effect, Publish, Send, Settle
+from cogwork.spi.effects import Detach, Effect, Publish, Send, Settle
 from cogwork.spi.node import NodeContext, Subscription
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Loopback:
         outcomes: Numbers of the messages that were answered, in order.
         sent_on: What the node sent to other addresses.
         reports: What it told the log.
+        detached: The links it ended, with the reason.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Loopback:
         self.outcomes: list[int] = []
         self.sent_on: list[Send] = []
         self.reports: list[str] = []
+        self.detached: list[Detach] = []
         self.node = factory(
             NodeContext(
                 core=self._core,
@@ -153,6 +155,8 @@ class Loopback:
                 effect.entry.send(self._port, 0, effect.message, settled=True)
             elif isinstance(effect, Settle):
                 effect.source.settle(effect.token, effect.code, effect.state)
+            elif isinstance(effect, Detach):
+                self.detached.append(effect)
             else:
                 self.reports.append(effect.text)
 

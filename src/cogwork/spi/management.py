@@ -8,13 +8,14 @@ at a time, so that looking costs nothing where nobody looks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cogwork.amqp.errors import CogworkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
+    from cogwork.consensus.engine import Bounds
     from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.mesh import MeshView
 
@@ -22,11 +23,16 @@ __all__ = (
     "Collection",
     "ContainerView",
     "ManagedQueue",
+    "ManagedStream",
     "ManagementError",
     "OnOutcome",
+    "Pending",
     "Requester",
     "Row",
 )
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 Row = dict[str, object]
 """One entity: its attributes by name, as plain values; `name` is what it is asked for by."""
@@ -127,12 +133,41 @@ class ManagedQueue(Protocol):
         """
 
 
+class Pending(Protocol[T_co]):
+    """Something that takes its time."""
+
+    def done(self) -> bool:
+        """Tells whether it is over."""
+
+    def result(self) -> T_co:
+        """Returns what came of it, once it is over, or raises."""
+
+
+class ManagedStream(Protocol):
+    """A stream, as management sees it."""
+
+    @property
+    def state(self) -> str:
+        """Returns `opening`, `open` or `failed`."""
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps it from being open; None where nothing does."""
+
+    def trim(self, before: int) -> Awaitable[Bounds]:
+        """Gives up records below an offset; returns what is left.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+        """
+
+
 class ContainerView(Protocol):
     """The container, as the management node of one virtual host sees it."""
 
     @property
     def collections(self) -> Mapping[str, Collection]:
-        """The entities by type: container, connection, session, link, address, queue, node.
+        """The entities by type: container, connection, session, link, address, queue, stream, node.
 
         The default virtual host's has `org.cogwork.link` and `org.cogwork.mesh`, too.
         """
@@ -195,6 +230,27 @@ class ContainerView(Protocol):
         Raises:
             ManagementError: The queue is in use.
         """
+
+    def stream(self, address: str) -> ManagedStream | None:
+        """Finds a stream; None where there is none yet."""
+
+    def declare_stream(self, address: str, options: Mapping[str, object]) -> bool:
+        """Makes a stream; returns False where it was there with these options.
+
+        Raises:
+            ManagementError: An option is wrong, the address is none of a stream, or the stream is
+                there with other options.
+        """
+
+    def delete_stream(self, address: str) -> Awaitable[bool]:
+        """Gives up a stream with its records; tells whether it was there.
+
+        Raises:
+            ManagementError: The stream is in use.
+        """
+
+    def begin(self, work: Awaitable[T]) -> Pending[T]:
+        """Has something done that takes its time."""
 
     def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
         """Sends a message from within.

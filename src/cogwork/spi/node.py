@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
+    from cogwork.spi.engines import Engines
     from cogwork.spi.management import ContainerView
 
 __all__ = ("Node", "NodeContext", "NodeFactory", "Refused", "Subscription")
@@ -57,6 +58,7 @@ class NodeContext:
         container: For the node that manages the container; None for all others.
         shard: The container's number among those that have a part of the same queue.
         reach: Tells other containers what is wanted here; None where there is nobody to tell.
+        engines: Opens streams; None where there are none.
     """
 
     core: Core
@@ -68,6 +70,7 @@ class NodeContext:
     container: ContainerView | None = None
     shard: int = 0
     reach: Subscriptions | None = None
+    engines: Engines | None = None
 
 
 class Subscriptions(Protocol):
@@ -95,6 +98,7 @@ class Subscription:
         link: The compiled end; messages go out on it.
         address: What it attached to, as normalised.
         source: What the consumer asked for: distribution mode, filters.
+        desired: The capabilities that it desires of this end.
         marks_received: Whether the client says `received` when it hands an item to its application.
         is_far: Whether it is another container's, for what none of this one's consumers can take.
         borrower: Names such a one, whatever link it has; empty where it has no name.
@@ -110,6 +114,7 @@ class Subscription:
     link: OutgoingLink
     address: str
     source: Source
+    desired: frozenset[Symbol] = frozenset()
     marks_received: bool = False
     is_far: bool = False
     borrower: str = ""

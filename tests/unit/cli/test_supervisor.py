@@ -10,6 +10,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from cogwork.cli.children import LEFT
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.supervisor import Supervisor, Timing, WorkerProcess
 
@@ -270,3 +271,32 @@ def test_workers_notice_that_their_supervisor_has_gone(tmp_path: Path) -> None:
         return code
 
     assert asyncio.run(story()) == -signal.SIGKILL
+
+
+HAS_LEFT = f"""
+import sys, time
+print("here", flush=True)
+time.sleep(0.5)
+sys.exit({LEFT})
+"""
+
+
+def test_one_that_has_left_is_not_started_again(tmp_path: Path) -> None:
+    async def story(supervisor: Supervisor) -> None:
+        keeper = supervisor.workers[1].keeper
+        await true(keeper.done)
+        await asyncio.sleep(5 * TIMING.pause_max_s)
+        assert not supervisor.workers[0].keeper.done()
+
+    commands = {"n.0": command(GOOD, tmp_path / "0"), "n.1": command(HAS_LEFT)}
+    code, _ = supervise(commands, story)
+    assert code is ExitCode.OK
+
+
+def test_it_ends_when_all_have_left() -> None:
+    async def main() -> ExitCode:
+        commands = {"n.0": command(HAS_LEFT), "n.1": command(HAS_LEFT)}
+        async with asyncio.timeout(WAITS_S):
+            return await Supervisor(commands, TIMING).run(lambda _: None)
+
+    assert asyncio.run(main()) is ExitCode.OK

@@ -1,7 +1,7 @@
 """The octets of batches and chunks, byte by byte, and hostile ones."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogwork.consensus.batch import PRODUCER_BYTES_MAX, SEQUENCE_MAX, Batch, Chunk
@@ -26,12 +26,14 @@ def test_the_octets_are_those_of_the_format() -> None:
     assert encode_chunk(chunk)[24:] == encode_batch(chunk.batch)
 
 
+@settings(deadline=None)
 @given(chunks)
 def test_a_chunk_comes_back(chunk: Chunk) -> None:
     assert decode_chunk(encode_chunk(chunk)) == chunk
     assert decode_batch(b"..." + encode_batch(chunk.batch), 3) == chunk.batch
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_octets_are_a_chunk_or_malformed(data: bytes) -> None:
     try:

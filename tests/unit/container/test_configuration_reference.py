@@ -22,12 +22,15 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[listen.tls]`": settings.Tls,
     "`[[link]]`": settings.Link,
     "`[mesh]`": settings.MeshOptions,
+    "`[cluster]`": settings.Cluster,
     "`[[user]]`": settings.User,
     "`[[user.permissions]]`, `[[anonymous.permissions]]`": settings.Permission,
     "`[anonymous]`": settings.Anonymous,
     "`[[address]]`": settings.Address,
     "Options of a queue": settings.QueueOptions,
     "`[[queue]]`": settings.Queue,
+    "`[[stream]]`": settings.Stream,
+    "`[[engine]]`": settings.Engine,
     "`[[node]]`": settings.Node,
     "`[[vhost]]`": settings.Vhost,
     "`[limits]`": Limits,
@@ -78,7 +81,7 @@ def default_in_words(struct: type[msgspec.Struct], each: msgspec.inspect.Field) 
     """Says what holds where the key is left out."""
     if struct is settings.User and each.encode_name == "permissions":
         return "`[]`"
-    if struct is settings.Configuration and each.encode_name == "mesh":
+    if struct is settings.Configuration and each.encode_name in ("mesh", "cluster"):
         return "as below"
     if each.encode_name in IN_WORDS:
         return IN_WORDS[each.encode_name]

@@ -64,6 +64,14 @@ permissions = [{ address = "queue/#", rights = ["send"] }]
             ],
         ),
         (
+            "",
+            "[mesh]\nredirect_margin = 5\nready_timeout_s = 1",
+            [
+                "mesh.ready_timeout_s: 3.0 → 1.0 (needs a restart)",
+                "mesh.redirect_margin: unset → 5",
+            ],
+        ),
+        (
             "[[link]]\nurl = 'amqps://a:hunter2@h:1'\ncost = 2",
             "[[link]]\nurl = 'amqps://a:hunter3@h:1'",
             ["link[h:1].url: changed (needs", "link[h:1].cost: 2 → 1 (needs a restart)"],

@@ -265,6 +265,44 @@ def test_a_lost_branch_alone_is_somebody(broker: Broker, publisher: Publisher) -
     assert broker.entry("all/a").unmatched == 0
 
 
+def test_a_branch_that_was_given_up_is_nobody_and_notes_what_it_misses(
+    broker: Broker, publisher: Publisher, subscriber: Consumer
+) -> None:
+    gone = LostBranch(broker.core, True)
+    broker.entry("all/a").add_outlet(gone)
+    assert gone.gave_up
+    assert (gone.missed, gone.missed_at_s) == (0, 0.0)
+    one = publisher.send()
+    many = publisher.send_at_once([b"%03d" % number + b"x" * 100 for number in range(9)])
+    big = publisher.send(BIG, pieces=4)
+    subscriber.accept_all()
+    assert publisher.outcomes == dict.fromkeys([one, *many, big], Accepted())
+    assert len(subscriber.bodies) == 11
+    assert (gone.missed, gone.messages) == (11, 0)
+    assert 0.0 < gone.missed_at_s <= broker.core.now
+    publisher.send(settled=True)
+    assert gone.missed == 11, "nobody was told that it is accepted"
+    gone.close()
+
+
+@pytest.mark.parametrize(
+    ("releases", "expected"), [(False, Accepted()), (True, Released())], ids=["accept", "release"]
+)
+def test_a_branch_that_was_given_up_matches_nothing(
+    broker: Broker, publisher: Publisher, releases: bool, expected: DeliveryState
+) -> None:
+    entry = broker.entry("all/a")
+    entry.release_unmatched = releases
+    gone = LostBranch(broker.core, True)
+    entry.add_outlet(gone)
+    sent = publisher.send()
+    many = publisher.send_at_once([b"%03d" % number for number in range(9)])
+    assert publisher.outcomes == dict.fromkeys([sent, *many], expected)
+    assert entry.delivered == 0
+    assert gone.missed == 10
+    broker.assert_clean()
+
+
 def test_a_port_behind_a_branch_is_a_subscriber_all_the_same(broker: Broker) -> None:
     publisher = broker.peer().publisher("all/a")
     away = branch(broker, credit=10)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.errors import AmqpError
     from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.link import Link
@@ -37,6 +39,7 @@ class Away:
         address: What its target names; None for the null target.
         end: The compiled half.
         entry: Whose outlet it is; None for a topic's.
+        on_attached: Called when the other container has answered.
     """
 
     opener: Opener
@@ -44,10 +47,13 @@ class Away:
     address: str | None
     end: OutgoingLink
     entry: AddressEntry | None = None
+    on_attached: Callable[[], None] | None = None
     link: Link = field(init=False)
 
-    def attached(self, link: Link) -> None:
+    def attached(self, link: Link) -> None:  # noqa: ARG002  # the contract's
         """The other container answered."""
+        if self.on_attached is not None:
+            self.on_attached()
 
     def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
         """It is about to end."""

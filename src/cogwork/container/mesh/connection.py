@@ -1,24 +1,25 @@
 """A connection to another container: one of the two that make a link of the mesh.
 
-Theory of operation. The control connection has one AMQP link in each direction, on which the
-protocol's messages travel, each in a data section. The data connection carries tunnels: sessions
-that end here, are passed on, or begin here. Both are opened by the container that dials; the other
-one knows them by the properties of their open.
+Theory of operation. The control connection has two AMQP links in each direction, one for the
+protocol's messages and one for parcels; each message is a data section. The data connection carries
+tunnels: sessions that end here, are passed on, or begin here. Both are opened by the container that
+dials; the other one knows them by the properties of their open.
 """
 
 from __future__ import annotations
 
 import asyncio
 import platform
-from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
-from cogwork.amqp.performatives import Open, Role, SenderSettleMode
+from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, build_plain
-from cogwork.amqp.terminus import Source, Target
+from cogwork.amqp.terminus import Target
 from cogwork.amqp.types import Symbol
+from cogwork.container.mesh.channel import Channel
 from cogwork.container.mesh.names import (
     CONTROL,
     FAILED,
@@ -29,11 +30,8 @@ from cogwork.container.mesh.names import (
     OTHER_CONTAINER,
 )
 from cogwork.dataplane.connection import ConnectionSettings
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.loan import Loan
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.port import Port
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach, Begin
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.session_end import Session
 
@@ -56,9 +55,15 @@ __all__ = (
 )
 
 CONTROL_ADDRESS = "$mesh"
+PARCELS_ADDRESS = "$parcels"
+"""What the targets on a control connection name."""
 
 CONTROL_WINDOW = 256
 """Messages of the protocol on their way; it paces itself long before."""
+
+PARCELS_WINDOW = 1_024
+PARCELS_WAITING_BYTES_MAX = 64 * 1024 * 1024
+"""Parcels on their way to a neighbour, and what may wait for it: what is more is dropped."""
 
 WAITING_MAX = 10_000
 """Messages that may wait for a neighbour: it would have been silent long before."""
@@ -70,15 +75,14 @@ SETTINGS = ConnectionSettings(
     session_window_frames=2048,
     idle_timeout_s=0.0,
 )
-"""The same in every container, for a frame that is passed on must fit everywhere."""
+"""The same in every container, for a frame that is passed on must fit everywhere. Who says nothing
+on a control connection is found out by the protocol."""
 
 ACCEPTED = 0x24
 """The outcome's descriptor code (AMQP 1.0 §3.4.2)."""
 
 TRACE = b"cogwork container"
 """What a container says of itself as an anonymous peer: it need not wait until others are known."""
-
-_DATA_SECTION = b"\x00\x53\x75\xb0"
 
 
 class OtherContainerError(ConnectionError):
@@ -91,9 +95,13 @@ class Owner(Protocol):
     core: Core
     id: str
     incarnation: int
+    silence_s: float
 
     def on_message(self, connection: ControlConnection, data: bytes) -> None:
         """A message of the protocol has come."""
+
+    def on_parcel(self, connection: ControlConnection, data: bytes) -> None:
+        """A parcel has come."""
 
     def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
         """A connection is over."""
@@ -129,6 +137,7 @@ class MeshConnection:
         connection: The connection itself, from `dialled` or `adopt` on.
         number: Of the pair, as the side that dialled counts.
         peer: The other container's id, once it opened.
+        settings: What this side announces.
         opened: Set once the other side has opened; for the side that dialled.
     """
 
@@ -143,6 +152,7 @@ class MeshConnection:
         """
         self.owner = owner
         self.number = number
+        self.settings = SETTINGS
         self.peer = ""
         self.url: LinkUrl | None = None
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -156,6 +166,7 @@ class MeshConnection:
             container_id=self.owner.id,
             max_frame_size=FRAME_BYTES,
             channel_max=SETTINGS.channel_max,
+            idle_time_out=int(self.settings.idle_timeout_s * 500) or None,
             properties={
                 Symbol("product"): "cogwork",
                 Symbol("version"): __version__,
@@ -177,7 +188,7 @@ class MeshConnection:
         self.connection = connection
         self.peer = opened.container_id
         self.connection.host = self
-        self.connection.settings = SETTINGS
+        self.connection.settings = self.settings
         self._demand_frames(opened)
         self.connection.open(self.opening())
         self.begin()
@@ -304,51 +315,44 @@ class ControlConnection(MeshConnection):
 
     def __init__(self, owner: Owner, number: int) -> None:
         super().__init__(owner, number)
-        self.messages_in = 0
-        self.messages_out = 0
-        self._port = Port(owner.core, self)
-        self._entry = AddressEntry(owner.core, CONTROL_ADDRESS, CLOSEST_CODE, assembles=True)
-        self._entry.add_outlet(self._port)
-        self._end: OutgoingLink | None = None
-        self._waiting: deque[bytes] = deque()
+        self._protocol = Channel(owner.core, CONTROL_ADDRESS, CONTROL_WINDOW, self._on_message)
+        self._parcels = Channel(owner.core, PARCELS_ADDRESS, PARCELS_WINDOW, self._on_parcel)
+        self._channels = {each.address: each for each in (self._protocol, self._parcels)}
 
     def begin(self) -> None:
-        """Attaches the link on which this side sends."""
-        session = self.connection.begin_session()
-        link = session.open_link(f"{CONTROL_ADDRESS}/{self.owner.id}", Role.SENDER)
-        self._end = OutgoingLink(session.end, link.handle, True)
-        self._end.feeder = self._port
-        link.carry(self._end)
-        link.attach(
-            source=Source(),
-            target=Target(address=CONTROL_ADDRESS),
-            snd_settle_mode=SenderSettleMode.SETTLED,
-        )
+        """Attaches the links on which this side sends, each in a session of its own."""
+        for channel in self._channels.values():
+            channel.open(self.connection.begin_session(), self.owner.id)
 
     def on_attach(self, link: Link, attach: Attach) -> None:
-        """Takes the link on which the other side sends."""
+        """Takes the links on which the other side sends."""
         target = attach.target
-        if (
-            attach.role is not Role.SENDER
-            or not isinstance(target, Target)
-            or target.address != CONTROL_ADDRESS
-        ):
+        address = target.address if isinstance(target, Target) else None
+        channel = self._channels.get(address or "")
+        if attach.role is not Role.SENDER or channel is None:
             link.refuse(Condition.NOT_ALLOWED, "a control connection has no other links")
             return
-        end = IncomingLink(link.session.end, link.handle, self._entry, None, CONTROL_WINDOW)
-        link.attach(source=attach.source, target=Target(address=CONTROL_ADDRESS))
-        link.carry(end)
-        self._entry.add_source(end)
-        end.open_credit()
+        channel.take(link, attach)
 
     def send(self, data: bytes) -> None:
         """Sends a message of the protocol, as soon as the other side takes it."""
-        self.messages_out += 1
-        if len(self._waiting) >= WAITING_MAX:
+        if self._protocol.waiting >= WAITING_MAX:
             self._give_up()
             return
-        self._waiting.append(_DATA_SECTION + len(data).to_bytes(4, "big") + data)
-        self._send_waiting()
+        self._protocol.send(data)
+
+    def send_parcel(self, data: bytes) -> bool:
+        """Sends a parcel, or drops it where too much waits already; returns whether it goes."""
+        if self._parcels.waiting_bytes + len(data) > PARCELS_WAITING_BYTES_MAX:
+            return False
+        self._parcels.send(data)
+        return True
+
+    def _on_message(self, data: bytes) -> None:
+        self.owner.on_message(self, data)
+
+    def _on_parcel(self, data: bytes) -> None:
+        self.owner.on_parcel(self, data)
 
     def _give_up(self) -> None:
         """Ends a connection whose other end says hello, and takes nothing."""
@@ -358,29 +362,10 @@ class ControlConnection(MeshConnection):
         )
         asyncio.get_running_loop().call_soon(self.connection.lose, error)
 
-    def _send_waiting(self) -> None:
-        while self._waiting and self._end is not None:
-            if not self._end.send(self._port, 0, self._waiting[0], True):
-                return
-            self._waiting.popleft()
-
-    def on_batch(self, port: Port) -> None:
-        """Takes what has come, and sends what had to wait."""
-        arrivals, port.arrivals = port.arrivals, []
-        port.outcomes.clear()
-        port.woken.clear()
-        self._send_waiting()
-        for message, token, source, settled in arrivals:
-            if not settled and source is not None:
-                source.settle(token, ACCEPTED)
-            self.messages_in += 1
-            self.owner.on_message(self, message[len(_DATA_SECTION) + 4 :])
-
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
         """The connection is over."""
-        self._end = None
-        self._port.close()
-        self._entry.close()
+        for channel in self._channels.values():
+            channel.close()
         super().on_closed(connection, error)
 
 
@@ -391,6 +376,7 @@ class DataConnection(MeshConnection):
 
     def __init__(self, owner: Owner, number: int) -> None:
         super().__init__(owner, number)
+        self.settings = replace(SETTINGS, idle_timeout_s=owner.silence_s)
         self._carried = (0, 0)
 
     @property

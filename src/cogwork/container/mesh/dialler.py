@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.container.mesh.connection import (
-    SETTINGS,
     ControlConnection,
     DataConnection,
     OtherContainerError,
@@ -182,7 +181,7 @@ class LinkDialler:
             stream = None if is_plain else self._encrypted()
             made = kind(self._mesh, number)
             fd = sock.fileno() if is_plain else -1
-            connection = Connection(self._mesh.core, made, SETTINGS, fd)
+            connection = Connection(self._mesh.core, made, made.settings, fd)
         except BaseException:
             sock.close()
             raise

@@ -6,17 +6,17 @@ never out again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
-from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
-from cogwork.container.mesh.lending import MARKS_RECEIVED
+from cogwork.container.mesh.lending import MARKS_RECEIVED, Lender
+from cogwork.container.mesh.missed import let_go, read_missed
 from cogwork.container.mesh.moving import Intake
-from cogwork.container.mesh.names import BORROWER, MOVE, VHOST
+from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -26,11 +26,9 @@ from cogwork.spi.node import Refused, Subscription
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.amqp.errors import AmqpError
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
-    from cogwork.spi.node import Node
 
 __all__ = ("Gate",)
 
@@ -54,12 +52,24 @@ class Gate:
             vhost = self._vhosts.get(str((attach.properties or {}).get(VHOST, "")))
             if vhost is None:
                 raise Refused("a virtual host that is not served here", Condition.NOT_FOUND)
+            self._let_go(link, attach, vhost)
             if attach.role is Role.SENDER:
                 self._take_sender(link, attach, vhost)
             else:
                 self._take_receiver(link, attach, vhost)
         except Refused as refusal:
             link.refuse(refusal.condition, refusal.description)
+
+    def _let_go(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
+        """Detaches subscribers that have missed something, once this attach is dealt with."""
+        missed = read_missed((attach.properties or {}).get(MISSED))
+        if missed:
+            origin = str(origin_of(link.session))
+            asyncio.get_running_loop().call_soon(self._let_go_now, vhost, origin, missed)
+
+    def _let_go_now(self, vhost: VirtualHost, origin: str, missed: dict[str, float]) -> None:
+        let_go(vhost, origin, missed)
+        self._mesh.core.flush()
 
     def _take_sender(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
         target = attach.target
@@ -132,28 +142,3 @@ class Gate:
             unsettled=subscription.known if held else None,
         )
         link.carry(end)
-
-
-@dataclass(slots=True, eq=False)
-class Lender:
-    """A link by which a shard of this container lends to another one's consumer.
-
-    Attributes:
-        node: The queue.
-        subscription: Its standing there.
-    """
-
-    node: Node
-    subscription: Subscription
-
-    def attached(self, link: Link) -> None:
-        """Never happens: the other container attaches."""
-
-    def stopping(self, link: Link) -> None:
-        """It is about to end: by the other container, or because the way there is broken."""
-        # Only a link that goes with its session ends without a detach by either side.
-        self.subscription.is_cut_off = link.state is LinkState.DETACHED
-        self.node.unsubscribe(self.subscription)
-
-    def detached(self, link: Link, error: AmqpError | None) -> None:
-        """Nothing is left to do."""

@@ -22,6 +22,7 @@ from zlib import crc32
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Attach, Role
+from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.mesh.names import BORROWER, VHOST
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.spi.node import Node, Subscription
 
-__all__ = ("MARKS_RECEIVED", "Lending", "shard_of")
+__all__ = ("MARKS_RECEIVED", "Lender", "Lending", "shard_of")
 
 BROKEN_S = 5.0
 """So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
@@ -157,6 +158,31 @@ class Consumer:
     asked_s: float = field(default_factory=time.monotonic)
 
 
+@dataclass(slots=True, eq=False)
+class Lender:
+    """A link by which a shard of this container lends to another one's consumer.
+
+    Attributes:
+        node: The queue.
+        subscription: Its standing there.
+    """
+
+    node: Node
+    subscription: Subscription
+
+    def attached(self, link: Link) -> None:
+        """Never happens: the other container attaches."""
+
+    def stopping(self, link: Link) -> None:
+        """It is about to end: by the other container, or because the way there is broken."""
+        # Only a link that goes with its session ends without a detach by either side.
+        self.subscription.is_cut_off = link.state is LinkState.DETACHED
+        self.node.unsubscribe(self.subscription)
+
+    def detached(self, link: Link, error: AmqpError | None) -> None:
+        """Nothing is left to do."""
+
+
 class Lending:
     """What one virtual host's queues lend and borrow."""
 
@@ -206,7 +232,7 @@ class Lending:
         """Returns the other containers by the number of their shards."""
         known = (record.advertisement for record in self._mesh.mesh.database)
         return {
-            shard_of(each.origin, each.incarnation): each.origin
+            shard_of(each.origin, each.life or each.incarnation): each.origin
             for each in known
             if each.origin != self._mesh.id
         }

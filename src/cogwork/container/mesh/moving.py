@@ -6,6 +6,10 @@ one that leaves will not give them to anybody (tombstone), and says so by their 
 the other one puts them into its own shard (activate), and accepts. Whatever is repeated after a
 break is recognised by its number, so an item is never in two shards, and what was not activated is
 put back.
+
+Where consumers elsewhere borrow from a queue, its items are spread over their containers, batch by
+batch, as much to each as its consumers have asked for. A queue with partitions goes to one
+container as a whole, for the order of its groups.
 """
 
 from __future__ import annotations
@@ -14,11 +18,14 @@ import asyncio
 import logging
 import struct
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
+from cogwork.container.mesh.lending import Lender
 from cogwork.container.mesh.names import MOVE, VHOST
+from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -35,8 +42,12 @@ if TYPE_CHECKING:
 
 __all__ = ("Intake", "Mover")
 
-BATCH = 500
-"""Items that are prepared before they are activated together."""
+BATCH, BATCH_LEAST = 500, 50
+"""Items that are prepared before they are activated together; fewer where several containers take
+them, so that each gets its share."""
+
+ROUNDS = 4
+"""Batches for each of several containers that take what is there now."""
 
 RETRY_S = 0.1
 WINDOW = 1000
@@ -79,8 +90,9 @@ class Mover:
     async def _move_queue(
         self, vhost: VirtualHost, address: str, node: QueueNode, deadline_s: float
     ) -> None:
+        given: Counter[str] = Counter()
         while node.store.depth and time.monotonic() < deadline_s:
-            messages = node.store.take_ready(BATCH)
+            messages = node.store.take_ready(self._batch(node))
             if not messages:  # what consumers have comes back, or is done with
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -88,52 +100,95 @@ class Mover:
             for message in messages:
                 self._number += 1
                 batch[self._number] = message
-            await self._move_batch(vhost, address, node, batch, deadline_s)
+            await self._move_batch(vhost, node, batch, given, deadline_s)
         if node.store.depth:
             self.problem = f"{node.store.depth} items of {address!r} could not be moved"
 
     async def _move_batch(
         self,
         vhost: VirtualHost,
-        address: str,
         node: QueueNode,
         batch: dict[int, bytes],
+        given: Counter[str],
         deadline_s: float,
     ) -> None:
         """Moves items; what has not been activated for sure is put back, if that can be said."""
         target = ""
+        failed: set[str] = set()
         is_tombstoned = False
         while time.monotonic() < deadline_s:
             if not is_tombstoned:
-                target = self._target() or target
+                target = self._target(node, given, failed) or target
             try:
-                with _Way(self._mesh, vhost, address, target) as way:
+                with _Way(self._mesh, vhost, node.address, target) as way:
                     if not is_tombstoned:
                         await way.prepare(batch, deadline_s)
                         is_tombstoned = True
                     await way.activate(batch, deadline_s)
             except MoveError as error:
+                failed.add(target)
                 self.problem = str(error)
                 await asyncio.sleep(RETRY_S)
                 continue
             self.moved += len(batch)
+            given[target] += len(batch)
             self.problem = None
             return
         if is_tombstoned:
-            log.error("%d items of %r are at %s, or lost", len(batch), address, target)
+            log.error("%d items of %r are at %s, or lost", len(batch), node.address, target)
             return
         for message in batch.values():
             node.store.put(message)
 
-    def _target(self) -> str | None:
-        """Chooses who takes items: the nearest container that can be reached."""
+    def _batch(self, node: QueueNode) -> int:
+        """Says how many items to move at once."""
+        takers = len(self._takers(node))
+        if takers < 2:
+            return BATCH
+        return max(BATCH_LEAST, min(BATCH, node.store.depth // (ROUNDS * takers)))
+
+    def _takers(self, node: QueueNode) -> Counter[str]:
+        """Counts what consumers elsewhere have asked this shard for, by their container."""
+        found: Counter[str] = Counter()
+        if node.is_partitioned:
+            return found
+        for connection in self._mesh.data_connections():
+            for session in connection.sessions:
+                for link in session.links.values():
+                    if isinstance(link.context, Lender) and link.context.node is node:
+                        end = link.context.subscription.link
+                        found[origin_of(session) or ""] += max(1, end.credit + end.unsettled)
+        return found
+
+    def _target(self, node: QueueNode, given: Counter[str], failed: set[str]) -> str | None:
+        """Chooses who takes items: one whose consumers ask for them, else who is nearest.
+
+        Workers leave together: items go to each other only where there is nobody else.
+
+        Args:
+            node: The queue.
+            given: How many of its items each container has got.
+            failed: The containers that have not taken these.
+        """
+        takers = self._takers(node)
         costs = self._mesh.mesh.routes.tree.costs
         others = [
             container
             for container in costs
             if container != self._mesh.id and self._mesh.way_to(container) is not None
         ]
-        return min(others, key=lambda container: (costs[container], container), default=None)
+        return min(
+            others,
+            key=lambda each: (
+                each in failed,
+                each in self._mesh.siblings,
+                each not in takers,
+                given[each] / takers[each] if each in takers else 0.0,
+                costs[each],
+                each,
+            ),
+            default=None,
+        )
 
 
 class _Way:

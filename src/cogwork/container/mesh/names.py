@@ -19,6 +19,8 @@ __all__ = (
     "HOPS_MAX",
     "INCARNATION",
     "MESH",
+    "MESSAGES_MISSED",
+    "MISSED",
     "MOVE",
     "NUMBER",
     "OTHER_CONTAINER",
@@ -67,3 +69,10 @@ FRAME_BYTES: Final = 32_768
 MOVE: Final = Symbol("cogwork:move")
 """In attach: the link brings items of a container that leaves; its value is that one's
 incarnation."""
+
+MISSED: Final = Symbol("cogwork:missed")
+"""In attach: what went by while the container that attaches had given the other one up: a map from
+the patterns and addresses that the other one wanted to how many milliseconds ago that was last."""
+
+MESSAGES_MISSED: Final = Symbol("cogwork:messages-missed")
+"""The condition of a detach: a subscriber lacks messages that publishers were told are accepted."""

@@ -8,13 +8,13 @@ a link to each container with consumers, an outlet like a consumer's, at the cos
 addresses name their container and need no interest.
 
 A container that wants something and cannot be reached stands there as `LostBranch`, so that who
-publishes learns that not all got it; after `LOST_HOLD_S` its subscribers count as gone.
+publishes learns that not all got it; after `LOST_HOLD_S` its subscribers count as gone. They are
+told so if they were not (`missed`).
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,10 @@ from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.away import Away
+from cogwork.container.mesh.branch import Branch
 from cogwork.container.mesh.lending import Lending
-from cogwork.container.mesh.names import VHOST
+from cogwork.container.mesh.missed import Missed
+from cogwork.container.mesh.names import MISSED, VHOST
 from cogwork.container.mesh.partitions import Partitions
 from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.lost_branch import LostBranch
@@ -34,6 +36,7 @@ from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
+    from cogwork.amqp.types import Symbol
     from cogwork.container.mesh.away import Opener
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
@@ -55,23 +58,6 @@ BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 log = logging.getLogger("cogwork")
 
 
-@dataclass(slots=True, eq=False)
-class Branch:
-    """What one container wants of topics.
-
-    Attributes:
-        patterns: As addresses, `topic/a.#`.
-        lost: Stands in the place of the link while there is none.
-        way: The link there; None while there is none.
-        outlet: What stands in the tries; None while nothing does.
-    """
-
-    lost: LostBranch
-    patterns: set[str] = field(default_factory=set)
-    way: Away | None = None
-    outlet: Terminus | None = None
-
-
 class Reach:
     """Owned by the mesh, one for each virtual host.
 
@@ -79,6 +65,7 @@ class Reach:
         vhost: The virtual host.
         lending: What its queues lend and borrow.
         partitions: Its queues whose messages each have one container that takes them.
+        missed: What containers that were given up have not got.
     """
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
@@ -98,12 +85,15 @@ class Reach:
         self._count = 0
         self.lending = Lending(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
+        self.missed = Missed(mesh)
 
     def start(self) -> None:
         """Has the virtual host ask here for what it does not have itself."""
         self.vhost.reach = self
         for address, node in self.vhost.nodes.items():
             self.partitions.add(address, node)
+            if isinstance(node, TopicNode):
+                node.announce()
 
     # -- what this container wants
 
@@ -148,6 +138,7 @@ class Reach:
         if interest.kind == InterestKind.PARTITIONS:
             self.partitions.take_interest(container, interest)
             return
+        self.missed.know(container)
         if self._topic_of(interest.address) is not None:
             branch = self._branch_of(container)
             branch.patterns.add(interest.address)
@@ -167,11 +158,16 @@ class Reach:
         if interest.kind == InterestKind.PARTITIONS:
             self.partitions.lose_interest(container, interest)
             return
+        is_known = container in self._mesh.mesh.database.records
+        if interest.kind == InterestKind.TOPIC and not is_known:
+            self.missed.forget(container)
         branch = self._branches.get(container)
         if branch is not None and interest.address in branch.patterns:
             branch.patterns.discard(interest.address)
-            if branch.outlet is not None:
-                self._unbind(interest.address, branch.outlet)
+            missed = self.missed.take_back(container, interest.address)
+            for outlet in (branch.outlet, missed):
+                if outlet is not None:
+                    self._unbind(interest.address, outlet)
             if not branch.patterns:
                 del self._branches[container]
                 branch.lost.close()
@@ -216,6 +212,12 @@ class Reach:
 
     def _connect(self, container: str, branch: Branch) -> None:
         """Opens the way of a branch, or has the loss of it told."""
+        if branch.is_given_up:
+            branch.is_given_up = False
+            for pattern in branch.patterns:
+                missed = self.missed.take_back(container, pattern)
+                if missed is not None:
+                    self._unbind(pattern, missed)
         branch.way = self.open(container, None, None)
         self._stand(branch, branch.lost if branch.way is None else branch.way.end)
 
@@ -229,6 +231,13 @@ class Reach:
             if outlet is not None:
                 self._bind(pattern, outlet)
         branch.outlet = outlet
+
+    def _give_up(self, container: str, branch: Branch) -> None:
+        """Lets a container's subscribers count as gone, and notes what they miss meanwhile."""
+        self._stand(branch, None)
+        branch.is_given_up = True
+        for pattern in branch.patterns:
+            self._bind(pattern, self.missed.give_up(container, pattern))
 
     def _expand(self, address: str, outlets: list[Terminus]) -> list[Terminus]:
         """Puts links of a topic's own address where a publisher's messages may not name it."""
@@ -262,7 +271,8 @@ class Reach:
 
     def entry_dropped(self, address: str) -> None:
         """Ends the links of an address that nobody uses here any more."""
-        self._topic_entries.pop(address, None)
+        if self._topic_entries.pop(address, None) is None:
+            self.missed.take_back_all(address)
         self._used.pop(address, None)
         self._gone.discard(address)
         for way in list(self._ways.pop(address, {}).values()):
@@ -294,14 +304,17 @@ class Reach:
         ways = self._ways.setdefault(address, {})
         for container in ways.keys() - wanted:
             ways[container].detach()
-        is_lost = False
-        for container in wanted - ways.keys():
-            is_there = self._extend(container, address, entry)
-            is_lost |= not is_there and container not in self._given_up
-        if entry.distribution == MULTICAST_CODE:
-            entry.remove_outlet(self._lost)
-            if is_lost:
-                entry.add_outlet(self._lost)
+        for container, way in ways.items():
+            way.end.cost = self._mesh.cost_to(container)
+        for outlet in (self._lost, *self.missed.take_back_all(address)):
+            entry.remove_outlet(outlet)
+        lost = {each for each in wanted - ways.keys() if not self._extend(each, address, entry)}
+        if entry.distribution != MULTICAST_CODE:
+            return
+        for container in lost & self._given_up:
+            entry.add_outlet(self.missed.give_up(container, address))
+        if lost - self._given_up:
+            entry.add_outlet(self._lost)
 
     def _extend(self, container: str, address: str, entry: AddressEntry) -> bool:
         way = self.open(container, address, entry)
@@ -365,14 +378,16 @@ class Reach:
         end.is_branch = True
         end.backlog_bytes_max = BACKLOG_BYTES_MAX
         way = Away(opener or self, container, address, end, entry)
+        properties: dict[Symbol, object] = {VHOST: self.vhost.name}
+        report = self.missed.report(container) if opener is None else None
+        if report is not None:
+            properties[MISSED] = report.said
+            way.on_attached = partial(self.missed.told, container, report)
+            self.missed.telling.add(container)
         way.link = link
         link.context = way
         link.carry(end)
-        link.attach(
-            source=Source(),
-            target=Target(address=address),
-            properties={VHOST: self.vhost.name},
-        )
+        link.attach(source=Source(), target=Target(address=address), properties=properties)
         return way
 
     def stopping(self, way: Away) -> None:
@@ -388,7 +403,17 @@ class Reach:
                 self._expand_again(way.address)
         if way.entry is not None:
             way.entry.remove_outlet(way.end)
+            self._reserve(way, way.entry)
+        if way.on_attached is not None:
+            self.missed.telling.discard(way.container)
         self._mesh.restore_later()
+
+    def _reserve(self, way: Away, entry: AddressEntry) -> None:
+        """Has a way's loss told from now on, until it is known whether there is another."""
+        address = way.address or ""
+        is_wanted = address in self._used and way.container in self._wanted.get(address, ())
+        if is_wanted and entry.distribution == MULTICAST_CODE and self._lost not in entry.outlets:
+            entry.add_outlet(self._lost)
 
     def refused(self, way: Away, error: AmqpError) -> None:
         """Takes note that an address is not there: one for replies never comes back."""
@@ -406,8 +431,23 @@ class Reach:
             self._reconcile(address)
         for address in list(self._topic_entries):
             self._expand_again(address)
+        for container in self.missed.untold():
+            self._tell(container)
         self.lending.restore()
         self.partitions.restore()
+
+    def _tell(self, container: str) -> None:
+        """Opens a link for nothing but to tell a container what it has missed."""
+        way = self.open(container, None, None)
+        if way is None or way.on_attached is None:
+            return
+        told = way.on_attached
+
+        def on_attached() -> None:
+            told()
+            way.detach()
+
+        way.on_attached = on_attached
 
     def _expand_again(self, address: str) -> None:
         node = self._topic_of(address)
@@ -421,11 +461,11 @@ class Reach:
 
     def sweep(self, now_s: float) -> None:
         """Gives up containers that have not been reached for long, and gateways nobody uses."""
-        unreachable = self._mesh.mesh.routes.unreachable_since_s
-        given_up = {each for each, since_s in unreachable.items() if now_s - since_s > LOST_HOLD_S}
+        given_up = self._mesh.mesh.lost_for(LOST_HOLD_S, now_s)
         for container, branch in self._branches.items():
-            if branch.way is None and container in given_up:
-                self._stand(branch, None)
+            if branch.way is None and container in given_up and not branch.is_given_up:
+                self._give_up(container, branch)
+        self.missed.sweep()
         self._sweep_gateways(now_s)
         if given_up != self._given_up:
             self._given_up = given_up

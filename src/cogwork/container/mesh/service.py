@@ -18,7 +18,9 @@ from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.gate import Gate
 from cogwork.container.mesh.names import DUPLICATE_LINK
 from cogwork.container.mesh.pair import Pair
+from cogwork.container.mesh.parcels import Parcels
 from cogwork.container.mesh.reach import Reach
+from cogwork.container.mesh.readiness import Readiness
 from cogwork.container.mesh.refusals import Refusals
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.container.mesh.urls import LinkUrl
@@ -30,7 +32,6 @@ from cogwork.router.mesh.effects import (
     InterestChanged,
     NeighbourDown,
     NeighbourUp,
-    NewIncarnation,
     PathsChanged,
     Reason,
     Report,
@@ -78,12 +79,17 @@ class MeshService:
     Attributes:
         core: The data plane.
         id: This container's.
-        incarnation: This container's.
+        incarnation: The one that this container began with, whatever its name is advertised with.
+        silence_s: For how long a data connection may be silent.
         mesh: What is known of the others.
         tunnels: The sessions to them.
+        parcels: Single messages to them.
         is_leaving: Whether this container takes nothing over from others any more.
+        siblings: The workers that this container is one of, itself among them; none for no worker.
         reaches: What each virtual host can reach there, by its name.
         arrivals: What others have dialled.
+        readiness: Whether it is known what others want.
+        on_neighbour_down: Called with a container to which no link is left.
     """
 
     def __init__(
@@ -106,6 +112,7 @@ class MeshService:
         self.core = core
         self.id = container_id
         self.incarnation = incarnation
+        self.silence_s = options.silence_s
         timers = Timers(hello_s=options.heartbeat_s)
         own = Own(
             id=container_id,
@@ -115,6 +122,7 @@ class MeshService:
         )
         self.mesh = Mesh(own, time.monotonic())
         self.tunnels = Tunnels(self)
+        self.parcels = Parcels(self)
         self.reaches = {name: Reach(self, vhost) for name, vhost in vhosts.items()}
         self.hosts: dict[str, tuple[str, ...]] = {}
         self.arrivals = Arrivals(self)
@@ -128,28 +136,27 @@ class MeshService:
         self._due_s = 0.0
         self._swept_s = 0.0
         self.is_leaving = False
+        self.siblings: frozenset[str] = frozenset()
         self._restoring: asyncio.TimerHandle | None = None
         self._restored_s = 0.0
         self._restore_pause_s = RESTORE_S
-        self._is_ready = True
         self._is_stopped = False
         self._refusals = Refusals()
-        self._on_ready: list[Callable[[], None]] = []
-        self._ready_timeout_s = options.ready_timeout_s
-        self._started_s = 0.0
+        self.on_neighbour_down: Callable[[str], None] = _ignore
+        self.readiness = Readiness(self, options.ready_timeout_s)
 
     # -- life
 
     def start(self, links: Iterable[Link]) -> None:
         """Dials the configured links."""
-        self._started_s = time.monotonic()
+        now_s = time.monotonic()
         for name, vhost_reach in self.reaches.items():
             assert name == vhost_reach.vhost.name
             vhost_reach.start()
-        self.run(self.mesh.start(self._started_s))
+        self.run(self.mesh.start(now_s))
         for link in links:
             self._dial(link)
-        self._is_ready = not self._diallers
+        self.readiness.start(now_s)
 
     def stop(self) -> None:
         """Says good-bye, and dials no more."""
@@ -264,32 +271,6 @@ class MeshService:
         pair.lost.set()
         self.run(self.mesh.on_closed(pair.number, time.monotonic()))
 
-    # -- readiness
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it is known what others want, or there is nobody to ask."""
-        return self._is_ready
-
-    def when_ready(self, call: Callable[[], None]) -> None:
-        """Calls once it is ready."""
-        self._on_ready.append(call)
-
-    def _look_whether_ready(self, now_s: float) -> None:
-        if self._is_ready:
-            return
-        knows_all = any(
-            link.digest == self.mesh.neighbours.digest
-            for link in self.mesh.neighbours.active.values()
-        )
-        is_alone = all(each.has_failed and each.pair is None for each in self._diallers.values())
-        is_late = now_s - self._started_s >= self._ready_timeout_s
-        if knows_all or is_late or (is_alone and not self._pairs):
-            self._is_ready = True
-            calls, self._on_ready = self._on_ready, []
-            for call in calls:
-                call()
-
     # -- what connections tell
 
     def on_message(self, connection: ControlConnection, data: bytes) -> None:
@@ -297,6 +278,13 @@ class MeshService:
         pair = self._by_connection.get(connection)
         if pair is not None:
             self.run(self.mesh.on_message(pair.number, data, time.monotonic()))
+
+    def on_parcel(self, connection: ControlConnection, data: bytes) -> None:
+        """Takes a parcel, for here or for further on."""
+        try:
+            self.parcels.receive(data)
+        except ValueError as error:
+            log.warning("mesh: container %s sent %s", connection.peer, error)
 
     def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
         """Ends the link that a connection belongs to."""
@@ -347,8 +335,6 @@ class MeshService:
                 self._restore_soon()
             case InterestChanged():
                 self._take_interests(effect)
-            case NewIncarnation():
-                self.incarnation = effect.incarnation
             case Report():
                 log.log(_LEVELS[effect.severity], "mesh: %s", effect.text)
             case _:
@@ -363,6 +349,7 @@ class MeshService:
             case NeighbourDown():
                 self.hosts.pop(effect.neighbour, None)
                 log.warning("no link to container %s is left", effect.neighbour)
+                self.on_neighbour_down(effect.neighbour)
             case Hosts():
                 self.hosts[effect.neighbour] = effect.hosts
 
@@ -411,8 +398,11 @@ class MeshService:
     def _tick(self) -> None:
         self._timer = None
         now_s = time.monotonic()
+        if now_s - self._due_s < self.silence_s / 4:  # who stood still has not listened
+            for pair in self.pairs:
+                pair.data.connection.tick(now_s)
         self.run(self.mesh.tick(now_s))
-        self._look_whether_ready(now_s)
+        self.readiness.look(now_s)
         for reach in self.reaches.values():
             reach.tick(now_s)
         if now_s - self._swept_s >= SWEEP_S:
@@ -420,18 +410,28 @@ class MeshService:
             self.arrivals.sweep(now_s)
             for reach in self.reaches.values():
                 reach.sweep(now_s)
+            if self.tunnels.sweep():
+                self._restore()
         self.core.flush()
 
     # -- for the others of this package
 
     def way_to(self, container: str) -> Connection | None:
         """Returns the data connection to the next hop; None where there is no way."""
-        next_hop = self.mesh.next_hop(container)
-        link = None if next_hop is None else self.mesh.neighbours.active.get(next_hop)
-        pair = None if link is None else self._pairs.get(link.number)
+        pair = self._pair_towards(container)
         if pair is None or not pair.data.connection.is_open:
             return None
         return pair.data.connection
+
+    def control_to(self, container: str) -> ControlConnection | None:
+        """Returns the control connection to the next hop; None where there is no way."""
+        pair = self._pair_towards(container)
+        return None if pair is None else pair.control
+
+    def _pair_towards(self, container: str) -> Pair | None:
+        next_hop = self.mesh.next_hop(container)
+        link = None if next_hop is None else self.mesh.neighbours.active.get(next_hop)
+        return None if link is None else self._pairs.get(link.number)
 
     def cost_to(self, container: str) -> int:
         """Returns the cost of the way to a container; at least 1."""
@@ -486,6 +486,10 @@ class MeshService:
         for reach in self.reaches.values():
             reach.restore()
         self.core.flush()
+
+
+def _ignore(_neighbour: str) -> None:
+    """Takes notice of nothing."""
 
 
 _OFFENCES = frozenset({Reason.FLOOD, Reason.MALFORMED, Reason.TOO_MUCH})

@@ -15,6 +15,9 @@ __all__ = ("Cost", "Link", "MeshOptions")
 HEARTBEAT_S = 1.0
 """Three that are missed are a neighbour that is gone: a stopped one is routed around in 4 s."""
 
+SILENT_HEARTBEATS = 5
+"""A data connection on which nothing has come for so long is lost, however well the other is."""
+
 READY_TIMEOUT_S = 3.0
 """A neighbour that answers does so much sooner; one that is down must not keep clients out."""
 
@@ -70,3 +73,8 @@ class MeshOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ready_timeout_s: Annotated[float, Meta(ge=0)] = READY_TIMEOUT_S
     redirect_margin: Count | None = None
     worker_cost: Cost = 1
+
+    @property
+    def silence_s(self) -> float:
+        """For how long a data connection may be silent: longer than the one for control."""
+        return SILENT_HEARTBEATS * self.heartbeat_s

@@ -7,24 +7,53 @@ settlement and attempts are a matter of the two ends, whatever lies between them
 
 A container's tunnels to another one are numbered. A higher number ends all lower ones: what is
 still under way in those comes too late, so nothing overtakes and nothing comes twice.
+
+A tunnel keeps its way for as long as that holds. Where another way has become cheaper, it moves
+when there is nothing in it: `sweep` ends it, and whoever had links in it opens them in a new one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.names import FROM, HOPS, HOPS_MAX, INCARNATION, NUMBER, TO
+from cogwork.dataplane.loan import Loan
+from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.relayed import relay
+from cogwork.router.mesh.bounds import CONTAINERS_MAX
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Begin
     from cogwork.amqp.types import Symbol
     from cogwork.container.mesh.service import MeshService
     from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
 
 __all__ = ("Tunnels", "origin_of")
+
+
+@dataclass(slots=True, eq=False)
+class Outward:
+    """A tunnel that began here.
+
+    Attributes:
+        session: This end of it.
+        path: The containers that it passes, with both ends, by what was known when it began.
+        carried: Transfers in both directions, when it was looked at last.
+    """
+
+    session: SessionEndpoint
+    path: tuple[str, ...]
+    carried: int = -1
+
+    def has_rested(self) -> bool:
+        """Tells whether there is nothing in it, and was nothing since it was asked last."""
+        before, self.carried = self.carried, _carried(self.session)
+        return self.carried == before and not any(map(_is_busy, self.session.links.values()))
 
 
 class Tunnels:
@@ -32,37 +61,53 @@ class Tunnels:
 
     def __init__(self, mesh: MeshService) -> None:
         self._mesh = mesh
-        self._numbers: dict[str, int] = {}
-        self._outward: dict[str, SessionEndpoint] = {}
+        self._number = 0
+        self._outward: dict[str, Outward] = {}
         self._latest: dict[str, tuple[int, int]] = {}
 
     def to(self, container: str) -> SessionEndpoint | None:
         """Returns the session that leads to a container; None where there is no way."""
-        session = self._outward.get(container)
-        if session is not None and not session.is_over:
-            return session
+        known = self._outward.get(container)
+        if known is not None and not known.session.is_over:
+            return known.session
         connection = self._mesh.way_to(container)
         if connection is None:
             return None
-        number = self._numbers.get(container, 0) + 1
-        self._numbers[container] = number
+        self._number += 1
         session = connection.begin_session(
             {
                 FROM: self._mesh.id,
                 TO: container,
-                INCARNATION: self._mesh.incarnation,
-                NUMBER: number,
+                INCARNATION: self._mesh.mesh.own.incarnation,
+                NUMBER: self._number,
                 HOPS: 0,
             }
         )
-        self._outward[container] = session
+        path = self._mesh.mesh.routes.tree.path_to(container)
+        self._outward[container] = Outward(session, path)
         return session
 
-    def close(self, container: str) -> None:
-        """Ends the tunnel to a container."""
-        session = self._outward.pop(container, None)
-        if session is not None:
-            session.close()
+    def sweep(self) -> bool:
+        """Ends the tunnels that have rested and do not take the best way any more.
+
+        Returns:
+            Whether there were any: what was in them is to be opened again, before anything is sent.
+        """
+        has_moved = False
+        for container, tunnel in list(self._outward.items()):
+            has_rested = tunnel.has_rested()
+            if tunnel.session.is_over:
+                del self._outward[container]
+            elif has_rested and self._has_better(container, tunnel):
+                del self._outward[container]
+                tunnel.session.close()
+                has_moved = True
+        return has_moved
+
+    def _has_better(self, container: str, tunnel: Outward) -> bool:
+        """Tells whether a new tunnel would take a cheaper way."""
+        routes = self._mesh.mesh.routes
+        return not routes.is_best(tunnel.path) and self._mesh.way_to(container) is not None
 
     # -- what others begin
 
@@ -105,12 +150,19 @@ class Tunnels:
         """Ends the tunnels from a container that a newer one of its own replaces."""
         origin = str(properties[FROM])
         self._latest[origin] = _age(properties)
+        if len(self._latest) > CONTAINERS_MAX:
+            self._forget_strangers()
         error = AmqpError(condition=Condition.LINK_STOLEN, description="a newer tunnel has come")
         for connection in self._mesh.data_connections():
             for session in connection.sessions:
                 begun = session.remote
                 if begun is not None and (begun.properties or {}).get(FROM) == origin:
                     session.close(error)
+
+    def _forget_strangers(self) -> None:
+        """Keeps the ages of tunnels from containers of the mesh alone: names can be invented."""
+        known = self._mesh.mesh.database.records
+        self._latest = {each: age for each, age in self._latest.items() if each in known}
 
 
 def origin_of(session: SessionEndpoint) -> str | None:
@@ -120,6 +172,24 @@ def origin_of(session: SessionEndpoint) -> str | None:
         return None
     origin = (begun.properties or {}).get(FROM)
     return origin if isinstance(origin, str) else None
+
+
+def _carried(session: SessionEndpoint) -> int:
+    """Counts the transfers that came and went."""
+    return session.end.next_incoming_id + session.end.next_outgoing_id
+
+
+def _is_busy(link: Link) -> bool:
+    """Tells whether something is under way on a link, or waits for it, or may be coming unseen."""
+    end = link.end
+    if end is None or end.detached or link.remote is None or end.unsettled:
+        return True
+    if isinstance(end, OutgoingLink):
+        entry = link.context.entry if isinstance(link.context, Away) else None
+        return end.queue_count > 0 or (entry is not None and entry.held > 0)
+    # What a shard sends settled is lost where its loan ends before it has come.
+    is_settled = isinstance(end, Loan) and end.borrower.consumer.presettles
+    return end.credit > 0 and is_settled
 
 
 def _age(properties: dict[Symbol, object]) -> tuple[int, int]:

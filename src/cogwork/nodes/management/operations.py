@@ -14,6 +14,7 @@ from cogwork.nodes.management.links import LINK, MESH, Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
 from cogwork.nodes.management.request import Reply
+from cogwork.nodes.management.streams import Streams
 from cogwork.spi.management import (
     BAD_REQUEST,
     NOT_FOUND,
@@ -34,7 +35,7 @@ Work = Generator[bool, None, Reply]
 
 Handler = Callable[["Request", "Requester"], Reply | Work]
 
-WITH_ADDRESSES = frozenset({"address", "queue"})
+WITH_ADDRESSES = frozenset({"address", "queue", "stream"})
 """Types whose names are addresses, so that permissions hold for each."""
 
 SINGLE = frozenset({"container", MESH})
@@ -79,6 +80,12 @@ class Operations:
             "PURGE": queues.purge,
             "MOVE": queues.move,
             "REDRIVE": queues.redrive,
+        }
+        streams = Streams(container)
+        self._by_type["stream"] = look | {
+            "CREATE": streams.create,
+            "DELETE": streams.delete,
+            "TRIM": streams.trim,
         }
         if LINK in container.collections:
             links = Links(container)

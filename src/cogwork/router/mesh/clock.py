@@ -33,6 +33,9 @@ class SteadyClock:
             due_s: The steady time at which some event was due at the latest.
         """
         at_s = now_s + self._shift_s
+        if now_s >= self.to_container(due_s):
+            # However the sum is rounded: what is asked for at its time would be asked for again.
+            at_s = max(at_s, due_s)
         latest_s = max(self._steady_s, due_s) + self._late_max_s
         steady_s = min(max(at_s, self._steady_s), latest_s)
         if steady_s != at_s:

@@ -43,14 +43,12 @@ class Record:
         advertisement: The newest.
         born_s: When its origin sent it, by the clock of this container.
         known_s: Since when the container is known here.
-        bit: The container's number, for bitsets.
         content: A checksum of the neighbours.
     """
 
     advertisement: Advertisement
     born_s: float
     known_s: float
-    bit: int
     content: int = 0
 
     def __post_init__(self) -> None:
@@ -88,16 +86,13 @@ class Database:
 
     Attributes:
         records: By container.
-        bits: The bit of each container: `1 << number`.
         removed: Containers that were forgotten; whoever takes note empties it.
     """
 
     def __init__(self, max_age_s: float) -> None:
         self.records: dict[str, Record] = {}
-        self.bits: dict[str, int] = {}
         self.removed: list[str] = []
         self._max_age_s = max_age_s
-        self._free: list[int] = []
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records.values())
@@ -124,8 +119,7 @@ class Database:
         if known is None:
             if len(self.records) >= CONTAINERS_MAX and not self._make_room(is_needed, now_s):
                 return Verdict.REFUSED
-            bit = self._take_bit(origin)
-            self.records[origin] = Record(advertisement, now_s - age_s, now_s, bit)
+            self.records[origin] = Record(advertisement, now_s - age_s, now_s)
             return Verdict.NEW
         before = known.advertisement
         if advertisement.incarnation > before.incarnation + INCARNATION_LEAP_MAX:
@@ -139,9 +133,7 @@ class Database:
 
     def remove(self, container: str) -> None:
         """Forgets a container."""
-        record = self.records.pop(container)
-        del self.bits[container]
-        self._free.append(record.bit)
+        del self.records[container]
         self.removed.append(container)
 
     def expired(self, now_s: float) -> list[str]:
@@ -163,8 +155,3 @@ class Database:
             return False
         self.remove(min(idle, key=lambda each: each.born_s).advertisement.origin)
         return True
-
-    def _take_bit(self, container: str) -> int:
-        bit = self._free.pop() if self._free else len(self.bits)
-        self.bits[container] = 1 << bit
-        return bit

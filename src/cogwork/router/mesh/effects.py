@@ -21,7 +21,6 @@ __all__ = (
     "InterestChanged",
     "NeighbourDown",
     "NeighbourUp",
-    "NewIncarnation",
     "PathsChanged",
     "Reason",
     "Report",
@@ -94,7 +93,7 @@ class NeighbourDown:
 
 @dataclass(frozen=True, slots=True)
 class PathsChanged:
-    """The ways have changed; what `Mesh.targets` says of any origin may be different, too.
+    """The ways from here, or their costs, have changed.
 
     Attributes:
         next_hops: Container to the neighbour that is now the next hop, where that has changed;
@@ -128,13 +127,6 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class NewIncarnation:
-    """This container's incarnation has been raised: somebody used a higher one for its id."""
-
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """A line for the log."""
 
@@ -143,15 +135,7 @@ class Report:
 
 
 Effect = (
-    Send
-    | Close
-    | NeighbourUp
-    | NeighbourDown
-    | PathsChanged
-    | InterestChanged
-    | Hosts
-    | NewIncarnation
-    | Report
+    Send | Close | NeighbourUp | NeighbourDown | PathsChanged | InterestChanged | Hosts | Report
 )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.router.mesh.bounds import INCARNATION_LEAP_MAX, INCARNATION_MAX, SEQUENCE_LEAP_MAX
 from cogwork.router.mesh.database import Database, Verdict, supersedes
-from cogwork.router.mesh.effects import Effects, NewIncarnation, Severity
+from cogwork.router.mesh.effects import Effects, Severity
 from cogwork.router.mesh.messages import Advertisement, Version
 from cogwork.router.mesh.serial import next_number
 from cogwork.router.mesh.throttle import Throttle
@@ -140,6 +140,7 @@ class Flooding:
             incarnation=self._own.incarnation,
             sequence=self._sequence,
             neighbours=self._neighbours,
+            life=0 if self._own.incarnation == self._own.life else self._own.life,
         )
         verdict = self._database.offer(self.own, now_s, self._is_reachable)
         if verdict is Verdict.NEW:
@@ -163,9 +164,7 @@ class Flooding:
             if supersedes(self.own, advert):
                 self.send(sender, self._own.id, now_s)
             return
-        raised = self._outbid(advert)
-        if raised is not None:
-            self._effects.add(NewIncarnation(raised))
+        self._outbid(advert)
         self._throttle.request(now_s)
         self._outbids = [at for at in self._outbids if now_s - at < OUTBID_QUIET_S] + [now_s]
         if len(self._outbids) == OUTBIDS_MAX:
@@ -175,19 +174,18 @@ class Flooding:
                 f"give each its own id (seen by way of container {sender.link.peer})",
             )
 
-    def _outbid(self, advert: Advertisement) -> int | None:
-        """Takes a sequence after the false one; returns a new incarnation where one is needed."""
+    def _outbid(self, advert: Advertisement) -> None:
+        """Takes a sequence after the false one, and a new incarnation where one is needed."""
         own = self._own
         leap = (advert.sequence - self._sequence) % 2**32
         if advert.incarnation == own.incarnation and leap <= SEQUENCE_LEAP_MAX:
             self._sequence = advert.sequence
-            return None
+            return
         # Nobody believes a greater leap, and the last of all incarnations cannot be outbid.
         if advert.incarnation > min(own.incarnation + INCARNATION_LEAP_MAX, INCARNATION_MAX - 1):
-            return None
+            return
         own.incarnation = max(advert.incarnation, own.incarnation) + 1
         self._sequence = 0
-        return own.incarnation
 
     def _report_full(self, advert: Advertisement) -> None:
         if not self._is_full_reported:

@@ -68,10 +68,9 @@ class InterestFlooding:
     @property
     def own_table(self) -> Interests | None:
         """What has been told of our own interests; None before the first advertisement."""
-        bit = self._database.bits.get(self._own.id)
-        if bit is None:
+        if self._own.id not in self._database.records:
             return None
-        return self.table.open(self._own.id, self._own.incarnation, bit)
+        return self.table.open(self._own.id, self._own.incarnation)
 
     def take_delta(self, sender: Adjacency, delta: InterestDelta, now_s: float) -> bool:
         """Takes a delta in; tells whether it was within the bounds."""
@@ -207,7 +206,7 @@ class InterestFlooding:
         known = self.table.origins.get(origin)
         if known is not None and known.incarnation != incarnation:
             self.forget(origin)
-        return self.table.open(origin, incarnation, self._database.bits[origin])
+        return self.table.open(origin, incarnation)
 
     def _has_room(self, origin: str, table: Interests, change: Change) -> bool:
         """Tells whether there is room for more; where not, nobody needs to be at fault."""

@@ -92,7 +92,6 @@ class Interests:
 
     Attributes:
         incarnation: Of which life.
-        bit: The container's bit.
         sequence: Of the last change.
         digest: Of all entries.
         entries: By label.
@@ -102,7 +101,6 @@ class Interests:
 
     __slots__ = (
         "_history",
-        "bit",
         "digest",
         "entries",
         "incarnation",
@@ -111,9 +109,8 @@ class Interests:
         "size_bytes",
     )
 
-    def __init__(self, incarnation: int, bit: int) -> None:
+    def __init__(self, incarnation: int) -> None:
         self.incarnation = incarnation
-        self.bit = bit
         self.sequence = 0
         self.digest = 0
         self.entries: dict[int, Interest] = {}
@@ -183,7 +180,7 @@ class Interests:
 
 
 class InterestTable:
-    """The entries of all containers, and who has an entry in what.
+    """The entries of all containers.
 
     Attributes:
         origins: By container.
@@ -195,14 +192,13 @@ class InterestTable:
         self.origins: dict[str, Interests] = {}
         self.count = 0
         self.size_bytes = 0
-        self._interested: dict[InterestKey, int] = {}
 
-    def open(self, origin: str, incarnation: int, bit: int) -> Interests:
+    def open(self, origin: str, incarnation: int) -> Interests:
         """Returns the entries of a container, empty ones where its incarnation is new."""
         table = self.origins.get(origin)
         if table is None or table.incarnation != incarnation:
             self.drop(origin)
-            table = self.origins[origin] = Interests(incarnation, bit)
+            table = self.origins[origin] = Interests(incarnation)
         return table
 
     def drop(self, origin: str) -> dict[int, Interest]:
@@ -210,8 +206,6 @@ class InterestTable:
         table = self.origins.pop(origin, None)
         if table is None:
             return {}
-        for entry in table.entries.values():
-            self._leave(entry.key, table.bit)
         self.count -= len(table.entries)
         self.size_bytes -= table.size_bytes
         return table.entries
@@ -228,35 +222,18 @@ class InterestTable:
         self.count += change.count - len(table.entries)
         self.size_bytes += change.size_bytes - table.size_bytes
         for label, entry in change.removed.items():
-            self._take_out(table, label, entry)
+            _take_out(table, label, entry)
         for label, entry in change.added.items():
             before = table.entries.get(label)
             if before is not None and before.key != entry.key:
-                self._take_out(table, label, before)
+                _take_out(table, label, before)
             table.entries[label] = entry
             table.labels[entry.key] = label
-            self._interested[entry.key] = self._interested.get(entry.key, 0) | table.bit
         table.digest = change.digest
         table.size_bytes = change.size_bytes
 
-    def interested(self, key: InterestKey) -> int:
-        """Returns the bits of the containers that have an entry in exactly this."""
-        return self._interested.get(key, 0)
 
-    @property
-    def keys(self) -> int:
-        """How many different things anybody has an entry in."""
-        return len(self._interested)
-
-    def _take_out(self, table: Interests, label: int, entry: Interest) -> None:
-        del table.entries[label]
-        if table.labels.get(entry.key) == label:
-            del table.labels[entry.key]
-            self._leave(entry.key, table.bit)
-
-    def _leave(self, key: InterestKey, bit: int) -> None:
-        rest = self._interested.get(key, 0) & ~bit
-        if rest:
-            self._interested[key] = rest
-        else:
-            self._interested.pop(key, None)
+def _take_out(table: Interests, label: int, entry: Interest) -> None:
+    del table.entries[label]
+    if table.labels.get(entry.key) == label:
+        del table.labels[entry.key]

@@ -16,8 +16,8 @@ What the container does, with its own clock as `now_s`:
   anycast address gets or loses its ends and when a queue's consumers or backlog change;
 - `set_figures`, `set_hosts` and `set_cost` when these change; `leave` before it stops, and then it
   waits for a moment, so that the others hear of it;
-- it does the effects that each event returns, in order, and asks `next_hop`, `interested` and
-  `targets` anew after `PathsChanged`, `InterestChanged`, `NeighbourUp` and `NeighbourDown`.
+- it does the effects that each event returns, in order, and asks `next_hop` anew after
+  `PathsChanged`.
 
 A neighbour is dialled again some time after its connection has gone, unless the reason was
 `DUPLICATE_LINK`: then when its neighbour is down.
@@ -43,7 +43,6 @@ from cogwork.router.mesh.messages import (
     Hello,
     Interest,
     InterestDelta,
-    InterestKey,
     InterestKind,
     InterestRequest,
     InterestSnapshot,
@@ -59,7 +58,7 @@ from cogwork.router.mesh.view import view_of
 from cogwork.router.mesh.wire import check, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from cogwork.router.mesh.messages import Figures, Message
     from cogwork.router.mesh.own import Own
@@ -242,27 +241,16 @@ class Mesh:
         """Returns the neighbour to go by to a container; None where it cannot be reached."""
         return self.routes.next_hops.get(container)
 
-    def bits(self, containers: Iterable[str]) -> int:
-        """Returns the set of containers as bits; those that are not known are left out."""
-        known = self.database.bits
-        return sum(known[each] for each in set(containers) if each in known)
+    def lost_for(self, hold_s: float, now_s: float) -> set[str]:
+        """Returns the containers that have been out of reach for longer than `hold_s`."""
+        since_s = self._clock.peek(now_s) - hold_s
+        unreachable_s = self.routes.unreachable_since_s
+        return {container for container, at_s in unreachable_s.items() if at_s < since_s}
 
-    def interested(self, key: InterestKey) -> int:
-        """Returns the bits of the containers with an entry in exactly this."""
-        return self.interests.table.interested(key)
-
-    def targets(self, origin: str, interested: int) -> list[str]:
-        """Returns the neighbours that get a copy of an origin's message.
-
-        Args:
-            origin: The container where it came into the mesh.
-            interested: The bits of all containers that want it.
-        """
-        return [
-            child
-            for child, behind in self.routes.branches(origin).items()
-            if behind & interested and child in self.neighbours.active
-        ]
+    def known_for_s(self, container: str, now_s: float) -> float:
+        """Returns for how long a container has been known, this time; 0 where it is not."""
+        record = self.database.records.get(container)
+        return 0.0 if record is None else max(0.0, self._clock.peek(now_s) - record.known_s)
 
     def snapshot(self, now_s: float) -> dict[str, object]:
         """Returns what `cogwork mesh` shows, in plain values."""

@@ -193,6 +193,7 @@ class Advertisement(Composite):
         sequence: Newer ones replace older ones.
         age_s: Seconds since the origin sent it.
         neighbours: Ids and costs, sorted by id.
+        life: The incarnation that the container began with; 0 where it is still that.
     """
 
     origin: str = field(kinds.CONTAINER)
@@ -200,6 +201,7 @@ class Advertisement(Composite):
     sequence: int = field(kinds.SEQUENCE)
     age_s: int = field(kinds.UINT, default=0)
     neighbours: tuple[tuple[str, int], ...] = field(kinds.NEIGHBOURS, default=())
+    life: int = field(kinds.ULONG, default=0)
 
 
 @_message("summary")

@@ -23,6 +23,7 @@ class Own:
         version: Of the protocol.
         figures: What its hellos say of it.
         timers: How long it waits.
+        life: The incarnation that it began with.
 
     Raises:
         ValueError: No neighbour would take a hello with these: it says which field.
@@ -34,10 +35,10 @@ class Own:
     version: int = PROTOCOL_VERSION
     figures: Figures = field(default_factory=Figures)
     timers: Timers = field(default_factory=Timers)
-    _first_incarnation: int = field(init=False)
+    life: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._first_incarnation = self.incarnation
+        self.life = self.incarnation
         check(self.hello())
 
     def hello(self) -> Hello:
@@ -53,4 +54,4 @@ class Own:
 
     def was(self, incarnation: int) -> bool:
         """Tells whether this life has had an incarnation, now or before it was raised."""
-        return self._first_incarnation <= incarnation <= self.incarnation
+        return self.life <= incarnation <= self.incarnation

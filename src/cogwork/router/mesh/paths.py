@@ -1,8 +1,8 @@
 """Shortest paths, the same in every container that knows the same advertisements.
 
 A link counts where both ends advertise it, each with the cost of its own direction. Of two paths of
-one cost the one whose last but one container has the smaller id is taken, so that everybody draws
-the same tree for an origin. Costs are positive: with each hop along a shortest path the distance
+one cost the one whose last but one container has the smaller id is taken, so that a way does not
+depend on what was heard first. Costs are positive: with each hop along a shortest path the distance
 shrinks, so next hops make no loop.
 """
 
@@ -58,23 +58,14 @@ class Tree:
                 hops[container] = container if parent == self.root else hops[parent]
         return hops
 
-    def behind(self, container: str, bits: Mapping[str, int]) -> dict[str, int]:
-        """Returns the children of a container, each with the bits of all that lies behind it.
-
-        Args:
-            container: Whose children.
-            bits: The bit of each container; one that was forgotten meanwhile has none.
-        """
-        found = {child: 0 for child, parent in self.parents.items() if parent == container}
-        below: dict[str, int] = {}
-        for each in reversed(self.costs):
-            whole = below.pop(each, 0) | bits.get(each, 0)
-            if each in found:
-                found[each] = whole
-            elif each in self.parents:
-                parent = self.parents[each]
-                below[parent] = below.get(parent, 0) | whole
-        return found
+    def path_to(self, container: str) -> tuple[str, ...]:
+        """Returns the containers of a path, with both its ends; none where there is no path."""
+        if container not in self.costs:
+            return ()
+        path = [container]
+        while path[-1] != self.root:
+            path.append(self.parents[path[-1]])
+        return tuple(reversed(path))
 
 
 def shortest_paths(graph: Mapping[str, Mapping[str, int]], root: str) -> Tree:

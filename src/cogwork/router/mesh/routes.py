@@ -1,21 +1,20 @@
-"""The ways from here: next hops, and who lies behind which neighbour in an origin's tree."""
+"""The ways from here: who can be reached, by which neighbour, at what cost."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cogwork.router.mesh.paths import Graph, Tree, graph_of, shortest_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cogwork.router.mesh.database import Database
 
 __all__ = ("Routes",)
 
 
 class Routes:
-    """What follows from the database; computed when told to, trees of other origins when asked for.
+    """What follows from the database; computed when told to.
 
     Attributes:
         graph: The links that both ends advertise.
@@ -31,22 +30,33 @@ class Routes:
         self.tree = Tree(own_id, {own_id: 0}, {})
         self._own_id = own_id
         self._database = database
-        self._views: dict[str, tuple[dict[str, int], str | None]] = {}
 
     def is_reachable(self, container: str) -> bool:
         """Tells whether there is a way, by the last computation."""
         return container == self._own_id or container in self.next_hops
 
+    def is_best(self, path: tuple[str, ...]) -> bool:
+        """Tells whether no path from here to the end of this one is cheaper now.
+
+        One of which a link is not there any more is not the best, either.
+        """
+        cost = 0
+        for one, other in pairwise(path):
+            step = self.graph.get(one, {}).get(other)
+            if step is None:
+                return False
+            cost += step
+        return cost <= self.tree.costs.get(path[-1], cost)
+
     def compute(self, now_s: float) -> dict[str, str | None] | None:
         """Computes the ways anew.
 
         Returns:
-            The next hops that have changed; None where no link has.
+            The next hops that have changed; None where no cost from here has, either.
         """
         adverts = [record.advertisement for record in self._database]
-        graph_before = self.graph
+        tree_before = self.tree
         self.graph = graph_of((each.origin, each.neighbours) for each in adverts)
-        self._views.clear()
         self.tree = shortest_paths(self.graph, self._own_id)
         hops = self.tree.next_hops()
         before, self.next_hops = self.next_hops, hops
@@ -59,21 +69,4 @@ class Routes:
             for each in adverts
             if not self.is_reachable(each.origin)
         }
-        return None if self.graph == graph_before else changes
-
-    def branches(self, origin: str) -> Mapping[str, int]:
-        """Returns our children in the tree of an origin, each with the bits of all behind it."""
-        return self._view(origin)[0]
-
-    def parent(self, origin: str) -> str | None:
-        """Returns the neighbour that messages of an origin come from, by its tree."""
-        return self._view(origin)[1]
-
-    def _view(self, origin: str) -> tuple[dict[str, int], str | None]:
-        """Returns what matters here of an origin's tree; the whole of each would be large."""
-        view = self._views.get(origin)
-        if view is None:
-            tree = self.tree if origin == self._own_id else shortest_paths(self.graph, origin)
-            branches = tree.behind(self._own_id, self._database.bits)
-            view = self._views[origin] = (branches, tree.parents.get(self._own_id))
-        return view
+        return changes or (None if self.tree.costs == tree_before.costs else changes)

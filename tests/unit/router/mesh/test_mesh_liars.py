@@ -8,7 +8,7 @@ import pytest
 from meshes import Lab, Stranger
 
 from cogwork.router.mesh import bounds
-from cogwork.router.mesh.effects import Close, NewIncarnation, Reason, Report, Severity
+from cogwork.router.mesh.effects import Close, Reason, Report, Severity
 from cogwork.router.mesh.interest_flooding import PARTS_MAX
 from cogwork.router.mesh.mesh import Mesh
 from cogwork.router.mesh.messages import (
@@ -51,8 +51,8 @@ def assert_well(lab: Lab) -> None:
     assert lab["a"].next_hop("c") == "b"
     assert lab["a"].routes.graph["c"] == {"b": 1}
     assert lab["c"].next_hop("a") == "b"
-    assert lab["a"].interested((0, "", "x.#")) == lab["a"].bits(["c"])
-    assert lab["b"].interested((0, "", "x.#")) == lab["b"].bits(["c"])
+    assert lab.interested("a", (0, "", "x.#")) == {"c"}
+    assert lab.interested("b", (0, "", "x.#")) == {"c"}
     for name in "bc":
         assert lab.stations[name].of(Close) == []
 
@@ -66,16 +66,16 @@ def test_a_false_sequence_is_outbid_by_its_owner(victim: str, leap: int) -> None
     lab.run(3)
     liar.hello()
     assert_well(lab)
-    raised = lab.stations[victim].of(NewIncarnation)
-    assert bool(raised) == (leap > bounds.SEQUENCE_LEAP_MAX)
+    has_risen = lab[victim].own.incarnation > 1
+    assert has_risen == (leap > bounds.SEQUENCE_LEAP_MAX)
 
 
 def test_a_false_incarnation_is_outbid_by_its_owner() -> None:
     lab, liar = scene()
     liar.say(own(1, "nobody", origin="c", incarnation=50))
     lab.run(3)
-    assert lab.stations["c"].of(NewIncarnation) == [NewIncarnation(51)]
     assert lab["a"].database.incarnation("c") == 51
+    assert lab["a"].database.records["c"].advertisement.life == 1
     assert_well(lab)
 
 
@@ -130,7 +130,7 @@ def test_interests_that_are_said_in_anothers_name_are_outbid(victim: str, sequen
     lab.run(2)
     assert_well(lab)
     for name in "abc":
-        assert lab[name].interested((0, "", "lie")) == 0
+        assert lab.interested(name, (0, "", "lie")) == set()
 
 
 def test_a_lie_about_interests_with_the_right_sequence_is_settled_too() -> None:
@@ -246,7 +246,7 @@ def test_nobody_is_cut_off_for_what_others_had_it_pass_on(monkeypatch: pytest.Mo
     assert_well(lab)
     lab.do("c", Mesh.subscribe, "", "y")
     lab.run(1)
-    assert lab["a"].interested((0, "", "y")) == lab["a"].bits(["c"])
+    assert lab.interested("a", (0, "", "y")) == {"c"}
     assert lab["c"].database.records["z"].advertisement.sequence == sequence
 
 
@@ -348,7 +348,7 @@ def test_a_snapshot_with_a_wrong_digest_is_not_believed() -> None:
     liar.say(
         InterestSnapshot(origin="z", incarnation=1, sequence=1, digest=5, entries=((1, entry),))
     )
-    assert lab["a"].interested(entry.key) == 0
+    assert lab.interested("a", entry.key) == set()
     assert liar.closed is not None
 
 
@@ -368,7 +368,7 @@ def test_what_is_said_of_containers_nobody_knows_is_passed_over() -> None:
     liar.say(InterestRequest(origin="a", incarnation=77, sequence=5))
     lab.run(1)
     assert "nobody" not in lab["a"].interests.table.origins
-    assert lab["a"].interested(entry.key) == 0
+    assert lab.interested("a", entry.key) == set()
     assert_well(lab)
 
 

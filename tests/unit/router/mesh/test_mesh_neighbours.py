@@ -348,10 +348,10 @@ def test_a_clock_that_jumps_costs_no_neighbour(jump_s: float) -> None:
         assert lab.stations[name].of(Close) == []
         assert set(lab[name].database.records) == {"a", "b", "c"}
         assert len(lab.stations[name].of(NeighbourDown)) == 0
-    assert lab["a"].interested((0, "", "x.#")) == lab["a"].bits(["c"])
+    assert lab.interested("a", (0, "", "x.#")) == {"c"}
     lab.do("c", Mesh.unsubscribe, "", "x.#")
     lab.run(1)
-    assert lab["a"].interested((0, "", "x.#")) == 0
+    assert lab.interested("a", (0, "", "x.#")) == set()
 
 
 def test_a_container_that_was_stopped_for_long_takes_nobody_for_dead() -> None:

@@ -99,8 +99,6 @@ def test_a_full_database_makes_room_only_of_what_cannot_be_reached_for_some_time
     assert database.offer(advert("y"), ROOM_S + 1, never) is Verdict.NEW
     assert database.removed == ["x0"]
     assert len(database.records) == CONTAINERS_MAX
-    assert len(set(database.bits.values())) == CONTAINERS_MAX
-    assert max(database.bits.values()) == 1 << (CONTAINERS_MAX - 1)
 
 
 def test_a_link_counts_where_both_ends_tell_of_it() -> None:
@@ -122,21 +120,14 @@ def test_of_equal_paths_everybody_takes_the_same() -> None:
     assert tree.parents == {"x": "s", "b": "s", "t": "b", "u": "t"}
     assert tree.costs == {"s": 0, "x": 1, "b": 1, "t": 2, "u": 3}
     assert tree.next_hops() == {"x": "x", "b": "b", "t": "b", "u": "b"}
-    bits = {"s": 1, "x": 2, "b": 4, "t": 8, "u": 16}
-    assert tree.behind("s", bits) == {"x": 2, "b": 28}
-    assert tree.behind("b", bits) == {"t": 24}
-    assert tree.behind("u", bits) == {}
+    assert [tree.path_to(each) for each in "sxu"] == [("s",), ("s", "x"), ("s", "b", "t", "u")]
+    assert tree.path_to("nowhere") == ()
 
 
 def test_of_equal_paths_it_does_not_matter_which_is_found_first() -> None:
     for far, near in (("b", "x"), ("x", "b")):
         graph = {"s": {near: 1, far: 3}, near: {"t": 3}, far: {"t": 1}, "t": {}}
         assert shortest_paths(graph, "s").parents["t"] == "b"
-
-
-def test_a_path_may_end_at_a_container_that_was_just_forgotten() -> None:
-    tree = shortest_paths({"a": {"b": 1}, "b": {"a": 1}}, "a")
-    assert tree.behind("a", {"a": 1}) == {"b": 0}
 
 
 def square() -> Lab:
@@ -183,68 +174,71 @@ def test_a_change_of_cost_takes_another_way() -> None:
     assert lab["a"].routes.tree.costs["d"] == 4
 
 
-def test_a_change_of_others_trees_is_told_where_no_next_hop_changes() -> None:
+def test_a_change_of_cost_is_told_only_where_a_way_from_here_has_it() -> None:
     lab = square()
-    bits = lab["b"].bits(["d"])
-    assert lab["b"].targets("a", bits) == ["d"]
-    lab.stations["b"].effects.clear()
-    lab.do("a", Mesh.set_cost, lab.stations["a"].active["c"], 1)
-    lab.do("c", Mesh.set_cost, lab.stations["c"].active["d"], 1)
-    lab.do("c", Mesh.set_cost, lab.stations["c"].active["a"], 1)
-    lab.do("a", Mesh.set_cost, lab.stations["a"].active["b"], 5)
+    for station in lab.stations.values():
+        station.effects.clear()
+    lab.do("c", Mesh.set_cost, lab.stations["c"].active["d"], 3)
     lab.run(1)
-    assert lab["b"].next_hop("d") == "d"
-    assert lab["b"].targets("a", bits) == []
-    assert lab.stations["b"].of(PathsChanged)
+    assert lab["b"].routes.graph["c"] == {"a": 2, "d": 3}
+    assert lab.stations["b"].of(PathsChanged) == []
+    told = lab.stations["c"].of(PathsChanged)
+    assert told
+    assert not any(each.next_hops for each in told)
 
 
-def test_ways_tell_whether_any_link_has_changed() -> None:
+@pytest.mark.parametrize(
+    ("path", "is_best"), [("abd", True), ("acd", False), ("ab", True), ("abcd", False)]
+)
+def test_a_path_is_the_best_while_its_links_are_there_and_none_is_cheaper(
+    path: str, is_best: bool
+) -> None:
+    lab = square()
+    assert lab["a"].routes.is_best(tuple(path)) == is_best
+    lab.kill("b")
+    lab.run(0.5)
+    assert lab["a"].routes.is_best(tuple(path)) == (path == "acd")
+
+
+def test_ways_tell_whether_any_of_them_has_changed() -> None:
     database = Database(max_age_s=180)
     for each in (advert("a", 1, "b"), advert("b", 1, "a", "c"), advert("c", 1, "b")):
         database.offer(each, 0, never)
     routes = Routes("a", database)
     assert routes.compute(0) == {"b": "b", "c": "b"}
     assert routes.compute(0) is None
-    database.offer(Advertisement(**{**fields_of("c", 2), "neighbours": (("b", 9),)}), 0, never)
+    back = {**fields_of("c", 2), "neighbours": (("b", 9),)}
+    database.offer(Advertisement(**back), 0, never)
+    assert routes.compute(0) is None
+    forth = {**fields_of("b", 2), "neighbours": (("a", 1), ("c", 9))}
+    database.offer(Advertisement(**forth), 0, never)
     assert routes.compute(0) == {}
     database.offer(advert("c", 3), 0, never)
     assert routes.compute(5) == {"c": None}
     assert routes.unreachable_since_s == {"c": 5}
-    database.offer(advert("b", 2), 0, never)
+    database.offer(advert("b", 3), 0, never)
     assert routes.compute(9) == {"b": None}
     assert routes.unreachable_since_s == {"b": 9, "c": 5}
 
 
-def copies(lab: Lab, origin: str, wanted: str) -> dict[str, int]:
-    """Forwards one message as containers do; returns how often it comes to each."""
-    found: dict[str, int] = {}
-    waiting = [origin]
-    while waiting:
-        at = waiting.pop()
-        for each in lab[at].targets(origin, lab[at].bits(wanted)):
-            found[each] = found.get(each, 0) + 1
-            waiting.append(each)
+def way(lab: Lab, ingress: str, egress: str) -> list[str]:
+    """Passes a tunnel on as containers do; returns whom it comes to."""
+    found = [ingress]
+    while found[-1] != egress:
+        hop = lab[found[-1]].next_hop(egress)
+        assert hop in lab[found[-1]].neighbours.active
+        assert hop not in found
+        found.append(hop)
     return found
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        ("bcd", {"b": 1, "c": 1, "d": 1}),
-        ("d", {"b": 1, "d": 1}),
-        ("c", {"c": 1}),
-        ("a", {}),
-        ("", {}),
-    ],
-)
-def test_copies_follow_the_tree_of_the_ingress(wanted: str, expected: dict[str, int]) -> None:
-    assert copies(square(), "a", wanted) == expected
+@pytest.mark.parametrize("expected", ["abd", "ac", "bac", "bd", "cd", "dba", "db", "ca"])
+def test_a_tunnel_takes_the_cheapest_way(expected: str) -> None:
+    assert way(square(), expected[0], expected[-1]) == list(expected)
 
 
-def test_an_origin_that_is_not_known_has_no_targets() -> None:
-    lab = square()
-    assert lab["a"].targets("nobody", lab["a"].bits("bcd")) == []
-    assert lab["a"].bits(["nobody", "b", "b"]) == lab["a"].bits(["b"])
+def test_nobody_knows_a_way_to_nobody() -> None:
+    assert square()["a"].next_hop("nobody") is None
 
 
 def test_a_container_that_dies_is_gone_around() -> None:
@@ -253,8 +247,29 @@ def test_a_container_that_dies_is_gone_around() -> None:
     lab.run(0.2)
     assert lab["a"].next_hop("d") == "c"
     assert lab["a"].next_hop("b") is None
-    assert copies(lab, "a", "bd") == {"c": 1, "d": 1}
+    assert way(lab, "a", "d") == ["a", "c", "d"]
     assert set(lab["a"].routes.unreachable_since_s) == {"b"}
+
+
+def test_how_long_a_container_is_lost_leaves_out_the_time_that_the_asker_was_stopped() -> None:
+    lab = square()
+    lab.kill("b")
+    lab.run(2)
+    asker = lab["a"]
+    assert asker.lost_for(1.5, lab.now_s) == {"b"}
+    assert asker.lost_for(2.5, lab.now_s) == set()
+    after_s = lab.now_s + 60
+    asker.tick(after_s)
+    assert asker.lost_for(10, after_s) == set(), "it has not looked for sixty seconds"
+
+
+def test_a_container_is_known_for_as_long_as_its_advertisement_is() -> None:
+    lab = Lab("a", "b")
+    lab.run(3)
+    assert lab["a"].known_for_s("b", lab.now_s) == 0
+    lab.link("a", "b")
+    lab.run(3)
+    assert 2 < lab["a"].known_for_s("b", lab.now_s) <= 3
 
 
 def test_the_dead_are_forgotten_and_the_living_never() -> None:
@@ -270,7 +285,7 @@ def test_the_dead_are_forgotten_and_the_living_never() -> None:
     lab.run(4)
     for name in "ab":
         assert set(lab[name].database.records) == {"a", "b"}
-        assert lab[name].interested((0, "", "x")) == 0
+        assert lab.interested(name, (0, "", "x")) == set()
     lab.kill("b")
     lab.run(10)
     assert set(lab["a"].database.records) == {"a"}

@@ -1,0 +1,55 @@
+"""What a broadcast needs of whatever makes its order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from cogwork.cast.canonical import CanonicalBatch
+    from cogwork.consensus.engine import CaughtUp, Snapshot, Start
+
+__all__ = ("Line",)
+
+
+class Line(Protocol):
+    """A way to a stream and back."""
+
+    @property
+    def producer(self) -> bytes:
+        """Who the stream says has sent what went this way."""
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """How much can be appended at once."""
+
+    async def open(self) -> None:
+        """Connects."""
+
+    async def close(self) -> None:
+        """Lets go of what `open` has made."""
+
+    async def append(self, bodies: Sequence[bytes]) -> int | None:
+        """Appends messages, each once, however often that has to be tried.
+
+        Returns:
+            The offset after the last one, where it is known.
+
+        Raises:
+            CogworkError: It cannot be done, or it cannot be known whether it was.
+        """
+
+    async def end(self) -> int:
+        """Returns the offset after the newest message."""
+
+    def read(self, start: Start) -> AsyncGenerator[CanonicalBatch | CaughtUp | Snapshot, None]:
+        """Yields messages from a place on, without an end.
+
+        Raises:
+            Unavailable: Not now; reading may be begun again.
+            CogworkError: It cannot be done.
+        """
+
+    async def save_snapshot(self, snapshot: Snapshot) -> None:
+        """Keeps a snapshot in the stream."""

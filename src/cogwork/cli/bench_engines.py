@@ -1,0 +1,173 @@
+"""`cogwork bench engines`: measures the engines of streams that can be had here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import msgspec
+
+from cogwork.cli.engine import engine_table
+from cogwork.cli.loadgen.streams import Figures, measure, measure_failover
+from cogwork.cli.measured import default_path, save
+from cogwork.cli.servers.etcd import EtcdServer
+from cogwork.cli.servers.nats import NatsServer
+from cogwork.cli.servers.process import Missing, Server
+from cogwork.cli.servers.redis import RedisServer
+from cogwork.cli.tables import console
+from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.errors import ConsensusError
+from cogwork.consensus.registry import factory_of
+from cogwork.plugins import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cogwork.consensus.engine import EngineHost
+
+__all__ = ("engines",)
+
+REPLICAS = 3
+
+STARTED: Final[Mapping[str, type[Server]]] = {
+    "redis": RedisServer,
+    "etcd": EtcdServer,
+    "nats": NatsServer,
+}
+"""Servers that are started where nobody says where one runs."""
+
+CLUSTERS: Final[Mapping[str, Callable[[Path, int], Sequence[Server]]]] = {
+    "etcd": EtcdServer.cluster,
+    "nats": NatsServer.cluster,
+}
+
+CLUSTER_OPTIONS: Final[Mapping[str, Mapping[str, object]]] = {"nats": {"replicas": REPLICAS}}
+
+MEASURED: Final = ("orb", "redis", "etcd", "nats", "kafka")
+
+
+@click.command("engines")
+@click.option(
+    "--engine",
+    "chosen",
+    multiple=True,
+    type=click.Choice(MEASURED),
+    help="Which to measure; may be repeated. All if not given.",
+)
+@click.option(
+    "--server",
+    "places",
+    multiple=True,
+    metavar="ENGINE=PLACE",
+    help="Measure on this server (redis=redis://host:6379/0) and not on one started here.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=3.0,
+    show_default=True,
+    help="How long each measurement takes.",
+)
+@click.option("--file", type=click.Path(path_type=Path), help="Where the figures are kept.")
+@click.option("--no-clusters", is_flag=True, help="One server each; no fail-over.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
+def engines(
+    *,
+    chosen: tuple[str, ...],
+    places: tuple[str, ...],
+    seconds: float,
+    file: Path | None,
+    no_clusters: bool,
+    as_json: bool,
+) -> None:
+    """Measure the engines of streams: servers are started here, or named.
+
+    Each engine is measured with one server, and those that can with three, whose leader is then
+    killed. `cogwork engine list` shows the figures afterwards.
+    """
+    where = dict(_place(each) for each in places)
+    if "KAFKA_BOOTSTRAP" in os.environ:
+        where.setdefault("kafka", os.environ["KAFKA_BOOTSTRAP"])
+    found: dict[str, Figures] = {}
+    for name in chosen or MEASURED:
+        counts = (1, REPLICAS) if name in CLUSTERS and name not in where else (1,)
+        for count in (1,) if no_clusters else counts:
+            try:
+                figures = _measure(name, count, where.get(name), seconds)
+            except (Missing, RuntimeError, PluginError, ConsensusError, ValueError) as error:
+                click.echo(f"{name}: not measured: {error}", err=True)
+                continue
+            found[f"{name}/{figures.servers}"] = figures
+            if as_json:
+                click.echo(msgspec.json.encode(figures).decode())
+    save(file or default_path(), found)
+    if not as_json:
+        console().print(engine_table(found))
+
+
+def _place(text: str) -> tuple[str, str]:
+    name, equals, place = text.partition("=")
+    if not equals or name not in MEASURED:
+        raise click.BadParameter(f"{text!r} is not like redis=redis://localhost:6379/0")
+    return name, place
+
+
+def _measure(name: str, count: int, place: str | None, seconds: float) -> Figures:
+    factory = factory_of(name)
+    if factory is None:
+        raise Missing("it is not installed")
+    with ExitStack() as stack:
+        servers = [] if place is not None else _start(stack, name, count)
+        options = _options(name, place, servers)
+        stream = CLUSTER_OPTIONS.get(name, {}) if count > 1 else {}
+
+        async def work() -> Figures:
+            host = factory(EngineContext(options))
+            try:
+                number = len(servers) if place is None else 1
+                figures = await measure(name, host, number, stream, seconds)
+                if count > 1:
+                    figures.failover_s = await _fail_over(host, stream, servers)
+                return figures
+            finally:
+                await host.close()
+
+        return asyncio.run(work())
+
+
+def _start(stack: ExitStack, name: str, count: int) -> Sequence[Server]:
+    if name == "orb":
+        return ()
+    if name not in STARTED:
+        raise Missing("name a server with --server, or KAFKA_BOOTSTRAP")
+    directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cogwork-")))
+    servers = CLUSTERS[name](directory, count) if count > 1 else [STARTED[name](directory)]
+    for server in servers:
+        stack.callback(server.kill)
+        server.launch()
+    for server in servers:
+        server.wait()
+    return servers
+
+
+def _options(name: str, place: str | None, servers: Sequence[Server]) -> dict[str, object]:
+    if name == "orb":
+        return {}
+    if name == "kafka":
+        return {"bootstrap": place}
+    return {"url": place} if place is not None else servers[0].options
+
+
+async def _fail_over(
+    host: EngineHost, options: Mapping[str, object], servers: Sequence[Server]
+) -> float:
+    def kill(leader: str | None) -> None:
+        named = [each for each in servers if each.name == leader]
+        (named or list(servers))[0].kill()
+
+    return await measure_failover(host, options, kill)

@@ -1,0 +1,90 @@
+"""A container that runs as several workers, to commands that are about the whole of it.
+
+Theory of operation. Workers share their port, and the kernel picks one for each connection. Each of
+them knows which others there are; so it is connected again and again, until each of them has been
+met.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from cogwork.cli.manager import Manager
+from cogwork.cli.reach import GIVE_UP_AFTER_S
+from cogwork.client import Retry, connect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from cogwork.client import Mesh
+
+__all__ = ("NotMet", "met", "reach_each")
+
+T = TypeVar("T")
+
+ATTEMPTS_PER_WORKER = 20
+"""By then it has not met one that is there once in some hundred million times."""
+
+
+class NotMet(TimeoutError):
+    """A worker is there, and no connection has come to it."""
+
+
+@asynccontextmanager
+async def met(url: str) -> AsyncIterator[dict[str, Mesh]]:
+    """Connects with each worker of a container, or with the container where it is alone.
+
+    Args:
+        url: Where.
+
+    Yields:
+        A connection to each by its id, in the order of their numbers.
+
+    Raises:
+        NotMet: One of them is not met.
+        ConnectError: The container cannot be reached, or refuses.
+    """
+    retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(connect(url, retry=retry, force=True))
+        container = await Manager(first).get("READ", "container")
+        workers = container.get("workers") or [container["name"]]
+        found = {container["name"]: first}
+        attempts = ATTEMPTS_PER_WORKER * len(workers)
+        while missing := [each for each in workers if each not in found]:
+            if attempts == 0:
+                raise NotMet(f"no connection to {url} comes to worker {missing[0]}")
+            attempts -= 1
+            async with AsyncExitStack() as attempt:
+                mesh = await attempt.enter_async_context(connect(url, retry=retry, force=True))
+                name = mesh.container.container_id
+                if name in missing:
+                    found[name] = mesh
+                    stack.push_async_exit(attempt.pop_all())
+        yield {name: found[name] for name in workers}
+
+
+def reach_each(url: str, work: Callable[[Mesh], Awaitable[T]]) -> dict[str, T]:
+    """Connects with each worker of a container, and does the same at each.
+
+    Args:
+        url: Where.
+        work: What to do.
+
+    Returns:
+        What `work` returns, by the worker's id; where the container has none, by its own.
+
+    Raises:
+        InvalidUrlError: The URL is none.
+        NotMet: One of the workers is not met.
+        ConnectError: The container cannot be reached, or refuses.
+    """
+
+    async def run() -> dict[str, T]:
+        async with met(url) as workers:
+            results = await asyncio.gather(*map(work, workers.values()))
+            return dict(zip(workers, results, strict=True))
+
+    return asyncio.run(run())

@@ -1,0 +1,143 @@
+"""`cogwork log`: the files that a container keeps, looked at from the outside."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cogwork.cli.exit_codes import ExitCode, line_of
+from cogwork.cli.tables import console, table
+from cogwork.log.errors import LogError
+from cogwork.log.inspection import files_below, inspect_file, verify
+from cogwork.log.segment import SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("log",)
+
+PATH = click.Path(exists=True, path_type=Path)
+
+LOG_COLUMNS = {
+    "file": "file",
+    "container": "container",
+    "number": "number",
+    "size_bytes": "size",
+    "used_bytes": "used",
+    "records": "records",
+    "groups": "groups",
+    "oldest_file_needed": "needed from",
+    "problem": "problem",
+}
+SEGMENT_COLUMNS = {
+    "file": "file",
+    "size_bytes": "size",
+    "first_offset": "first offset",
+    "next_offset": "next offset",
+    "blocks": "blocks",
+    "first_time_ms": "first time",
+    "last_time_ms": "last time",
+    "problem": "problem",
+}
+GROUPS_SHOWN = 10
+
+
+@click.group(no_args_is_help=False)
+def log() -> None:
+    """Inspect and verify the files of a log."""
+
+
+@log.command("inspect")
+@click.argument("path", type=PATH, metavar="FILE_OR_DIRECTORY")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array, an object for each file.")
+def inspect(path: Path, as_json: bool) -> int:
+    """Show what log files hold.
+
+    A file that cannot be read is shown with its problem, and makes the exit code 1.
+    """
+    rows = [_row_of(file) for file in _files(path)]
+    if as_json:
+        click.echo(json.dumps(rows))
+    else:
+        _show(rows)
+    return ExitCode.ERROR if any("problem" in row for row in rows) else ExitCode.OK
+
+
+@log.command("verify")
+@click.argument("path", type=PATH, metavar="FILE_OR_DIRECTORY")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def verify_(path: Path, as_json: bool) -> int:
+    """Check every octet of log files, and how the files fit together.
+
+    What is wrong is a line on stderr, and makes the exit code 1. Files are never changed.
+    """
+    files = _files(path)
+    problems = verify(path)
+    if as_json:
+        click.echo(json.dumps({"files": len(files), "problems": list(map(_facts_of, problems))}))
+    else:
+        for problem in problems:
+            click.echo(f"cogwork: {line_of(problem)}", err=True)
+        if not problems:
+            click.echo(f"{len(files)} files are sound")
+    return ExitCode.ERROR if problems else ExitCode.OK
+
+
+def _files(path: Path) -> list[Path]:
+    files = files_below(path)
+    if not files:
+        raise click.BadParameter(f"there are no log files below {path}")
+    return files
+
+
+def _row_of(file: Path) -> dict[str, Any]:
+    try:
+        return inspect_file(file)
+    except LogError as error:
+        return {"file": str(file), "problem": line_of(error)}
+
+
+def _facts_of(problem: LogError) -> dict[str, Any]:
+    return {
+        "problem": line_of(problem),
+        "file": getattr(problem, "file", None),
+        "position": getattr(problem, "position", None),
+    }
+
+
+def _show(rows: Sequence[dict[str, Any]]) -> None:
+    segments = [_in_words(row) for row in rows if row["file"].endswith(SUFFIX)]
+    logs = [_shortened(row) for row in rows if not row["file"].endswith(SUFFIX)]
+    out = console()
+    for title, columns, each in (
+        ("write-ahead log", LOG_COLUMNS, logs),
+        ("segments", SEGMENT_COLUMNS, segments),
+    ):
+        if each:
+            shown = columns if any("problem" in row for row in each) else _without(columns)
+            out.print(*table(title, shown, each, len(each)))
+
+
+def _without(columns: dict[str, str]) -> dict[str, str]:
+    return {key: heading for key, heading in columns.items() if key != "problem"}
+
+
+def _shortened(row: dict[str, Any]) -> dict[str, Any]:
+    """Says how many groups there are where they are too many to be listed."""
+    groups = row.get("groups", {})
+    if len(groups) > GROUPS_SHOWN:
+        return row | {"groups": f"{len(groups):,} groups"}
+    return row | {"groups": ", ".join(f"{group}: {count:,}" for group, count in groups.items())}
+
+
+def _in_words(row: dict[str, Any]) -> dict[str, Any]:
+    """Writes times as people do."""
+    return row | {
+        key: datetime.fromtimestamp(row[key] / 1000, UTC).isoformat(timespec="milliseconds")
+        for key in ("first_time_ms", "last_time_ms")
+        if key in row
+    }

@@ -1,0 +1,42 @@
+"""The file in which `bench engines` leaves what it measured, for `engine list` to show."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from cogwork.cli.loadgen.streams import Figures
+
+__all__ = ("default_path", "load", "save")
+
+
+def default_path() -> Path:
+    """Returns where figures are kept: `$XDG_STATE_HOME/cogwork/engines.json`."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "cogwork" / "engines.json"
+
+
+def load(path: Path) -> dict[str, Figures]:
+    """Returns the figures of each engine; none where nothing was measured.
+
+    Raises:
+        ValueError: The file is not one of ours.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    try:
+        listed = msgspec.json.decode(data, type=list[Figures])
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path} is not what `cogwork bench engines` writes: {error}") from error
+    return {f"{each.engine}/{each.servers}": each for each in listed}
+
+
+def save(path: Path, figures: dict[str, Figures]) -> None:
+    """Writes the figures down, in place of earlier ones of the same engines."""
+    kept = {**load(path), **figures}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(list(kept.values()))) + b"\n")

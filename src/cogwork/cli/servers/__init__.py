@@ -1,0 +1,1 @@
+"""Servers of other makes, started for measurements and tests: own ports, own directories."""

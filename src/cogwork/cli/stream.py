@@ -1,0 +1,256 @@
+"""`cogwork stream`: streams from the outside, through `$management`."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cogwork.cli.manager import Manager
+from cogwork.cli.reach import reach
+from cogwork.cli.rendering import jsonable
+from cogwork.cli.tables import console, in_bytes, in_words, table
+
+if TYPE_CHECKING:
+    from cogwork.client import Mesh
+
+__all__ = ("COLUMNS", "stream")
+
+PREFIX = "stream/"
+CREATED = 201
+
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12} | {
+    f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", 1)
+}
+
+COLUMNS = {
+    "address": "stream",
+    "state": "state",
+    "engine": "engine",
+    "durability": "durability",
+    "first": "first",
+    "next": "next",
+    "records_per_s": "records/s",
+    "bytes_per_s": "bytes/s",
+    "consumers": "readers",
+    "behind": "behind",
+    "leader": "leader",
+    "problem": "problem",
+}
+
+READER_COLUMNS = {
+    "link": "link",
+    "next": "next",
+    "behind": "behind",
+    "credit": "credit",
+    "unsettled": "unsettled",
+}
+
+
+class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
+    """A number with a unit, such as 7d or 10GiB."""
+
+    def __init__(self, name: str, units: dict[str, Any]) -> None:
+        """Knows its units.
+
+        Args:
+            name: What it is a quantity of, for the usage line.
+            units: What one of each counts.
+        """
+        self.name = name
+        self._units = units
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Reads the text."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(value).strip())
+        if match is None or match[2] not in self._units or float(match[1]) <= 0:
+            known = ", ".join(f"1{unit}" for unit in self._units if unit)
+            self.fail(f"{value!r} is none: {known} are", param, ctx)
+        return float(match[1]) * float(self._units[match[2]])
+
+
+def address_of(name: str) -> str:
+    """Returns a stream's address: `orders` is `stream/orders`."""
+    return name if "/" in name else PREFIX + name
+
+
+@click.group(no_args_is_help=False)
+def stream() -> None:
+    """Create, list, show, trim and delete streams.
+
+    A stream is named by its name, orders, or its address, stream/orders.
+    """
+
+
+@stream.command()
+@click.argument("url")
+@click.argument("name")
+@click.option("--engine", help="Which engine keeps it; orb without.")
+@click.option("--replicas", metavar="A,B,C", help="The containers that hold it.")
+@click.option("--retention", type=Quantity("time", SECONDS), help="Give up what is older: 7d.")
+@click.option(
+    "--retention-bytes", type=Quantity("size", BYTES), help="Give up the oldest beyond: 10GiB."
+)
+@click.option("--retention-records", type=click.IntRange(min=1), help="The same by their number.")
+@click.option("--capture", multiple=True, metavar="TOPIC", help="Keep these topics; repeatable.")
+@click.option(
+    "--option", "pairs", multiple=True, metavar="K=V", help="An option of the engine; repeatable."
+)
+def create(
+    url: str,
+    name: str,
+    *,
+    engine: str | None,
+    replicas: str | None,
+    retention: float | None,
+    retention_bytes: float | None,
+    retention_records: int | None,
+    capture: tuple[str, ...],
+    pairs: tuple[str, ...],
+) -> None:
+    """Make a stream; one that is there with the same options is left as it is."""
+    address = address_of(name)
+    options = {
+        "engine": engine,
+        "replicas": [each.strip() for each in replicas.split(",")] if replicas else None,
+        "retention_s": retention,
+        "retention_bytes": None if retention_bytes is None else int(retention_bytes),
+        "retention_records": retention_records,
+        "capture": list(capture) or None,
+        "options": dict(map(_pair, pairs)) or None,
+    }
+    given = {key: value for key, value in options.items() if value is not None}
+
+    async def work(mesh: Mesh) -> tuple[bool, dict[str, Any]]:
+        reply = await Manager(mesh).ask("CREATE", "stream", address, body=given)
+        row: Any = reply.body
+        return reply.properties["statusCode"] == CREATED, row
+
+    is_new, row = reach(url, work, force=True)
+    click.echo(f"{address} created" if is_new else f"{address} was there with these options")
+    if row["problem"]:
+        click.echo(f"cogwork: {address} is not open yet: {row['problem']}", err=True)
+
+
+def _pair(text: str) -> tuple[str, object]:
+    """Reads `K=V`, where V is a number, true or false where it can be one."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise click.BadParameter(f"{text!r} is not of the form K=V", param_hint="--option")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+@stream.command("list")
+@click.argument("url")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+def list_(url: str, as_json: bool) -> None:
+    """List the streams, with bounds, rates and readers."""
+
+    async def work(mesh: Mesh) -> tuple[list[dict[str, Any]], int]:
+        return await Manager(mesh).rows("stream", () if as_json else tuple(COLUMNS))
+
+    rows, total = reach(url, work, force=True)
+    if as_json:
+        click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
+        return
+    screen = console()
+    for part in table("streams", COLUMNS, rows, total):
+        screen.print(part)
+
+
+@stream.command()
+@click.argument("url")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def show(url: str, name: str, as_json: bool) -> None:
+    """Show one stream, and how far behind each of its readers is."""
+
+    async def work(mesh: Mesh) -> dict[str, Any]:
+        row: dict[str, Any] = await Manager(mesh).get("READ", "stream", address_of(name))
+        return row
+
+    row = reach(url, work, force=True)
+    if as_json:
+        click.echo(json.dumps(jsonable(row), ensure_ascii=False))
+    else:
+        _show(row)
+
+
+def _show(row: dict[str, Any]) -> None:
+    screen = console()
+    problem = f", [yellow]{row['problem']}[/yellow]" if row["problem"] else ""
+    screen.print(
+        f"[bold]{row['address']}[/bold]  {row['state']}, engine {row['engine']} "
+        f"({row['durability'] or 'unknown'}), epoch {row['epoch']}{problem}"
+    )
+    screen.print(
+        f"  {row['records']:,} records from {row['first']:,} to before {row['next']:,}; "
+        f"{row['records_per_s']:,} records/s, {in_bytes(row['bytes_per_s'])}/s"
+    )
+    if row["voters"]:
+        learners = f"; follows: {', '.join(row['learners'])}" if row["learners"] else ""
+        screen.print(
+            f"  held by {', '.join(row['voters'])}{learners}; leader {row['leader'] or 'unknown'}"
+        )
+    screen.print(
+        f"  here: {row['appended']:,} appended, {row['rejected']:,} rejected, "
+        f"{row['returned']:,} returned, {row['missed']:,} missed by captures, "
+        f"{in_bytes(row['pending_bytes'])} under way"
+    )
+    for line in _option_lines(row["options"]):
+        screen.print(f"  {line}", markup=False)
+    for part in table("readers", READER_COLUMNS, row["readers"], row["consumers"]):
+        screen.print(part)
+
+
+def _option_lines(options: dict[str, Any]) -> list[str]:
+    lines = []
+    if options.get("capture"):
+        lines.append(f"captures {', '.join(options['capture'])}")
+    if options.get("retention_s"):
+        lines.append(f"keeps {in_words(options['retention_s'])}")
+    if options.get("retention_bytes"):
+        lines.append(f"keeps {in_bytes(options['retention_bytes'])}")
+    if options.get("retention_records"):
+        lines.append(f"keeps {options['retention_records']:,} records")
+    return lines
+
+
+@stream.command()
+@click.argument("url")
+@click.argument("name")
+def delete(url: str, name: str) -> None:
+    """Give up a stream with all its records."""
+    address = address_of(name)
+
+    async def work(mesh: Mesh) -> None:
+        await Manager(mesh).ask("DELETE", "stream", address)
+
+    reach(url, work, force=True)
+    click.echo(f"{address} deleted")
+
+
+@stream.command()
+@click.argument("url")
+@click.argument("name")
+@click.option("--before", type=click.IntRange(min=0), required=True, help="The first one to keep.")
+def trim(url: str, name: str, before: int) -> None:
+    """Give up the records below an offset; engines may keep some of them a little longer."""
+    address = address_of(name)
+
+    async def work(mesh: Mesh) -> dict[str, int]:
+        found: dict[str, int] = await Manager(mesh).get(
+            "TRIM", "stream", address, {"before": before}
+        )
+        return found
+
+    left = reach(url, work, force=True)
+    click.echo(f"{address} begins at offset {left['first']}; the next one is {left['next']}")

@@ -1,0 +1,268 @@
+"""Streams: messages in one order, kept, for any number of readers."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from os import urandom
+from typing import TYPE_CHECKING, Literal, Self, Unpack
+
+from cogwork.amqp.types import ULong
+from cogwork.client.errors import ClientError
+from cogwork.client.fields import MessageFields, message_of
+from cogwork.client.outcome import outcome_of
+from cogwork.client.publisher import Publisher
+from cogwork.client.receiver import BATCH_MAX
+from cogwork.client.stream_reader import StreamReader
+from cogwork.client.stream_start import StreamStart, start_of
+from cogwork.consensus.engine import Origin, Snapshot
+from cogwork.dataplane.messages import Message
+from cogwork.dataplane.stream_outbox import StreamOutbox
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+    from types import TracebackType
+
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.outcome import Outcome
+    from cogwork.dataplane.outbox import Batch, Post
+    from cogwork.dataplane.stream_inbox import Record
+
+__all__ = ("OnTruncated", "Stream", "StreamPublisher")
+
+PREFIX = "stream/"
+
+READ_CREDIT = 10_000
+"""Records on their way or waiting: a few megabytes of small ones."""
+
+PRODUCER_SIZE_BYTES = 16
+
+OnTruncated = Literal["raise", "first"]
+
+
+class StreamPublisher(Publisher):
+    """Appends to a stream, each message once; made by `Stream.publisher`."""
+
+    _outbox: StreamOutbox[Outcome]
+
+    def __init__(self, mesh: Mesh, address: str) -> None:
+        """Is not attached yet.
+
+        Args:
+            mesh: Keeps it attached.
+            address: The stream's.
+        """
+        super().__init__(mesh, address)
+        self._outbox = StreamOutbox(
+            mesh.flusher,
+            mesh.create_future,
+            partial(outcome_of, address),
+            partial(urandom, PRODUCER_SIZE_BYTES),
+            asyncio.get_running_loop().call_later,
+        )
+
+    @property
+    def producer(self) -> bytes:
+        """The id by which the stream knows what it has from here."""
+        return self._outbox.producer
+
+    def post(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> Post:
+        """Appends a message and goes on; awaiting what is returned waits until it is appended.
+
+        Args:
+            body: A `Message`, or the body of one.
+            settled: Not for streams.
+            **fields: The message's, as in `Message`.
+
+        Raises:
+            BacklogFull: Too many wait for credit; `await ready()` now and then.
+            MessageTooLarge: The container would not take it.
+            EncodeError: A value has no AMQP encoding.
+        """
+        _refuse_settled(settled=settled)
+        return self._outbox.append_one(message_of(body, **fields) if fields else body)
+
+    async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
+        """Appends messages and waits for all of their outcomes."""
+        return await self.post_batch(bodies, settled=settled)
+
+    def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
+        """Appends messages and goes on; awaiting what is returned waits for their outcomes."""
+        _refuse_settled(settled=settled)
+        return self._outbox.append_all(bodies)
+
+
+def _refuse_settled(*, settled: bool) -> None:
+    if settled:
+        raise ValueError("a message that is sent settled cannot be sent once for certain")
+
+
+class Stream:
+    """One stream, as a client sees it; made by `Mesh.stream`.
+
+    What it opens to append with stays open until `close`, or until the mesh is closed; it may be
+    used in `async with`, too.
+
+    Attributes:
+        address: Its address.
+    """
+
+    def __init__(self, mesh: Mesh, name: str) -> None:
+        """Attaches nothing yet.
+
+        Args:
+            mesh: The connection.
+            name: The stream's name, `orders`, or its address, `stream/orders`.
+        """
+        self.address = name if "/" in name else PREFIX + name
+        self._mesh = mesh
+        self._publisher: asyncio.Task[StreamPublisher] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Waits for what is being appended, and lets the link go."""
+        task, self._publisher = self._publisher, None
+        if task is None:
+            return
+        publisher = await task
+        try:
+            await publisher.flush()
+        finally:
+            await publisher.shut()
+
+    # -- appending
+
+    def publisher(self) -> StreamPublisher:
+        """Opens a link of its own to append with; use it in `async with`."""
+        return StreamPublisher(self._mesh, self.address)
+
+    async def append(self, bodies: Iterable[object]) -> None:
+        """Appends messages, in order, each once, and waits until all are kept.
+
+        Args:
+            bodies: Messages, or bodies.
+
+        Raises:
+            Rejected: The stream does not take one of them.
+            Released: It did not take them in a minute.
+            InDoubt: It is not known whether one of them was appended, and never will be.
+        """
+        outcomes = await (await self._opened()).post_batch(bodies)
+        for outcome in outcomes:
+            if (error := outcome.error()) is not None:
+                raise error
+
+    async def publish(self, body: object, **fields: Unpack[MessageFields]) -> None:
+        """Appends one message and waits until it is kept.
+
+        Args:
+            body: A `Message`, or the body of one.
+            **fields: The message's, as in `Message`.
+
+        Raises:
+            Rejected: The stream does not take it.
+            Released: It did not take it in a minute.
+        """
+        await (await self._opened()).post(body, **fields)
+
+    async def _opened(self) -> StreamPublisher:
+        """Opens the link that `append` and `publish` share, once, and again if it was ended."""
+        task = self._publisher
+        if task is None or (task.done() and (task.exception() or task.result().failure)):
+            task = self._publisher = asyncio.create_task(self._open())
+        return await asyncio.shield(task)
+
+    async def _open(self) -> StreamPublisher:
+        publisher = self.publisher()
+        await publisher.open()
+        return publisher
+
+    # -- reading
+
+    def read(
+        self,
+        start: StreamStart = "next",
+        *,
+        credit: int = READ_CREDIT,
+        selector: str | None = None,
+        on_truncated: OnTruncated = "raise",
+    ) -> StreamReader:
+        """Reads from a place on, without an end; use it in `async for`, or in `async with` first.
+
+        Args:
+            start: `first`, `last`, `next`, an offset, a time (`today`, `06:00`, a datetime), or
+                `Snapshot`: then the first thing is the application's snapshot, if there is one.
+            credit: Records that may be on their way or waiting.
+            selector: A condition in SQL over properties; None for all records.
+            on_truncated: What to do where what is next has been given up: `raise`
+                `StreamTruncated`, or go on with the `first` record that is left.
+
+        Raises:
+            ValueError: `start` is no place in a stream.
+        """
+        return StreamReader(
+            self._mesh,
+            self.address,
+            start_of(start),
+            credit=credit,
+            selector=selector,
+            skips=on_truncated == "first",
+        )
+
+    def read_batches(
+        self,
+        start: StreamStart = "next",
+        *,
+        count_max: int = BATCH_MAX,
+        credit: int = READ_CREDIT,
+        selector: str | None = None,
+        on_truncated: OnTruncated = "raise",
+    ) -> AsyncIterator[list[Record]]:
+        """Yields records list by list: the fast way; see `read`."""
+        reader = self.read(start, credit=credit, selector=selector, on_truncated=on_truncated)
+        return reader.batches(count_max)
+
+    # -- snapshots
+
+    async def save_snapshot(self, data: bytes, offset: int) -> None:
+        """Keeps an application's state in the stream, instead of an earlier one.
+
+        Args:
+            data: The state, as the application writes it.
+            offset: Of the first record that is not in it.
+
+        Raises:
+            Rejected: It is too large, or speaks of records that the stream does not have.
+        """
+        message = Message(data, annotations={"x-opt-snapshot": ULong(offset)})
+        await self._mesh.publish(self.address, message)
+
+    async def load_snapshot(self) -> Snapshot | None:
+        """Returns the newest snapshot; None where there is none."""
+        async with self.read(Origin.SNAPSHOT, credit=1) as reader:
+            waiting = asyncio.ensure_future(reader.caught_up())
+            taking = asyncio.ensure_future(reader.take(1))
+            try:
+                await asyncio.wait((waiting, taking), return_when=asyncio.FIRST_COMPLETED)
+                if not taking.done():
+                    return None
+                found = taking.result()
+            finally:
+                waiting.cancel()
+                taking.cancel()
+        if not found or not found[0].is_snapshot:
+            return None
+        data = found[0].body
+        if not isinstance(data, bytes):
+            raise ClientError(self.address, None, "the snapshot has no octets")
+        return Snapshot(found[0].offset, data)

@@ -1,0 +1,137 @@
+"""Readers of a stream: from where one likes, on into what comes, across lost connections."""
+
+from __future__ import annotations
+
+import asyncio
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from cogwork.amqp.performatives import SenderSettleMode
+from cogwork.amqp.terminus import Source
+from cogwork.amqp.types import Symbol
+from cogwork.client.receiver import BATCH_MAX, Receiver, filters_of
+from cogwork.client.stream_start import start_filters
+from cogwork.consensus.engine import FromOffset
+from cogwork.dataplane.stream_inbox import Record, StreamInbox
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cogwork.client.mesh import Mesh
+    from cogwork.consensus.engine import FromTime, Origin
+
+__all__ = ("StreamReader",)
+
+CAUGHT_UP = Symbol("cogwork:caught-up")
+
+
+class StreamReader(Receiver[Record]):
+    """Reads a stream; made by `Stream.read`.
+
+    Iterate over it, in `async with` or without; with it, it is attached before the first record is
+    asked for. After a loss it goes on with the next record: nothing missing, nothing twice.
+    """
+
+    snd_settle_mode = SenderSettleMode.SETTLED
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        address: str,
+        start: Origin | FromOffset | FromTime,
+        *,
+        credit: int,
+        selector: str | None,
+        skips: bool,
+    ) -> None:
+        """Is not attached yet.
+
+        Args:
+            mesh: Keeps it attached.
+            address: The stream's.
+            start: Where to start.
+            credit: Records that may be on their way or waiting.
+            selector: Which records it wants; None for all.
+            skips: Whether to go on from the first record that is left where what is next has been
+                given up.
+        """
+        self._selector = filters_of(selector, no_local=False) or {}
+        self._skips = skips
+        source = Source(address=address, filter=self._filters(start))
+        self._stream_inbox = StreamInbox(mesh.flusher, mesh.create_future, credit)
+        self._stream_inbox.on_caught_up = self._note_caught_up
+        self._caught_up = asyncio.Event()
+        super().__init__(mesh, source, self._stream_inbox)
+
+    def _filters(self, start: Origin | FromOffset | FromTime) -> dict[Symbol, object]:
+        return {**start_filters(start, skips=self._skips), **self._selector}
+
+    # -- how far it is
+
+    @property
+    def next_offset(self) -> int | None:
+        """The offset after the last record that has arrived; None while that is not known."""
+        return self._stream_inbox.next_offset
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether all records were handed over that there were when it started."""
+        return self._stream_inbox.is_caught_up
+
+    async def caught_up(self) -> None:
+        """Waits for that; another task takes the records meanwhile.
+
+        Raises:
+            CogworkError: The link ended for good before.
+        """
+        await self._caught_up.wait()
+        if self.failure is not None and not self.is_caught_up:
+            raise self.failure
+
+    def _note_caught_up(self) -> None:
+        self._caught_up.set()
+
+    # -- iterating
+
+    def __aiter__(self) -> Any:  # noqa: ANN401  # itself, or a generator that attaches it first
+        """Iterates over records; attaches where that is still to be done, and detaches then."""
+        return self if self._attached.done() else self._iterate()
+
+    async def _iterate(self) -> AsyncIterator[Record]:
+        async with self:
+            async for record in self._stream_inbox:
+                yield record
+
+    async def batches(self, count_max: int = BATCH_MAX) -> AsyncIterator[list[Record]]:
+        """Yields what has arrived, list by list, waiting only where there is nothing.
+
+        Args:
+            count_max: How many records a list holds at most.
+        """
+        if self._attached.done():
+            while batch := await self.take(count_max):
+                yield batch
+            return
+        async with self:
+            while batch := await self.take(count_max):
+                yield batch
+
+    # -- the link
+
+    def desired_capabilities(self) -> tuple[Symbol, ...]:
+        """Asks to be told when it has caught up."""
+        return (CAUGHT_UP,)
+
+    def _source_here(self) -> Source:
+        """Goes on after what has arrived."""
+        source = super()._source_here()
+        following = self.next_offset
+        if following is not None:
+            source = copy(source)
+            source.filter = self._filters(FromOffset(following))
+        return source
+
+    def close_with(self, error: Exception) -> None:
+        """Ends the iteration."""
+        super().close_with(error)
+        self._caught_up.set()

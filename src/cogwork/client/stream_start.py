@@ -1,0 +1,97 @@
+"""Where to start in a stream: what people say, and what a source's filter says.
+
+Times are resolved here, by this machine's clock and time zone: the container gets a timestamp.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.types import Described, Symbol, Timestamp, ULong
+from cogwork.consensus.engine import FromOffset, FromTime, Origin, Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("StreamStart", "start_filters", "start_of")
+
+StreamStart = str | int | date | datetime | Origin | FromOffset | FromTime | type[Snapshot]
+"""`first`, `last`, `next`, `snapshot`, an offset, a time, or `Snapshot` itself."""
+
+START = Symbol("cogwork:stream-start")
+TRUNCATED = Symbol("cogwork:stream-truncated")
+
+
+def start_of(
+    start: StreamStart, now: Callable[[], datetime] = datetime.now
+) -> Origin | FromOffset | FromTime:
+    """Reads what somebody says.
+
+    Args:
+        start: `first`, `last`, `next`, `snapshot`; an offset, also as a string of digits; `today`,
+            a time of today (`06:00`), a day, or a time as ISO 8601 has it, in the local zone where
+            it names none; a date or datetime; or the class `Snapshot`.
+        now: Tells the time.
+
+    Raises:
+        ValueError: It is none of these; the text says what would be right.
+    """
+    if isinstance(start, Origin | FromOffset | FromTime):
+        return start
+    if start is Snapshot:
+        return Origin.SNAPSHOT
+    if isinstance(start, datetime):
+        return FromTime(_ms_of(start))
+    if isinstance(start, date):
+        return FromTime(_ms_of(datetime.combine(start, time())))
+    if isinstance(start, int) and not isinstance(start, bool) and start >= 0:
+        return FromOffset(start)
+    if isinstance(start, str):
+        return _start_in_words(start.strip(), now)
+    raise ValueError(_refusal(start))
+
+
+def _start_in_words(text: str, now: Callable[[], datetime]) -> Origin | FromOffset | FromTime:
+    if text in {each.value for each in Origin}:
+        return Origin(text)
+    if text.isascii() and text.isdigit():
+        return FromOffset(int(text))
+    if text == "today":
+        return FromTime(_ms_of(datetime.combine(now().date(), time())))
+    try:
+        return FromTime(_ms_of(datetime.combine(now().date(), time.fromisoformat(text))))
+    except ValueError:
+        pass
+    try:
+        return FromTime(_ms_of(datetime.fromisoformat(text)))
+    except ValueError:
+        raise ValueError(_refusal(text)) from None
+
+
+def _ms_of(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
+
+
+def _refusal(start: object) -> str:
+    return (
+        f"{start!r:.80} is no place in a stream: first, last, next, snapshot, today, an offset, or "
+        "a time such as 06:00 or 2026-11-20T06:00 is expected"
+    )
+
+
+def start_filters(
+    start: Origin | FromOffset | FromTime, *, skips: bool = False
+) -> dict[Symbol, object]:
+    """Makes the filters of a source."""
+    value: object
+    if isinstance(start, Origin):
+        value = start.value
+    elif isinstance(start, FromOffset):
+        value = ULong(start.offset)
+    else:
+        value = Timestamp(start.time_ms)
+    filters: dict[Symbol, object] = {Symbol("start"): Described(START, value)}
+    if skips:
+        filters[Symbol("truncated")] = Described(TRUNCATED, "first")
+    return filters

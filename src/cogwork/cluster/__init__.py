@@ -1,0 +1,1 @@
+"""What all containers of a cluster agree on."""

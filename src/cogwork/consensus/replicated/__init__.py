@@ -1,0 +1,1 @@
+"""Streams on groups of replicas in the containers of a mesh: the engine `raft`."""

@@ -1,0 +1,250 @@
+"""What containers ask each other about streams: calls and answers, as octets.
+
+Calls travel where the messages of consensus travel, and may be lost like these: who asks waits for
+so long and asks again, or somebody else. MessagePack, and nothing that is not declared here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cogwork.consensus.engine import Appended
+from cogwork.consensus.errors import (
+    BeyondEnd,
+    Busy,
+    ConsensusError,
+    Fenced,
+    InvalidAppend,
+    Malformed,
+    NotLeader,
+    OutOfSequence,
+    SequenceReused,
+    Truncated,
+    Unavailable,
+    Unknown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = (
+    "Answer",
+    "Bounded",
+    "Call",
+    "Failed",
+    "FindTime",
+    "GetBounds",
+    "GetMembers",
+    "GetSnapshot",
+    "MembersAre",
+    "Place",
+    "Proposal",
+    "Read",
+    "Records",
+    "Refused",
+    "Results",
+    "SnapshotIs",
+    "TimeIs",
+    "decode",
+    "encode",
+    "error_of",
+    "failure_of",
+)
+
+
+class _Call(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Asks.
+
+    Attributes:
+        number: The caller's, to know the answer by.
+        stream: Whose replica is meant.
+    """
+
+    number: int
+    stream: str
+
+
+class Proposal(_Call, frozen=True, array_like=True, tag=True):
+    """Commands of the sequencer, to be applied in this order, by the leader alone."""
+
+    commands: list[bytes]
+
+
+class Read(_Call, frozen=True, array_like=True, tag=True):
+    """Chunks from an offset on; where there are none, waits for some."""
+
+    offset: int
+    max_bytes: int
+    wait_ms: int
+
+
+class GetBounds(_Call, frozen=True, array_like=True, tag=True):
+    """The first and the next offset, as new as any answer that anybody has had."""
+
+
+class FindTime(_Call, frozen=True, array_like=True, tag=True):
+    """The first offset of a time or later."""
+
+    time_ms: int
+
+
+class GetSnapshot(_Call, frozen=True, array_like=True, tag=True):
+    """The application's newest snapshot."""
+
+
+class GetMembers(_Call, frozen=True, array_like=True, tag=True):
+    """Who holds replicas."""
+
+
+class _Answer(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Answers.
+
+    Attributes:
+        number: That of the call.
+    """
+
+    number: int
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Where a batch is."""
+
+    epoch: int
+    first_offset: int | None
+    is_repeated: bool
+
+    def appended(self) -> Appended:
+        """Returns it as the contract's."""
+        return Appended(self.epoch, self.first_offset, self.is_repeated)
+
+
+class Failed(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Why not.
+
+    Attributes:
+        kind: Names the error.
+        numbers: What it says.
+        text: In words.
+    """
+
+    kind: str
+    numbers: list[int] = []
+    text: str = ""
+
+
+class Results(_Answer, frozen=True, array_like=True, tag=True):
+    """What became of a proposal's commands, in order."""
+
+    results: list[Place | Failed | int]
+
+
+class Records(_Answer, frozen=True, array_like=True, tag=True):
+    """Encoded chunks, and where the stream ends."""
+
+    chunks: list[bytes]
+    next_offset: int
+
+
+class Bounded(_Answer, frozen=True, array_like=True, tag=True):
+    """A stream's bounds."""
+
+    first: int
+    next: int
+
+
+class TimeIs(_Answer, frozen=True, array_like=True, tag=True):
+    """The offset of a time."""
+
+    offset: int
+
+
+class SnapshotIs(_Answer, frozen=True, array_like=True, tag=True):
+    """A snapshot; an offset below 0 where there is none."""
+
+    offset: int
+    data: bytes
+
+
+class MembersAre(_Answer, frozen=True, array_like=True, tag=True):
+    """Who holds replicas."""
+
+    voters: list[str]
+    learners: list[str]
+    leader: str | None
+
+
+class Refused(_Answer, frozen=True, array_like=True, tag=True):
+    """The call as a whole was not carried out."""
+
+    failure: Failed
+
+
+Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers
+Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | Refused
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Call | Answer)
+
+
+def encode(message: Call | Answer) -> bytes:
+    """Writes a call or an answer."""
+    return _encoder.encode(message)
+
+
+def decode(data: bytes) -> Call | Answer:
+    """Reads a call or an answer.
+
+    Raises:
+        Malformed: It is neither.
+    """
+    try:
+        message: Call | Answer = _decoder.decode(data)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise Malformed("a call between containers", str(error)) from error
+    return message
+
+
+_PUT: dict[type[ConsensusError], Callable[[Any], tuple[list[int], str]]] = {
+    NotLeader: lambda error: ([], error.hint or ""),
+    Fenced: lambda error: ([error.epoch], ""),
+    Truncated: lambda error: ([error.first], ""),
+    OutOfSequence: lambda error: ([error.expected, error.found], ""),
+    SequenceReused: lambda error: ([error.sequence], ""),
+    BeyondEnd: lambda error: ([error.offset, error.next], ""),
+    Busy: lambda error: ([], error.reason),
+    Unavailable: lambda error: ([], error.reason),
+    Unknown: lambda error: ([], error.reason),
+    InvalidAppend: lambda error: ([], str(error)),
+}
+_MADE: dict[str, Callable[[Failed], ConsensusError]] = {
+    "NotLeader": lambda failed: NotLeader(failed.text or None),
+    "Fenced": lambda failed: Fenced(failed.numbers[0]),
+    "Truncated": lambda failed: Truncated(failed.numbers[0]),
+    "OutOfSequence": lambda failed: OutOfSequence(failed.numbers[0], failed.numbers[1]),
+    "SequenceReused": lambda failed: SequenceReused(failed.numbers[0]),
+    "BeyondEnd": lambda failed: BeyondEnd(failed.numbers[0], failed.numbers[1]),
+    "Busy": lambda failed: Busy(failed.text),
+    "Unavailable": lambda failed: Unavailable(failed.text),
+    "Unknown": lambda failed: Unknown(failed.text),
+    "InvalidAppend": lambda failed: InvalidAppend(failed.text),
+}
+
+
+def failure_of(error: ConsensusError) -> Failed:
+    """Puts an error into an answer."""
+    put = _PUT.get(type(error))
+    if put is None:
+        return Failed(Unavailable.__name__, [], str(error))
+    numbers, text = put(error)
+    return Failed(type(error).__name__, numbers, text)
+
+
+def error_of(failed: Failed) -> ConsensusError:
+    """Makes the error that an answer speaks of."""
+    made = _MADE.get(failed.kind)
+    try:
+        return Unavailable(failed.text) if made is None else made(failed)
+    except IndexError:
+        return Unavailable(f"{failed.kind}, without its numbers")

@@ -1,0 +1,261 @@
+"""A stream on replicas, as any container of the mesh has it: with a replica here, or without.
+
+Theory of operation. What is appended leaves by the outbox, which finds the leader and repeats what
+was not answered. What is read comes from the replica here, or else from one that answers, and from
+another where that one falls silent: all have the same at the same offset. So a failure of the
+leader, or of any replica, is nothing that whoever uses the engine has to know of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.capabilities import Capabilities
+from cogwork.consensus.chunks import decode_chunk
+from cogwork.consensus.durability import Durability
+from cogwork.consensus.engine import (
+    Appended,
+    Bounds,
+    CaughtUp,
+    FromOffset,
+    FromTime,
+    Members,
+    Origin,
+    Snapshot,
+)
+from cogwork.consensus.errors import BeyondEnd, ConsensusError, Unavailable, Unsupported
+from cogwork.consensus.replicated.calls import (
+    Bounded,
+    FindTime,
+    GetBounds,
+    GetMembers,
+    GetSnapshot,
+    MembersAre,
+    Read,
+    Records,
+    SnapshotIs,
+    TimeIs,
+)
+from cogwork.consensus.replicated.outbox import OWN_MARK
+from cogwork.consensus.replicated.stream import BATCH_BYTES_MAX
+from cogwork.consensus.sequencer import Fence, KeepSnapshot, Trim
+
+if TYPE_CHECKING:
+    from asyncio import Future
+    from collections.abc import Awaitable, Sequence
+
+    from cogwork.consensus.batch import Batch, Chunk
+    from cogwork.consensus.engine import Start
+    from cogwork.consensus.replicated.stream import Stream
+    from cogwork.consensus.sequencer import Command
+
+__all__ = ("CAPABILITIES", "RaftEngine", "RaftSubscription")
+
+CAPABILITIES = Capabilities(durability=Durability.QUORUM_DISK, batch_bytes_max=BATCH_BYTES_MAX)
+
+READ_BYTES = 1 << 20
+WAIT_S = 2.0
+"""So long a read waits for something new before it is asked again."""
+
+
+class RaftEngine:
+    """A stream, as one of those who have it open."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._is_closed = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the engine declares."""
+        return CAPABILITIES
+
+    # -- commands
+
+    def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
+        """Appends records, all or none, at one place."""
+        answer: Future[Appended] = asyncio.get_running_loop().create_future()
+        try:
+            self._open_stream().append(batch, epoch, answer)
+        except ConsensusError as error:
+            answer.set_exception(error)
+        return answer
+
+    async def fence(self) -> int:
+        """Begins a new epoch and returns it."""
+        return await self._command(Fence(), 0)
+
+    async def trim(self, before: int) -> None:
+        """Gives up records below an offset."""
+        await self._command(Trim(before), 0)
+
+    async def save_snapshot(self, snapshot: Snapshot) -> None:
+        """Keeps an application's snapshot instead of an earlier one."""
+        await self._command(KeepSnapshot(snapshot), len(snapshot.data))
+
+    async def _command(self, command: Command, size_bytes: int) -> int:
+        answer: Future[int] = asyncio.get_running_loop().create_future()
+        self._open_stream().command(command, size_bytes, answer)
+        return await answer
+
+    # -- reading
+
+    async def read(self, offset: int, max_bytes: int = READ_BYTES) -> Sequence[Chunk]:
+        """Returns chunks from `offset` on, cut so that the first begins there; none at the end."""
+        found = await self.read_or_wait(offset, max_bytes, 0.0)
+        if found:
+            return found
+        bounds = await self.bounds()
+        if offset > bounds.next:
+            raise BeyondEnd(offset, bounds.next)
+        while not found and offset < bounds.next:
+            found = await self.read_or_wait(offset, max_bytes, WAIT_S)
+        return found
+
+    async def read_or_wait(self, offset: int, max_bytes: int, wait_s: float) -> list[Chunk]:
+        """Returns chunks from `offset` on; none where there are still none after some time."""
+        answer = await self._open_stream().ask_any(
+            lambda number, name: Read(number, name, offset, max_bytes, int(wait_s * 1000)), wait_s
+        )
+        if isinstance(answer, list):
+            return [_as_appended(chunk) for chunk in answer]
+        assert isinstance(answer, Records)
+        return [_as_appended(decode_chunk(data)) for data in answer.chunks]
+
+    def subscribe(self, start: Start) -> RaftSubscription:
+        """Yields the chunks from `start` on."""
+        return RaftSubscription(self, start)
+
+    async def bounds(self) -> Bounds:
+        """Returns what the stream holds: no older than any answer that anybody has had."""
+        answer = await self._open_stream().ask_any(GetBounds)
+        assert isinstance(answer, Bounded)
+        return Bounds(answer.first, answer.next)
+
+    async def offset_at(self, time_ms: int) -> int:
+        """Returns the offset of the first record of this time or later; the next one if none is."""
+        answer = await self._open_stream().ask_any(
+            lambda number, name: FindTime(number, name, time_ms)
+        )
+        assert isinstance(answer, TimeIs)
+        return answer.offset
+
+    async def load_snapshot(self) -> Snapshot | None:
+        """Returns the newest snapshot."""
+        answer = await self._open_stream().ask_any(GetSnapshot)
+        assert isinstance(answer, SnapshotIs)
+        return None if answer.offset < 0 else Snapshot(answer.offset, answer.data)
+
+    # -- members
+
+    async def members(self) -> Members:
+        """Tells who holds replicas."""
+        answer = await self._open_stream().ask_any(GetMembers)
+        assert isinstance(answer, MembersAre)
+        return Members(tuple(answer.voters), tuple(answer.learners), answer.leader)
+
+    async def change_members(self, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
+        """Has others hold the replicas; returns when they do."""
+        raise Unsupported(f"have {[*voters, *learners]} hold replicas")
+
+    # -- the end
+
+    async def close(self) -> None:
+        """Lets the stream go; it stays where it is."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._stream.release()
+
+    def _open_stream(self) -> Stream:
+        if self._is_closed:
+            raise Unavailable("the stream was closed here")
+        self._stream.demand_open()
+        return self._stream
+
+
+class RaftSubscription:
+    """A subscriber's place in a stream."""
+
+    def __init__(self, engine: RaftEngine, start: Start) -> None:
+        self._engine = engine
+        self._start: Start | None = start
+        self._offset = 0
+        self._end = 0
+        self._snapshot: Snapshot | None = None
+        self._has_caught_up = False
+        self._ready: list[Chunk] = []
+        self._reading: asyncio.Task[list[Chunk]] | None = None
+        self._is_over = False
+
+    def __aiter__(self) -> RaftSubscription:
+        return self
+
+    async def __anext__(self) -> Chunk | CaughtUp | Snapshot:
+        if self._is_over:
+            raise StopAsyncIteration
+        if self._start is not None:
+            await self._begin(self._start)
+            self._start = None
+        if self._snapshot is not None:
+            snapshot, self._snapshot = self._snapshot, None
+            return snapshot
+        while True:
+            if self._offset >= self._end and not self._has_caught_up:
+                self._has_caught_up = True
+                return CaughtUp(self._offset)
+            if self._ready:
+                chunk = self._ready.pop()
+                self._offset = chunk.next_offset
+                return chunk
+            await self._read()
+            if self._is_over:
+                raise StopAsyncIteration
+
+    async def _begin(self, start: Start) -> None:
+        engine = self._engine
+        bounds = await engine.bounds()
+        self._end = bounds.next
+        if isinstance(start, FromOffset):
+            self._offset = start.offset
+            if start.offset > bounds.next:
+                raise BeyondEnd(start.offset, bounds.next)
+        elif isinstance(start, FromTime):
+            self._offset = await engine.offset_at(start.time_ms)
+        elif start is Origin.NEXT:
+            self._offset = bounds.next
+        elif start is Origin.LAST:
+            self._offset = max(bounds.first, bounds.next - 1)
+        else:
+            self._offset = bounds.first
+            if start is Origin.SNAPSHOT:
+                self._snapshot = await engine.load_snapshot()
+                self._offset = bounds.first if self._snapshot is None else self._snapshot.offset
+
+    async def _read(self) -> None:
+        """Reads what is next, or waits for it; `aclose` ends the wait."""
+        self._reading = asyncio.ensure_future(
+            self._engine.read_or_wait(self._offset, READ_BYTES, WAIT_S)
+        )
+        try:
+            self._ready = (await self._reading)[::-1]
+        except asyncio.CancelledError:
+            if not self._is_over:
+                raise
+        finally:
+            self._reading = None
+
+    async def aclose(self) -> None:
+        """Ends it."""
+        self._is_over = True
+        if self._reading is not None:
+            self._reading.cancel()
+
+
+def _as_appended(chunk: Chunk) -> Chunk:
+    """Takes a producer off that is no application's."""
+    batch = chunk.batch
+    if not batch.producer.startswith(OWN_MARK):
+        return chunk
+    return replace(chunk, batch=replace(batch, producer=b"", sequence=0))

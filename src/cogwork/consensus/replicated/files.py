@@ -1,0 +1,176 @@
+"""What a replica keeps on disk beside the write-ahead log: segments, and its state as of the last.
+
+A replica's directory holds segments, `declaration.json` with what it is a replica of, and
+`state`, which is replaced as a whole: the checksum of the rest (4), the version (1), the index and
+the term of the last entry in it (8 each), the length of the membership (4), the membership, and the
+sequencer's state.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from google_crc32c import value as crc32c
+
+from cogwork.consensus.chunks import encode_chunk
+from cogwork.consensus.errors import Malformed
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.log.block import Block
+from cogwork.log.disk_queue import Operation
+from cogwork.log.segment_store import SegmentStore
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from cogwork.consensus.batch import Chunk
+    from cogwork.log.directory import Directory
+    from cogwork.log.disk_queue import DiskQueue
+
+__all__ = ("Declared", "KeptState", "ReplicaFiles", "tag_of")
+
+VERSION = 1
+STATE_NAME = "state"
+DECLARATION_NAME = "declaration.json"
+WRITE_BYTES = 1 << 20
+
+_HEAD = struct.Struct(">IBQQI")
+_CHECKSUM_BYTES = 4
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """What a replica is one of.
+
+    Attributes:
+        stream: The stream's name.
+        group: The group's number.
+        voters: The first members; none for a replica that joined later.
+    """
+
+    stream: str
+    group: int
+    voters: list[str]
+
+
+class KeptState(NamedTuple):
+    """A replica's state, and what the group calls it.
+
+    Attributes:
+        snapshot: Index, term and membership; size and tag of the content.
+        content: The sequencer's state.
+    """
+
+    snapshot: Snapshot
+    content: bytes
+
+    @classmethod
+    def of(cls, index: int, term: int, membership: Membership, content: bytes) -> KeptState:
+        """Names a content."""
+        return cls(Snapshot(index, term, membership, len(content), tag_of(content)), content)
+
+
+def tag_of(content: bytes) -> int:
+    """Returns what a snapshot's tag says of its content."""
+    checksum: int = crc32c(content)
+    return checksum
+
+
+class ReplicaFiles:
+    """A replica's directory.
+
+    Attributes:
+        segments: What is sealed.
+        state: The last one that was kept; None before the first.
+    """
+
+    def __init__(self, directory: Directory, queue: DiskQueue) -> None:
+        """Opens what is there.
+
+        Raises:
+            LogError: A segment cannot be used.
+            Malformed: The state cannot be used.
+        """
+        self._directory = directory
+        self.segments = SegmentStore(directory, queue)
+        self.state: KeptState | None = None
+        if STATE_NAME in directory.names():
+            self.state = _decode(directory.read(STATE_NAME), directory.path_of(STATE_NAME))
+
+    def declared(self) -> Declared | None:
+        """Reads what this is a replica of; None where that was not written.
+
+        Raises:
+            Malformed: It cannot be read.
+        """
+        if DECLARATION_NAME not in self._directory.names():
+            return None
+        try:
+            return msgspec.json.decode(self._directory.read(DECLARATION_NAME), type=Declared)
+        except msgspec.MsgspecError as error:
+            raise Malformed(self._directory.path_of(DECLARATION_NAME), str(error)) from error
+
+    def declaring(self, declared: Declared) -> Generator[Operation, None, None]:
+        """Writes what this is a replica of."""
+        yield from self._replacing(DECLARATION_NAME, msgspec.json.encode(declared))
+
+    def sealing(
+        self, chunks: Sequence[Chunk], state: KeptState
+    ) -> Generator[Operation, None, KeptState]:
+        """Makes a segment of chunks, then keeps the state as of their end."""
+        if chunks:
+            yield from self.segments.sealing(self.blocks(chunks))
+        yield from self._replacing(STATE_NAME, _encode(state))
+        self.state = state
+        return state
+
+    @staticmethod
+    def blocks(chunks: Sequence[Chunk]) -> list[Block]:
+        """Returns what a segment stores of chunks."""
+        return [
+            Block(chunk.offset, chunk.batch.count, chunk.time_ms, encode_chunk(chunk))
+            for chunk in chunks
+        ]
+
+    def _replacing(self, name: str, data: bytes) -> Generator[Operation, None, None]:
+        temporary = name + ".tmp"
+        fd = self._directory.create(temporary)
+        try:
+            for position in range(0, len(data), WRITE_BYTES):
+                yield Operation(fd, position, data[position : position + WRITE_BYTES])
+            yield Operation.sync_of(fd)
+        finally:
+            self._directory.close_file(fd)
+        self._directory.rename(temporary, name)
+        yield Operation.sync_of(self._directory.fd)
+
+    def remove(self) -> None:
+        """Removes everything."""
+        for name in self._directory.names():
+            self._directory.remove(name)
+        self._directory.close()
+
+    def close(self) -> None:
+        """Lets the directory go."""
+        self._directory.close()
+
+
+def _encode(state: KeptState) -> bytes:
+    membership = state.snapshot.membership.to_bytes()
+    index, term = state.snapshot.index, state.snapshot.term
+    rest = _HEAD.pack(0, VERSION, index, term, len(membership))[_CHECKSUM_BYTES:]
+    rest += membership + state.content
+    return tag_of(rest).to_bytes(_CHECKSUM_BYTES, "big") + rest
+
+
+def _decode(data: bytes, path: str) -> KeptState:
+    if len(data) < _HEAD.size:
+        raise Malformed(f"a replica's state ({path})", "it is cut short")
+    checksum, version, index, term, length = _HEAD.unpack_from(data)
+    if tag_of(data[_CHECKSUM_BYTES:]) != checksum:
+        raise Malformed(f"a replica's state ({path})", "its checksum is another one")
+    if version != VERSION:
+        raise Malformed(f"a replica's state ({path})", f"its version is {version}, not {VERSION}")
+    end = _HEAD.size + length
+    return KeptState.of(index, term, Membership.from_bytes(data[_HEAD.size : end]), data[end:])

@@ -1,0 +1,242 @@
+"""What one replica keeps in the container's write-ahead log, and what it finds there.
+
+Theory of operation. Each write of a group becomes records: its hard state, a snapshot that begins
+the log anew, its entries; an entry replaces all from its index on. A snapshot of the replica's own
+lets earlier entries go: then the hard state and the snapshot are written once more, and of what is
+older only the entries after it are needed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from cogwork.consensus.errors import Malformed
+from cogwork.consensus.raft.core import Recovered
+from cogwork.consensus.raft.entries import Entry
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.ready import HardState
+from cogwork.consensus.raft.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.consensus.raft.ready import Write
+    from cogwork.consensus.raft.storage import Storage
+    from cogwork.log.record import Record
+
+__all__ = ("Journal", "Log", "Replayed")
+
+HARD_STATE, INSTALLED, COMPACTED = 1, 2, 3
+ENTRY = 16
+"""Kinds of records; that of an entry is this and the entry's own."""
+
+_SNAPSHOT = struct.Struct(">QQ")
+_NOBODY = b"\x00"
+_SOMEBODY = b"\x01"
+
+
+class Log(Protocol):
+    """The part of the write-ahead log that a journal needs."""
+
+    @property
+    def end_lsn(self) -> int:
+        """Where the next record will be, or later."""
+
+    def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
+        """Appends a record; returns its LSN."""
+
+    def low_water(self, group: int, lsn: int) -> None:
+        """Says that nothing below is needed."""
+
+    def read(self, lsn: int) -> Record:
+        """Reads a record."""
+
+
+class Journal:
+    """One group's records.
+
+    Attributes:
+        hard_state: The last one that was written.
+        snapshot: The last one that was written; index 0 for none.
+    """
+
+    def __init__(self, log: Log, group: int) -> None:
+        """Has written nothing yet.
+
+        Args:
+            log: Where.
+            group: Its number there.
+        """
+        self.hard_state = HardState()
+        self.snapshot = Snapshot()
+        self._log = log
+        self._group = group
+        self._lsns: deque[int] = deque()
+        self._first = 1
+
+    def go_on(self, hard_state: HardState, snapshot: Snapshot, lsns: Sequence[int]) -> None:
+        """Goes on after what was found in the log: the places of the entries after a snapshot."""
+        self.hard_state = hard_state
+        self.snapshot = snapshot
+        self._lsns = deque(lsns)
+        self._first = snapshot.index + 1
+
+    def write(self, write: Write) -> None:
+        """Appends what a write says.
+
+        Raises:
+            LogError: It cannot be kept now, or ever; then nothing of it counts as written.
+        """
+        if write.hard_state is not None:
+            self._put_hard_state(write.hard_state)
+        if write.snapshot is not None:
+            self._put_snapshot(INSTALLED, write.snapshot)
+            self._forget_from(self._first)
+            self._first = write.snapshot.index + 1
+        append, group, lsns = self._log.append, self._group, self._lsns
+        if write.entries:
+            self._forget_from(write.entries[0].index)
+        for each in write.entries:
+            lsns.append(append(group, ENTRY + each.kind, each.index, each.term, each.payload))
+
+    def compact(self, snapshot: Snapshot) -> None:
+        """Lets the entries up to a snapshot of this replica's own go.
+
+        Raises:
+            LogError: The log takes nothing now: try again later.
+        """
+        start_lsn = self._log.end_lsn
+        self._put_hard_state(self.hard_state)
+        self._put_snapshot(COMPACTED, snapshot)
+        while self._lsns and self._first <= snapshot.index:
+            self._lsns.popleft()
+            self._first += 1
+        self._first = max(self._first, snapshot.index + 1)
+        self._log.low_water(self._group, self._lsns[0] if self._lsns else start_lsn)
+
+    def drop(self) -> None:
+        """Lets everything go: the group is no more."""
+        self._log.low_water(self._group, self._log.end_lsn)
+
+    def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
+        """Reads entries from an index on, about so many octets; none where they have gone."""
+        found: list[Entry] = []
+        place = first - self._first
+        while 0 <= place < len(self._lsns) and size_bytes > 0:
+            entry = _entry_of(self._log.read(self._lsns[place]))
+            found.append(entry)
+            size_bytes -= len(entry.payload)
+            place += 1
+        return found
+
+    def term(self, index: int) -> int | None:
+        """Reads the term of an entry; None where it has gone."""
+        place = index - self._first
+        if not 0 <= place < len(self._lsns):
+            return None
+        return self._log.read(self._lsns[place]).term
+
+    # -- records
+
+    def _put_hard_state(self, state: HardState) -> None:
+        vote = _NOBODY if state.vote is None else _SOMEBODY + state.vote.encode()
+        self._log.append(self._group, HARD_STATE, state.commit, state.term, vote)
+        self.hard_state = state
+
+    def _put_snapshot(self, kind: int, snapshot: Snapshot) -> None:
+        payload = _SNAPSHOT.pack(snapshot.size_bytes, snapshot.tag) + snapshot.membership.to_bytes()
+        self._log.append(self._group, kind, snapshot.index, snapshot.term, payload)
+        self.snapshot = snapshot
+
+    def _forget_from(self, index: int) -> None:
+        while self._lsns and self._first + len(self._lsns) > index:
+            self._lsns.pop()
+        if not self._lsns:
+            self._first = index
+
+
+class Replayed:
+    """What a group's records say, read in order after a restart.
+
+    The oldest may be gone: entries may come before the snapshot that they follow.
+
+    Attributes:
+        hard_state: The last one.
+        snapshot: The last one.
+        entries: Those that follow it, as far as they were written.
+    """
+
+    def __init__(self) -> None:
+        self.hard_state = HardState()
+        self.snapshot = Snapshot()
+        self.entries: list[Entry] = []
+        self._lsns: list[int] = []
+
+    def take(self, record: Record) -> None:
+        """Takes the next record.
+
+        Raises:
+            Malformed: It is none of a group.
+        """
+        if record.kind >= ENTRY:
+            self._take_entry(record)
+        elif record.kind == HARD_STATE:
+            vote = record.payload[1:].decode() if record.payload[:1] == _SOMEBODY else None
+            self.hard_state = HardState(record.term, vote, record.index)
+        elif record.kind in (INSTALLED, COMPACTED):
+            self._take_snapshot(record)
+        else:
+            raise Malformed("a group's record", f"its kind is {record.kind}")
+
+    def _take_entry(self, record: Record) -> None:
+        if not self.entries and record.index <= self.snapshot.index:
+            return
+        # Below the first one: what it replaces from there on had let go of what came before.
+        place = max(0, record.index - self.entries[0].index) if self.entries else 0
+        if place > len(self.entries):
+            raise Malformed("a group's log", f"there is nothing before entry {record.index}")
+        del self.entries[place:], self._lsns[place:]
+        self.entries.append(_entry_of(record))
+        self._lsns.append(record.lsn)
+
+    @property
+    def _first(self) -> int:
+        return self.entries[0].index if self.entries else self.snapshot.index + 1
+
+    def _take_snapshot(self, record: Record) -> None:
+        size_bytes, tag = _SNAPSHOT.unpack_from(record.payload)
+        membership = Membership.from_bytes(record.payload[_SNAPSHOT.size :])
+        self.snapshot = Snapshot(record.index, record.term, membership, size_bytes, tag)
+        kept = record.index + 1 - self._first if record.kind == COMPACTED else len(self.entries)
+        del self.entries[: max(0, kept)], self._lsns[: max(0, kept)]
+
+    def begin_at(self, snapshot: Snapshot) -> None:
+        """Begins with a snapshot that is kept elsewhere, and what follows it here."""
+        if snapshot.index < self._first - 1:
+            raise Malformed(
+                "a replica's state",
+                f"it ends at entry {snapshot.index}, and the log begins at {self._first}",
+            )
+        place = snapshot.index - self._first
+        follows = place == -1 or (
+            place < len(self.entries) and self.entries[place].term == snapshot.term
+        )
+        kept = place + 1 if follows else len(self.entries)
+        del self.entries[:kept], self._lsns[:kept]
+        self.snapshot = snapshot
+
+    def recovered(self, journal: Journal, storage: Storage) -> Recovered:
+        """Returns what the group begins with, and has the journal go on from there."""
+        journal.go_on(self.hard_state, self.snapshot, self._lsns)
+        return Recovered(
+            hard_state=self.hard_state,
+            snapshot=self.snapshot,
+            entries=tuple(self.entries),
+            storage=storage,
+        )
+
+
+def _entry_of(record: Record) -> Entry:
+    return Entry(record.index, record.term, record.kind - ENTRY, record.payload)

@@ -1,0 +1,364 @@
+"""One replica at work: its part of the group, its journal, its files, and who waits for it.
+
+Theory of operation. The container's turn gives the member what its group wants done. Commands that
+others proposed here are answered once their entry is applied; reads that wait for something new,
+once there is some. When the tail has grown enough, it is sealed by the disk thread, and the entries
+before are given up. Where the leader has given up entries that this replica needs, its snapshot
+says which records are missing: they are read from another replica, sealed here, and only then is
+the snapshot taken.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogwork.consensus.chunks import encode_chunk
+from cogwork.consensus.errors import BeyondEnd, ConsensusError, NotLeader
+from cogwork.consensus.raft.entries import Kind
+from cogwork.consensus.raft.ready import LeaderChanged, ReadFailed, Reported
+from cogwork.consensus.replicated.calls import (
+    Bounded,
+    FindTime,
+    GetBounds,
+    GetMembers,
+    GetSnapshot,
+    MembersAre,
+    Proposal,
+    Read,
+    Records,
+    Refused,
+    Results,
+    SnapshotIs,
+    TimeIs,
+    failure_of,
+)
+from cogwork.consensus.replicated.entry import encode_entry
+from cogwork.consensus.replicated.files import KeptState, tag_of
+from cogwork.consensus.replicated.install import Installation
+from cogwork.consensus.retention import Retention
+from cogwork.consensus.sequencer import Sequencer, Trim, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cogwork.consensus.raft.entries import Entry
+    from cogwork.consensus.raft.group import Group
+    from cogwork.consensus.raft.ready import Event, Ready
+    from cogwork.consensus.raft.ready import Read as CurrentRead
+    from cogwork.consensus.raft.snapshot import Snapshot
+    from cogwork.consensus.replicated.calls import Answer, Call
+    from cogwork.consensus.replicated.files import ReplicaFiles
+    from cogwork.consensus.replicated.journal import Journal
+    from cogwork.consensus.replicated.replica import Replica
+    from cogwork.consensus.replicated.service import RaftService
+    from cogwork.consensus.replicated.stream import Stream
+
+__all__ = ("Member", "MemberStorage")
+
+SEAL_BYTES = 8 << 20
+"""So much in memory is sealed."""
+
+SEAL_ENTRIES = 20_000
+"""So many entries are replaced by a snapshot, however small they are."""
+
+READS_MAX = 10_000
+"""Reads that wait for something new; what is more is answered at once."""
+
+
+class _Proposed(NamedTuple):
+    term: int
+    answer: Callable[[Answer], object]
+    number: int
+
+
+class _Waiting(NamedTuple):
+    due_s: float
+    call: Read
+    answer: Callable[[Answer], object]
+
+
+class MemberStorage:
+    """What a group asks of its storage."""
+
+    def __init__(self, journal: Journal, files: ReplicaFiles) -> None:
+        self._journal = journal
+        self._files = files
+
+    def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
+        """Returns durable entries from an index on, about so many octets; none: given up."""
+        return self._journal.entries(first, size_bytes)
+
+    def term(self, index: int) -> int | None:
+        """Returns the term of a durable entry; None where it is given up."""
+        return self._journal.term(index)
+
+    def snapshot(self) -> Snapshot | None:
+        """Returns the newest snapshot that can be sent; None where there is none yet."""
+        return None if self._files.state is None else self._files.state.snapshot
+
+    def chunk(self, snapshot: Snapshot, offset: int, size_bytes: int) -> bytes | None:
+        """Returns octets of a snapshot's content; None where it is gone, for a newer one."""
+        state = self._files.state
+        if state is None or state.snapshot != snapshot:
+            return None
+        return state.content[offset : offset + size_bytes]
+
+
+class Member:
+    """One replica.
+
+    Attributes:
+        stream: The stream, as this container has it.
+        group: This member's part of the group.
+        journal: What it keeps in the write-ahead log.
+        replica: The stream's state here.
+        files: What it keeps beside the write-ahead log.
+        retention: How long records are kept; the leader has what is too old given up.
+        is_closed: Whether nothing is to be done any more.
+    """
+
+    def __init__(
+        self,
+        service: RaftService,
+        stream: Stream,
+        *,
+        group: Group,
+        journal: Journal,
+        replica: Replica,
+        files: ReplicaFiles,
+    ) -> None:
+        self.stream = stream
+        self.group = group
+        self.journal = journal
+        self.replica = replica
+        self.files = files
+        self.retention = Retention()
+        self._service = service
+        self._proposed: dict[int, _Proposed] = {}
+        self._waiting: list[_Waiting] = []
+        self._current: dict[object, Callable[[], object]] = {}
+        self._token = 0
+        self._installation: Installation | None = None
+        self.is_closed = False
+
+    @property
+    def name(self) -> str:
+        """The stream's."""
+        return self.stream.name
+
+    @property
+    def number(self) -> int:
+        """The group's."""
+        return self.stream.number
+
+    # -- what the group wants done
+
+    def take(self, ready: Ready) -> None:
+        """Does what is to be done, but for what the journal and the carrier do."""
+        for chunk in ready.chunks:
+            self._install().take(chunk)
+        if ready.received is not None:
+            self._install().complete(ready.received)
+        if ready.restore is not None:
+            self._restore(ready.restore)
+        for entry in ready.committed:
+            self._apply(entry)
+        for read in ready.reads:
+            self._answer_current(read)
+        for event in ready.events:
+            self._hear(event)
+        if ready.committed:
+            self.wake_readers()
+            self._look_whether_to_seal()
+
+    def _apply(self, entry: Entry) -> None:
+        proposed = self._proposed.pop(entry.index, None)
+        if entry.kind != Kind.COMMAND:
+            self.replica.skip(entry.index)
+            results = None
+        else:
+            results = self.replica.apply(entry.index, entry.payload)
+        if proposed is None:
+            return
+        if results is None or proposed.term != entry.term:
+            error = failure_of(NotLeader(self.group.leader))
+            proposed.answer(Refused(proposed.number, error))
+        else:
+            proposed.answer(Results(proposed.number, results))
+
+    def _answer_current(self, read: CurrentRead) -> None:
+        then = self._current.pop(read.token, None)
+        if then is not None:
+            then()
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, LeaderChanged):
+            self._service.leader_changed(self, event.leader)
+            if event.leader != self.group.own:
+                self._give_up_proposals()
+        elif isinstance(event, ReadFailed):
+            self._current.pop(event.token, None)
+        elif isinstance(event, Reported):
+            self._service.report(f"stream {self.name}: {event.text}")
+
+    def _give_up_proposals(self) -> None:
+        """Has those who proposed here ask the next leader: nothing is appended twice by that."""
+        proposed, self._proposed = self._proposed, {}
+        for each in proposed.values():
+            each.answer(Refused(each.number, failure_of(NotLeader(self.group.leader))))
+
+    # -- calls
+
+    def call(self, call: Call, answer: Callable[[Answer], object]) -> None:
+        """Carries out a call; the answer may come later, or never."""
+        try:
+            self._call(call, answer)
+        except ConsensusError as error:
+            answer(Refused(call.number, failure_of(error)))
+
+    def _call(self, call: Call, answer: Callable[[Answer], object]) -> None:
+        replica = self.replica
+        match call:
+            case Proposal():
+                self._propose(call, answer)
+            case Read():
+                self._read(call, answer)
+            case GetBounds():
+                self._when_current(lambda: answer(self._bounds(call.number)))
+            case FindTime():
+                self._when_current(
+                    lambda: answer(TimeIs(call.number, replica.offset_at(call.time_ms)))
+                )
+            case GetSnapshot():
+                self._when_current(lambda: answer(self._snapshot(call.number)))
+            case GetMembers():
+                answer(self._members(call.number))
+
+    def _propose(self, call: Proposal, answer: Callable[[Answer], object]) -> None:
+        payload = encode_entry(call.commands, self._service.now_ms())
+        term, index = self._service.propose(self.number, payload)
+        self._proposed[index] = _Proposed(term, answer, call.number)
+
+    def _read(self, call: Read, answer: Callable[[Answer], object]) -> None:
+        try:
+            chunks = self.replica.read(call.offset, call.max_bytes)
+        except BeyondEnd:
+            chunks = []
+        if chunks or not call.wait_ms or len(self._waiting) >= READS_MAX:
+            encoded = [encode_chunk(chunk) for chunk in chunks]
+            answer(Records(call.number, encoded, self.replica.state.next_offset))
+        else:
+            due_s = self._service.now_s() + call.wait_ms / 1000
+            self._waiting.append(_Waiting(due_s, call, answer))
+
+    def _when_current(self, then: Callable[[], object]) -> None:
+        """Calls once this replica has all that anybody can have been told of."""
+        self._token += 1
+        self._current[self._token] = then
+        try:
+            self._service.read_index(self.number, self._token)
+        except ConsensusError:
+            del self._current[self._token]
+            raise
+
+    def _bounds(self, number: int) -> Bounded:
+        bounds = self.replica.state.bounds
+        return Bounded(number, bounds.first, bounds.next)
+
+    def _snapshot(self, number: int) -> SnapshotIs:
+        snapshot = self.replica.state.snapshot
+        return (
+            SnapshotIs(number, -1, b"")
+            if snapshot is None
+            else (SnapshotIs(number, snapshot.offset, snapshot.data))
+        )
+
+    def _members(self, number: int) -> MembersAre:
+        membership = self.group.membership
+        return MembersAre(
+            number, list(membership.voters), list(membership.learners), self.group.leader
+        )
+
+    def wake_readers(self, now_s: float | None = None) -> None:
+        """Answers the reads that waited: where there is something, and where the time is over."""
+        waiting, self._waiting = self._waiting, []
+        end = self.replica.state.next_offset
+        for each in waiting:
+            if each.call.offset < end or (now_s is not None and each.due_s <= now_s):
+                self.call(
+                    Read(each.call.number, self.name, each.call.offset, each.call.max_bytes, 0),
+                    each.answer,
+                )
+            else:
+                self._waiting.append(each)
+
+    def look_to_trim(self) -> None:
+        """Has all replicas give up what is too old, where this one leads."""
+        if self.group.leadership is None or self.retention == Retention():
+            return
+        now_ms = self._service.now_ms()
+        before = self.replica.expired_before(self.retention, now_ms)
+        if before > self.replica.state.first_offset:
+            with suppress(ConsensusError):
+                self._service.propose(self.number, encode_entry([encode(Trim(before))], now_ms))
+
+    # -- sealing
+
+    def _look_whether_to_seal(self) -> None:
+        grown = self.replica.applied - self.group.compacted_index
+        if self.replica.tail_bytes >= SEAL_BYTES or grown >= SEAL_ENTRIES:
+            self.seal()
+
+    def seal(self) -> None:
+        """Has the tail sealed, unless that is under way."""
+        if self.replica.is_sealing or self._installation is not None or self.is_closed:
+            return
+        sealing = self.replica.begin_sealing()
+        content = sealing.state
+        snapshot = self.group.snapshot_of(sealing.index, len(content), tag_of(content))
+        state = KeptState(snapshot, content)
+        self._service.start(
+            self.files.sealing(sealing.chunks, state), self._sealed, self._not_sealed
+        )
+
+    def _sealed(self, state: KeptState) -> None:
+        if self.is_closed:
+            return
+        self.replica.sealed()
+        self._service.compact(self, state.snapshot)
+        self._look_whether_to_seal()
+
+    def _not_sealed(self, error: Exception) -> None:
+        self.replica.not_sealed()
+        self._service.report(f"stream {self.name}: a segment could not be written: {error}")
+
+    # -- snapshots of the leader
+
+    def _install(self) -> Installation:
+        if self._installation is None:
+            self._installation = Installation(self, self._service)
+        return self._installation
+
+    def installed(self, snapshot: Snapshot, *, is_good: bool) -> None:
+        """The records of a leader's snapshot are here and sealed, or could not be had."""
+        self._installation = None
+        self._service.end_installation(self.number, snapshot, is_good=is_good)
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        state = self.files.state
+        assert state is not None
+        assert state.snapshot == snapshot
+        self.replica.restore(Sequencer.from_bytes(state.content), snapshot.index)
+        self.wake_readers()
+
+    # -- the end
+
+    def close(self) -> None:
+        """Answers nobody any more."""
+        self.is_closed = True
+        self._give_up_proposals()
+        self._waiting.clear()
+        self._current.clear()
+        if self._installation is not None:
+            self._installation.cancel()

@@ -1,0 +1,378 @@
+"""What a container has to append, until it knows where it is: retries that nobody notices.
+
+Theory of operation. All commands for one stream leave a container in one order, to whoever leads
+its replicas. Where that one changes, dies, or an answer does not come, a new *round* begins:
+everything unanswered is sent again, in order, to the next candidate. That is sound because every
+batch carries a producer and a sequence: the one its application gave it, else one of this outbox's
+own. What is in the stream already gets its old place as the answer, and nothing overtakes what was
+lost before it, for that would be out of sequence.
+
+What waits for longer than its time fails, and with it all that was behind it; the outbox's own
+batches then go on under a new producer, as the old one's are not all known.
+
+Pure: the clock is an argument, sending is up to the owner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.errors import (
+    Busy,
+    ConsensusError,
+    InvalidAppend,
+    NotLeader,
+    OutOfSequence,
+    Unavailable,
+    Unknown,
+)
+from cogwork.consensus.replicated.calls import Failed, Place, Proposal, Refused, Results, error_of
+from cogwork.consensus.sequencer import Append, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cogwork.consensus.batch import Batch
+    from cogwork.consensus.engine import Appended
+    from cogwork.consensus.sequencer import Command
+
+__all__ = ("OWN_MARK", "Done", "Outbox", "Pacing")
+
+OWN_MARK = b"\x00outbox\x00"
+"""What an outbox's own producer ids begin with, and no application's does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """How much, and how long.
+
+    Attributes:
+        waiting_bytes_max: What may be unanswered; one batch more is `Busy`.
+        call_bytes_max: What goes in one call, but for a batch that is larger by itself.
+        flight_bytes_max: What is on its way to the leader at once.
+        answer_timeout_s: An answer that has taken so long is not waited for.
+        pause_s: Before the same candidates are asked again that refused.
+        give_up_s: So long a command is tried.
+    """
+
+    waiting_bytes_max: int = 32 << 20
+    call_bytes_max: int = 1 << 20
+    flight_bytes_max: int = 8 << 20
+    answer_timeout_s: float = 0.4
+    pause_s: float = 0.02
+    give_up_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command's end.
+
+    Attributes:
+        token: The owner's.
+        result: The answer, or why there is none.
+    """
+
+    token: object
+    result: Appended | int | ConsensusError
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    token: object
+    command: Command
+    since_s: float
+    size_bytes: int
+    is_own: bool = False
+    was_sent: bool = False
+    is_done: bool = False
+    data: bytes = b""
+
+
+@dataclass(slots=True, eq=False)
+class _Flight:
+    round: int
+    sent_s: float
+    size_bytes: int
+    commands: list[_Pending] = field(default_factory=list)
+
+
+class Outbox:
+    """The commands of one container for one stream.
+
+    Attributes:
+        target: Whom the next call goes to; None while it is to pause.
+        candidates: Who may lead.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        candidates: Sequence[str],
+        new_producer: Callable[[], bytes],
+        next_number: Callable[[], int],
+        pacing: Pacing | None = None,
+    ) -> None:
+        """Has nothing to send.
+
+        Args:
+            stream: For the calls.
+            candidates: Who may lead; the likeliest first.
+            new_producer: Makes an id that nobody had before, beginning with `OWN_MARK`.
+            next_number: Makes the numbers of calls.
+            pacing: How much, and how long.
+        """
+        self.candidates = list(candidates)
+        self._stream = stream
+        self._new_producer = new_producer
+        self._pacing = pacing or Pacing()
+        self._producer = b""
+        self._sequence = 0
+        self._target = 0
+        self._hint: str | None = None
+        self._round = 0
+        self._paused_until_s = 0.0
+        self._next_number = next_number
+        self._waiting: list[_Pending] = []
+        self._next = 0
+        self._waiting_bytes = 0
+        self._flights: dict[int, _Flight] = {}
+        self._flight_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def target(self) -> str | None:
+        """Whom the next call goes to; None where nobody is known."""
+        if self._hint is not None:
+            return self._hint
+        return self.candidates[self._target % len(self.candidates)] if self.candidates else None
+
+    @property
+    def unsent(self) -> bool:
+        """Whether there is something that has not been sent in this round."""
+        return self._next < len(self._waiting)
+
+    # -- in
+
+    def append(self, batch: Batch, epoch: int | None, token: object, now_s: float) -> None:
+        """Takes a batch.
+
+        Raises:
+            Busy: Too much is unanswered.
+            InvalidAppend: Its producer is none that an application may have.
+        """
+        if batch.producer.startswith(OWN_MARK):
+            raise InvalidAppend(f"a producer id does not begin with {OWN_MARK!r}")
+        self._demand_room(len(batch.payload))
+        is_own = not batch.producer
+        if is_own:
+            batch = self._own(batch)
+        self._add(Append(batch, epoch, 0), token, now_s, len(batch.payload), is_own=is_own)
+
+    def command(self, command: Command, size_bytes: int, token: object, now_s: float) -> None:
+        """Takes any other command; it may be applied more than once.
+
+        Raises:
+            Busy: Too much is unanswered.
+        """
+        self._demand_room(size_bytes)
+        self._add(command, token, now_s, size_bytes, is_own=False)
+
+    def _demand_room(self, size_bytes: int) -> None:
+        room = self._pacing.waiting_bytes_max - self._waiting_bytes
+        if self._waiting and size_bytes > room:
+            raise Busy(f"{self._waiting_bytes} octets wait to be appended")
+
+    def _own(self, batch: Batch) -> Batch:
+        if not self._producer:
+            self._producer = self._new_producer()
+            self._sequence = 0
+        numbered = replace(batch, producer=self._producer, sequence=self._sequence)
+        self._sequence += batch.count
+        return numbered
+
+    def _add(
+        self, command: Command, token: object, now_s: float, size_bytes: int, *, is_own: bool
+    ) -> None:
+        self._waiting.append(
+            _Pending(token, command, now_s, size_bytes, is_own, data=encode(command))
+        )
+        self._waiting_bytes += size_bytes
+
+    # -- out
+
+    def next_call(self, now_s: float) -> Proposal | None:
+        """Returns what is to be sent to `target` now; None where nothing is."""
+        if not self.unsent or now_s < self._paused_until_s or self.target is None:
+            return None
+        if self._flights and self._flight_bytes >= self._pacing.flight_bytes_max:
+            return None
+        number = self._next_number()
+        flight = _Flight(self._round, now_s, 0)
+        while self.unsent:
+            pending = self._waiting[self._next]
+            size_bytes = len(pending.data)
+            if flight.commands and flight.size_bytes + size_bytes > self._pacing.call_bytes_max:
+                break
+            pending.was_sent = True
+            flight.commands.append(pending)
+            flight.size_bytes += size_bytes
+            self._next += 1
+        self._flights[number] = flight
+        self._flight_bytes += flight.size_bytes
+        return Proposal(number, self._stream, [each.data for each in flight.commands])
+
+    # -- answers
+
+    def answered(self, answer: Results | Refused, now_s: float) -> list[Done]:
+        """Takes an answer; one that nobody waits for changes nothing."""
+        flight = self._flights.pop(answer.number, None)
+        if flight is None:
+            return []
+        if flight.round == self._round:
+            self._flight_bytes -= flight.size_bytes
+        if isinstance(answer, Refused):
+            return self._refused(flight, error_of(answer.failure), now_s)
+        done: list[Done] = []
+        for pending, result in zip(flight.commands, answer.results, strict=False):
+            if not pending.is_done and not self._is_early(pending, result, flight, now_s):
+                pending.is_done = True
+                done.append(Done(pending.token, _told(result)))
+        self._forget_done()
+        return done
+
+    def _is_early(
+        self, pending: _Pending, result: Place | Failed | int, flight: _Flight, now_s: float
+    ) -> bool:
+        """Says whether a command was refused only because one before it was lost."""
+        if not isinstance(result, Failed) or result.kind != OutOfSequence.__name__:
+            return False
+        assert isinstance(pending.command, Append)
+        batch = pending.command.batch
+        expected = result.numbers[0] if result.numbers else 0
+        for other in self._waiting:
+            if other is pending:
+                break
+            command = other.command
+            is_before = isinstance(command, Append) and command.batch.producer == batch.producer
+            if is_before and not other.is_done:
+                if flight.round == self._round:
+                    self._begin_round(None, now_s)
+                return True
+        if pending.is_own and expected < batch.sequence:
+            # The stream has forgotten this producer, and nothing of it is missing.
+            self._renew(now_s)
+            return True
+        return False
+
+    def _refused(self, flight: _Flight, error: ConsensusError, now_s: float) -> list[Done]:
+        if isinstance(error, InvalidAppend):
+            done = [Done(each.token, error) for each in flight.commands if not each.is_done]
+            for each in flight.commands:
+                each.is_done = True
+            self._forget_done()
+            return done
+        if flight.round != self._round:
+            return []
+        hint = error.hint if isinstance(error, NotLeader) else None
+        if hint is not None and hint != self.target:
+            self._begin_round(hint, now_s)
+            return []
+        self._paused_until_s = now_s + self._pacing.pause_s
+        self._begin_round(self.target if isinstance(error, Busy) else None, now_s)
+        return []
+
+    def _begin_round(self, hint: str | None, now_s: float) -> None:
+        """Has everything unanswered sent again."""
+        self._round += 1
+        self._flight_bytes = 0
+        if hint is None and self.candidates:
+            if self._hint is None:
+                self._target = (self._target + 1) % len(self.candidates)
+            elif self._hint in self.candidates:
+                self._target = (self.candidates.index(self._hint) + 1) % len(self.candidates)
+        self._hint = hint
+        self._next = 0
+        for flight in self._flights.values():
+            flight.sent_s = min(flight.sent_s, now_s)
+
+    def lead(self, leader: str, now_s: float) -> None:
+        """Takes note of who leads, as somebody who knows has told."""
+        if leader != self.target:
+            self._begin_round(leader, now_s)
+            self._paused_until_s = 0.0
+
+    def lost(self, container: str, now_s: float) -> None:
+        """Takes note that a container has gone, or is out of reach."""
+        if container == self.target and self._waiting:
+            self._begin_round(None, now_s)
+
+    def undelivered(self, number: int, now_s: float) -> None:
+        """Takes note that a call could not even be sent."""
+        flight = self._flights.pop(number, None)
+        if flight is not None and flight.round == self._round:
+            self._paused_until_s = now_s + self._pacing.pause_s
+            self._begin_round(None, now_s)
+
+    # -- time
+
+    def tick(self, now_s: float) -> list[Done]:
+        """Lets time pass: asks others for what has not been answered, gives up what is too old."""
+        oldest_s = min(
+            (each.sent_s for each in self._flights.values() if each.round == self._round),
+            default=now_s,
+        )
+        if now_s - oldest_s >= self._pacing.answer_timeout_s:
+            self._begin_round(None, now_s)
+        limit_s = now_s - self._pacing.give_up_s
+        self._flights = {
+            number: flight
+            for number, flight in self._flights.items()
+            if flight.round == self._round or flight.sent_s > limit_s
+        }
+        if not self._waiting or self._waiting[0].since_s > limit_s:
+            return []
+        return self.fail_all("nobody has answered")
+
+    def fail_all(self, reason: str) -> list[Done]:
+        """Gives up everything: what was sent may have been appended."""
+        done = [
+            Done(each.token, Unknown(reason) if each.was_sent else Unavailable(reason))
+            for each in self._waiting
+            if not each.is_done
+        ]
+        self._waiting.clear()
+        self._flights.clear()
+        self._waiting_bytes = self._flight_bytes = self._next = 0
+        self._producer = b""
+        return done
+
+    def _renew(self, now_s: float) -> None:
+        """Gives the outbox's own batches a new producer, from the first one that is not done."""
+        self._producer = b""
+        for pending in self._waiting:
+            if pending.is_own and not pending.is_done:
+                command = pending.command
+                assert isinstance(command, Append)
+                pending.command = replace(command, batch=self._own(command.batch))
+                pending.data = encode(pending.command)
+        self._begin_round(self._hint, now_s)
+
+    def _forget_done(self) -> None:
+        count = 0
+        for pending in self._waiting:
+            if not pending.is_done:
+                break
+            self._waiting_bytes -= pending.size_bytes
+            count += 1
+        if count:
+            del self._waiting[:count]
+            self._next = max(0, self._next - count)
+
+
+def _told(result: Place | Failed | int) -> Appended | int | ConsensusError:
+    if isinstance(result, Place):
+        return result.appended()
+    return error_of(result) if isinstance(result, Failed) else result

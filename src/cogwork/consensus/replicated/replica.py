@@ -1,0 +1,201 @@
+"""The state of one stream where a replica of it is: what it holds, and how it is read.
+
+Theory of operation. Committed entries are applied in order; the sequencer says what each command
+does, and its chunks go to the end of the *tail*, in memory. From time to time the tail is sealed
+into a segment on disk, together with the sequencer's state as of then: that is the replica's
+snapshot, and entries up to there are not needed any more. A restart begins with the snapshot, and
+applies the entries that follow once more; chunks that are in a segment already are passed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.chunk_list import ChunkList
+from cogwork.consensus.chunks import decode_chunk
+from cogwork.consensus.engine import Appended
+from cogwork.consensus.errors import BeyondEnd, ConsensusError, Truncated
+from cogwork.consensus.replicated.calls import Failed, Place, failure_of
+from cogwork.consensus.replicated.entry import decode_entry
+from cogwork.consensus.sequencer import Sequencer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.consensus.batch import Chunk
+    from cogwork.consensus.retention import Retention
+    from cogwork.log.segment_store import SegmentStore
+
+__all__ = ("Replica", "Sealing")
+
+
+@dataclass(frozen=True, slots=True)
+class Sealing:
+    """What is to be sealed.
+
+    Attributes:
+        chunks: Those that follow the last segment.
+        index: Of the last entry whose effects are in them and in the state.
+        state: The sequencer's.
+    """
+
+    chunks: Sequence[Chunk]
+    index: int
+    state: bytes
+
+
+class Replica:
+    """One stream here.
+
+    Attributes:
+        state: The sequencer.
+        tail: The chunks that are not in a segment, and perhaps some that are.
+        segments: What is sealed.
+        applied: The index of the last entry that was applied.
+    """
+
+    def __init__(
+        self, segments: SegmentStore, state: Sequencer | None = None, applied: int = 0
+    ) -> None:
+        """Begins where its snapshot ends.
+
+        Args:
+            segments: What is sealed.
+            state: As of then; None for a new stream.
+            applied: The index of the last entry in the state.
+        """
+        self.state = state or Sequencer()
+        self.tail: ChunkList[Chunk] = ChunkList()
+        self.segments = segments
+        self.applied = applied
+        self._is_sealing = False
+
+    @property
+    def sealed_offset(self) -> int:
+        """The offset after all that is sealed."""
+        return self.segments.next_offset or 0
+
+    @property
+    def tail_bytes(self) -> int:
+        """What is in memory."""
+        return self.tail.size_bytes
+
+    # -- entries
+
+    def apply(self, index: int, payload: bytes) -> list[Place | Failed | int]:
+        """Applies an entry; returns the answer to each of its commands."""
+        self.applied = index
+        results: list[Place | Failed | int] = []
+        state, sealed = self.state, self.sealed_offset
+        first_offset = state.first_offset
+        for command in decode_entry(payload):
+            answer, chunk = state.apply(command)
+            if chunk is not None and chunk.next_offset > sealed:
+                self.tail.append(chunk)
+            if isinstance(answer, Appended):
+                results.append(Place(answer.epoch, answer.first_offset, answer.is_repeated))
+            else:
+                results.append(failure_of(answer) if isinstance(answer, ConsensusError) else answer)
+        if state.first_offset > first_offset:
+            self._trim()
+        return results
+
+    def skip(self, index: int) -> None:
+        """Takes note of an entry that is none of the stream's."""
+        self.applied = index
+
+    def _trim(self) -> None:
+        before = self.state.first_offset
+        if not self._is_sealing:
+            self.segments.retain(before_offset=before)
+            if before >= self.sealed_offset:
+                self.tail.trim(before)
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int) -> list[Chunk]:
+        """Returns chunks from `offset` on, cut so that the first begins there; none at the end.
+
+        Raises:
+            Truncated: The offset is below the first one.
+            BeyondEnd: The replica has not come so far.
+        """
+        state = self.state
+        if offset < state.first_offset:
+            raise Truncated(state.first_offset)
+        if offset > state.next_offset:
+            raise BeyondEnd(offset, state.next_offset)
+        tail = self.tail
+        if len(tail) and offset >= tail[tail.first].offset:
+            found: list[Chunk] = []
+            ordinal, size_bytes = tail.find(offset), 0
+            while ordinal < tail.next and (size_bytes < max_bytes or not found):
+                chunk = tail[ordinal]
+                size_bytes += len(chunk.batch.payload)
+                found.append(chunk.since(offset))
+                ordinal += 1
+            return found
+        blocks = self.segments.read(offset, max_bytes)
+        return [decode_chunk(block.data).since(offset) for block in blocks]
+
+    def offset_at(self, time_ms: int) -> int:
+        """Returns the offset of the first record of this time or later; the next one if none is."""
+        offset = self.segments.offset_at(time_ms)
+        if offset is None:
+            ordinal = self.tail.find_time(time_ms)
+            is_there = ordinal < self.tail.next
+            offset = self.tail[ordinal].offset if is_there else self.state.next_offset
+        return max(offset, self.state.first_offset)
+
+    # -- retention
+
+    def expired_before(self, retention: Retention, now_ms: int) -> int:
+        """Returns the offset below which the retention lets records go; the first one for none."""
+        state = self.state
+        before = state.first_offset
+        if retention.age_s is not None:
+            before = max(before, self.offset_at(now_ms - int(retention.age_s * 1000)))
+        if retention.records is not None:
+            before = max(before, state.next_offset - retention.records)
+        if retention.size_bytes is not None:
+            size_bytes = self.segments.size_bytes + self.tail.size_bytes
+            for segment in self.segments.segments:
+                if size_bytes <= retention.size_bytes:
+                    break
+                size_bytes -= segment.size_bytes
+                before = max(before, segment.next_offset)
+        return before
+
+    # -- sealing
+
+    def begin_sealing(self) -> Sealing:
+        """Says what is to be sealed now; nothing else is until `sealed` or `not_sealed`."""
+        assert not self._is_sealing
+        self._is_sealing = True
+        sealed = self.sealed_offset
+        tail = self.tail
+        chunks = [tail[ordinal] for ordinal in range(tail.first, tail.next)]
+        unsealed = [chunk for chunk in chunks if chunk.offset >= sealed]
+        return Sealing(unsealed, self.applied, self.state.to_bytes())
+
+    @property
+    def is_sealing(self) -> bool:
+        """Whether that is under way."""
+        return self._is_sealing
+
+    def sealed(self) -> None:
+        """The segment is there: what is in it need not be in memory."""
+        self._is_sealing = False
+        self.tail.trim(self.sealed_offset)
+        self._trim()
+
+    def not_sealed(self) -> None:
+        """There is no segment; everything stays as it is."""
+        self._is_sealing = False
+
+    def restore(self, state: Sequencer, applied: int) -> None:
+        """Takes over a leader's snapshot; its records are sealed already."""
+        self.state = state
+        self.applied = applied
+        self.tail = ChunkList()

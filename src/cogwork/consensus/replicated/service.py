@@ -1,0 +1,494 @@
+"""The engine `raft`: all replicas of a container, and the way to those of others.
+
+Theory of operation. Everything happens in *turns*, at most one in each pass of the event loop:
+outboxes send what they have, the groups say what they want done, writes go to the write-ahead log
+in one piece, frames to other containers, committed entries to the replicas. What the disk thread
+reports, what others send, and the clock each ask for another turn.
+
+Frames of consensus and calls share a carrier; the first octet tells them apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from cogwork.consensus.errors import ConsensusError, Malformed, Unavailable
+from cogwork.consensus.raft.host import RaftHost
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.replicated import calls
+from cogwork.consensus.replicated.calls import Refused, failure_of
+from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
+from cogwork.consensus.replicated.files import Declared, ReplicaFiles
+from cogwork.consensus.replicated.journal import Journal, Replayed
+from cogwork.consensus.replicated.member import Member, MemberStorage
+from cogwork.consensus.replicated.outbox import OWN_MARK
+from cogwork.consensus.replicated.replica import Replica
+from cogwork.consensus.replicated.stream import Stream, demand, settle
+from cogwork.consensus.replicated.switchboard import CALL, Switchboard
+from cogwork.consensus.replicated.writing import Writing
+from cogwork.consensus.retention import Retention
+from cogwork.consensus.sequencer import Sequencer
+from cogwork.log.errors import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from cogwork.consensus.capabilities import Capabilities
+    from cogwork.consensus.raft.settings import Settings
+    from cogwork.consensus.replicated.calls import Answer, Call
+    from cogwork.consensus.replicated.switchboard import Carrier
+    from cogwork.log.directory import Directory
+    from cogwork.log.disk_queue import DiskQueue, Operation
+    from cogwork.log.record import Record
+    from cogwork.log.wal import Wal
+
+__all__ = ("RaftService",)
+
+FRAME = b"\x00"
+"""The first octet of a parcel with a frame of consensus."""
+
+TICK_S = 0.05
+"""How exactly the time-outs of calls are kept."""
+
+TRIM_S = 1.0
+"""How often it is looked for what is too old."""
+
+T = TypeVar("T")
+
+
+class RaftService:
+    """The host of the engine `raft` in a container.
+
+    Attributes:
+        own: The container's id.
+        streams: Those that are open here, by name.
+    """
+
+    def __init__(
+        self,
+        own: str,
+        incarnation: int,
+        carrier: Carrier,
+        *,
+        wal: Wal | None,
+        queue: DiskQueue | None,
+        directory_of: Callable[[int], Directory],
+        report: Callable[[str], None],
+        settings: Settings | None = None,
+    ) -> None:
+        """Has no replicas yet.
+
+        Args:
+            own: The container's id.
+            incarnation: Higher after each start.
+            carrier: The way to other containers.
+            wal: The container's write-ahead log, recovered; `on_durable` is to call `durable`. None
+                where nothing is kept, and no replica can be.
+            queue: The way to the disk.
+            directory_of: Opens the directory of a group.
+            report: Takes what the operator should know, a line at a time.
+            settings: Of the groups.
+        """
+        self.own = own
+        self.report = report
+        self.streams: dict[str, Stream] = {}
+        self._carrier = carrier
+        self._wal = wal
+        self._queue = queue
+        self._directory_of = directory_of
+        self._switchboard = Switchboard(carrier)
+        chance = random.Random(secrets.randbits(64))
+        self._host = RaftHost(own, incarnation, chance, self.now_s(), settings)
+        self._members: dict[int, Member] = {}
+        self._replayed: dict[int, Replayed] = {}
+        self._writing = Writing(wal, report)
+        self._turn: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ticked_s = 0.0
+        self._trimmed_s = 0.0
+        self._is_closed = False
+
+    # -- the clock
+
+    @staticmethod
+    def now_s() -> float:
+        """Returns the time by a clock that never goes back."""
+        return time.monotonic()
+
+    @staticmethod
+    def now_ms() -> int:
+        """Returns the wall clock's time, in milliseconds since 1970 (UTC)."""
+        return time.time_ns() // 1_000_000
+
+    # -- the contract of engines
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the engine declares."""
+        return CAPABILITIES
+
+    async def open(self, stream: str, options: Mapping[str, object]) -> RaftEngine:
+        """Opens a stream; makes the replica here, where there is to be one.
+
+        Args:
+            stream: Its name.
+            options: `group`, the number that the cluster gave it, `replicas`, who holds one, and
+                how long records are kept, as in `Retention`.
+
+        Raises:
+            ValueError: An option is wrong.
+        """
+        found = self.streams.get(stream)
+        if found is None:
+            found = await self._open(stream, *_group_of(options))
+        if found.member is not None:
+            found.member.retention = Retention.of(options)
+        found.users += 1
+        return RaftEngine(found)
+
+    async def _open(self, name: str, number: int, replicas: list[str]) -> Stream:
+        stream = self.streams[name] = Stream(
+            self, name, number, replicas, self._switchboard.next_number
+        )
+        if self.own in replicas:
+            try:
+                stream.member = await self._open_member(stream)
+            except BaseException:
+                del self.streams[name]
+                raise
+        self.turn_soon()
+        return stream
+
+    async def _open_member(self, stream: Stream) -> Member:
+        if self._wal is None or self._queue is None:
+            raise ValueError(
+                f"container {self.own} is to hold a replica of {stream.name!r:.80}, and has no "
+                "data directory: start it with --data DIR"
+            )
+        number = stream.number
+        files = ReplicaFiles(self._directory_of(number), self._queue)
+        voters = await self._declare(stream, files)
+        journal = Journal(self._wal, number)
+        replayed = self._replayed.pop(number, None) or Replayed()
+        first = Snapshot(0, 0, Membership(tuple(voters)))
+        replayed.begin_at(first if files.state is None else files.state.snapshot)
+        recovered = replayed.recovered(journal, MemberStorage(journal, files))
+        group = self._host.open(number, recovered, self.now_s())
+        state = None if files.state is None else Sequencer.from_bytes(files.state.content)
+        replica = Replica(files.segments, state, group.applied)
+        member = Member(self, stream, group=group, journal=journal, replica=replica, files=files)
+        self._members[number] = member
+        return member
+
+    async def _declare(self, stream: Stream, files: ReplicaFiles) -> list[str]:
+        """Sees that a directory is of this stream; returns the group's first members."""
+        declared = files.declared()
+        if declared is None:
+            declared = Declared(stream.name, stream.number, list(stream.replicas))
+            await self.run(files.declaring(declared))
+        elif (declared.stream, declared.group) != (stream.name, stream.number):
+            raise Malformed(f"a replica of {stream.name}", f"it is one of {declared.stream}")
+        return declared.voters
+
+    async def delete(self, stream: str) -> None:
+        """Gives up a stream here, with its replica; the cluster has each container do so."""
+        found = self.streams.pop(stream, None)
+        if found is None:
+            return
+        found.end("the stream was deleted")
+        if found.member is not None:
+            self._close_member(found.member)
+            found.member.journal.drop()
+            found.member.files.remove()
+
+    def _close_member(self, member: Member) -> None:
+        self._members.pop(member.number, None)
+        self._host.close(member.number)
+        member.close()
+
+    async def close(self) -> None:
+        """Lets go of all streams."""
+        self._is_closed = True
+        for handle in (self._turn, self._timer):
+            if handle is not None:
+                handle.cancel()
+        for stream in self.streams.values():
+            stream.end("the container is stopping")
+            if stream.member is not None:
+                self._close_member(stream.member)
+                stream.member.files.close()
+        self._switchboard.close()
+        self.streams.clear()
+
+    # -- what comes in
+
+    def replay(self, record: Record) -> None:
+        """Takes what the write-ahead log holds of a group, before its stream is opened.
+
+        Raises:
+            Malformed: It is no record of a group.
+        """
+        self._replayed.setdefault(record.group, Replayed()).take(record)
+
+    def durable(self, lsn: int) -> None:
+        """Takes note that the write-ahead log is durable up to a place."""
+        number = self._writing.durable(lsn)
+        if number:
+            self._host.persisted(number)
+            self.turn_soon()
+
+    def lost(self, container: str) -> None:
+        """Takes note that the connection to a container has broken: nobody waits for it."""
+        now_s = self.now_s()
+        self._host.lost(container, now_s)
+        for stream in self.streams.values():
+            stream.outbox.lost(container, now_s)
+        self.turn_soon()
+
+    def step_back(self) -> None:
+        """Has others lead: the disk here takes nothing, or the container is about to stop."""
+        for number, member in self._members.items():
+            if member.group.leadership is not None:
+                with suppress(ConsensusError, ValueError):
+                    self._host.transfer(number, None, self.now_s())
+        self.turn_soon()
+
+    @property
+    def leads_any(self) -> bool:
+        """Whether a replica here leads others that could take over."""
+        return any(
+            member.group.leadership is not None and len(member.group.membership.voters) > 1
+            for member in self._members.values()
+        )
+
+    def press(self, group: int) -> None:
+        """Takes note that a group holds an old file of the write-ahead log."""
+        member = self._members.get(group)
+        if member is not None:
+            member.seal()
+
+    def receive(self, origin: str, data: bytes) -> None:
+        """Takes a parcel of another container."""
+        kind, rest = data[:1], data[1:]
+        try:
+            if kind == FRAME:
+                self._host.receive(origin, rest, self.now_s())
+            elif kind == CALL:
+                self._take_call(origin, calls.decode(rest))
+            else:
+                raise Malformed("a parcel", "its first octet says nothing")
+        except Malformed as error:
+            self.report(f"container {origin} sent something else: {error}")
+        self.turn_soon()
+
+    def _take_call(self, origin: str, message: Call | Answer) -> None:
+        if isinstance(message, calls.Answer):
+            self._switchboard.take(message)
+            return
+        self._carry_out(message, lambda answer: self._switchboard.send(origin, answer))
+
+    def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
+        stream = self.streams.get(call.stream)
+        if stream is None or stream.member is None:
+            error = failure_of(Unavailable(f"no replica of {call.stream} is here"))
+            answer(Refused(call.number, error))
+        else:
+            stream.member.call(call, answer)
+
+    # -- what goes out
+
+    def send_call(self, to: str, call: Call, answered: Callable[[Answer], None]) -> bool:
+        """Sends a call of an outbox; returns False where it is dropped."""
+        if to != self.own:
+            return self._switchboard.expect(to, call, answered, self.now_s())
+        self._carry_out(call, answered)
+        return True
+
+    async def ask(
+        self, to: str, make: Callable[[int, str], Call], stream: Stream, timeout_s: float
+    ) -> Answer:
+        """Asks a container, which may be this one, and waits for the answer.
+
+        Raises:
+            ConsensusError: It says why not, or says nothing.
+        """
+        call = make(self._switchboard.next_number(), stream.name)
+        if to != self.own:
+            self.turn_soon()
+            return demand(await self._switchboard.ask(to, call, timeout_s))
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def answered(answer: Answer) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        self._carry_out(call, answered)
+        self.turn_soon()
+        try:
+            async with asyncio.timeout(timeout_s):
+                return demand(await future)
+        except TimeoutError:
+            raise Unavailable("the replica here has not come so far") from None
+
+    def new_producer(self) -> bytes:
+        """Returns a producer id for an outbox."""
+        return OWN_MARK + secrets.token_bytes(15)
+
+    def leader_of(self, stream: str) -> str | None:
+        """Returns who leads a stream's replicas, as far as it is known here."""
+        found = self.streams.get(stream)
+        if found is None:
+            return None
+        return found.outbox.target if found.member is None else found.member.group.leader
+
+    def leads(self, stream: str) -> bool:
+        """Tells whether the replica here leads."""
+        found = self.streams.get(stream)
+        return (
+            found is not None
+            and found.member is not None
+            and (found.member.group.leadership is not None)
+        )
+
+    # -- what members ask for
+
+    def propose(self, group: int, payload: bytes) -> tuple[int, int]:
+        """Proposes an entry: `RaftHost.propose`."""
+        if self._wal is not None and self._wal.is_full:
+            raise Unavailable("the disk is full")
+        return self._host.propose(group, payload, self.now_s())
+
+    def read_index(self, group: int, token: object) -> None:
+        """Asks for a current read: `RaftHost.read_index`."""
+        self._host.read_index(group, token, self.now_s())
+
+    def leader_changed(self, member: Member, leader: str | None) -> None:
+        """Has the outbox ask the leader."""
+        stream = self.streams.get(member.name)
+        if stream is not None and leader is not None:
+            stream.outbox.lead(leader, self.now_s())
+
+    def compact(self, member: Member, snapshot: Snapshot) -> None:
+        """Gives up the entries that a snapshot replaces."""
+        try:
+            member.journal.compact(snapshot)
+        except LogError as error:
+            self.report(f"stream {member.name}: {error}")
+            return
+        self._host.compact(member.number, snapshot.index)
+        self.turn_soon()
+
+    def end_installation(self, group: int, snapshot: Snapshot, *, is_good: bool) -> None:
+        """Takes a leader's snapshot, whose records are here, or has it sent again."""
+        if group not in self._members:
+            return
+        if is_good:
+            self._host.accept_snapshot(group, snapshot)
+        else:
+            self._host.refuse_snapshot(group, snapshot)
+        self.turn_soon()
+
+    def start(
+        self,
+        steps: Generator[Operation, None, T],
+        done: Callable[[T], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Has the disk thread do something, step by step."""
+        assert self._queue is not None
+        self._queue.start(steps, done, failed)
+
+    async def run(self, steps: Generator[Operation, None, T]) -> T:
+        """Has the disk thread do something, and waits for it.
+
+        Raises:
+            OSError: It could not.
+            LogError: What is there cannot be used.
+        """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def failed(error: Exception) -> None:
+            if not future.done():
+                future.set_exception(error)
+
+        def done(result: T) -> None:
+            if not future.done():
+                future.set_result(result)
+
+        self.start(steps, done, failed)
+        return await future
+
+    # -- turns
+
+    def turn_soon(self) -> None:
+        """Asks for a turn in the next pass of the event loop."""
+        if self._turn is None and not self._is_closed:
+            self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._turn = None
+        now_s = self.now_s()
+        if now_s >= self._host.wake_s:
+            self._host.tick(now_s)
+        if now_s - self._ticked_s >= TICK_S:
+            self._ticked_s = now_s
+            self._tick(now_s)
+        for stream in self.streams.values():
+            if stream.outbox.unsent:
+                stream.send(now_s)
+        self._do_what_is_ready()
+        if self._host.has_more:
+            self.turn_soon()
+        self._carrier.flush()
+        self._arm()
+
+    def _do_what_is_ready(self) -> None:
+        ready = self._host.ready()
+        members = self._members
+        for number, each in ready.groups:
+            if each.write is not None:
+                self._writing.add(members[number].journal, each.write)
+        if ready.number:
+            self._writing.end_turn(ready.number)
+        self._writing.flush()
+        for container, frame in ready.frames:
+            self._carrier.send(container, FRAME + frame)
+        for number, each in ready.groups:
+            member = members.get(number)
+            if member is not None:
+                member.take(each)
+        for report in ready.reports:
+            self.report(report)
+
+    def _tick(self, now_s: float) -> None:
+        self._switchboard.tick(now_s)
+        if now_s - self._trimmed_s >= TRIM_S:
+            self._trimmed_s = now_s
+            for member in self._members.values():
+                member.look_to_trim()
+        for stream in self.streams.values():
+            if len(stream.outbox):
+                settle(stream.outbox.tick(now_s))
+            if stream.member is not None:
+                stream.member.wake_readers(now_s)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_s = min(TICK_S, max(0.0, self._host.wake_s - self.now_s()))
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self.turn_soon)
+
+
+def _group_of(options: Mapping[str, object]) -> tuple[int, list[str]]:
+    group, replicas = options.get("group"), options.get("replicas")
+    if not isinstance(group, int) or group < 1:
+        raise ValueError(f"group is a positive number, not {group!r}")
+    if not isinstance(replicas, list | tuple) or not replicas:
+        raise ValueError(f"replicas is a list of containers, not {replicas!r}")
+    return group, [str(each) for each in replicas]

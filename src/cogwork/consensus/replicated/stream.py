@@ -1,0 +1,172 @@
+"""A stream as one container has it: its outbox, the replicas to read from, and the one here."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.batch import check
+from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable
+from cogwork.consensus.replicated.calls import Refused, error_of
+from cogwork.consensus.replicated.outbox import Outbox
+
+if TYPE_CHECKING:
+    from asyncio import Future
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from cogwork.consensus.batch import Batch
+    from cogwork.consensus.engine import Appended
+    from cogwork.consensus.replicated.calls import Answer, Call, Results
+    from cogwork.consensus.replicated.member import Member
+    from cogwork.consensus.replicated.outbox import Done
+    from cogwork.consensus.replicated.service import RaftService
+    from cogwork.consensus.sequencer import Command
+
+__all__ = ("Stream",)
+
+BATCH_BYTES_MAX = 8 << 20
+"""A batch is one entry of the group's log, and that one record of the write-ahead log."""
+
+ANSWER_TIMEOUT_S = 0.5
+"""So long a replica's answer is waited for, beyond what the call itself waits."""
+
+PAUSE_S = 0.05
+GIVE_UP_S = 15.0
+"""So long others are asked before a read fails."""
+
+
+class Stream:
+    """One stream.
+
+    Attributes:
+        name: Its name.
+        number: The group's.
+        replicas: The containers that hold one.
+        outbox: What is to be appended.
+        member: The replica here; None where there is none.
+        users: How often it is open here.
+        why_over: Says so once it was deleted or everything is closing; else empty.
+    """
+
+    def __init__(
+        self,
+        service: RaftService,
+        name: str,
+        number: int,
+        replicas: Sequence[str],
+        next_number: Callable[[], int],
+    ) -> None:
+        self.name = name
+        self.number = number
+        self.replicas = list(replicas)
+        self.outbox = Outbox(name, replicas, service.new_producer, next_number)
+        self.member: Member | None = None
+        self.users = 0
+        self.why_over = ""
+        self._service = service
+        self._reader = 0
+
+    # -- commands
+
+    def append(self, batch: Batch, epoch: int | None, answer: Future[Appended]) -> None:
+        """Has a batch appended."""
+        check(batch, BATCH_BYTES_MAX)
+        self.outbox.append(batch, epoch, answer, self._service.now_s())
+        self._service.turn_soon()
+
+    def command(self, command: Command, size_bytes: int, answer: Future[int]) -> None:
+        """Has any other command carried out."""
+        self.outbox.command(command, size_bytes, answer, self._service.now_s())
+        self._service.turn_soon()
+
+    def send(self, now_s: float) -> None:
+        """Sends what the outbox has for the leader."""
+        outbox = self.outbox
+        while (call := outbox.next_call(now_s)) is not None:
+            target = outbox.target
+            assert target is not None
+            if not self._service.send_call(target, call, self.answered):
+                outbox.undelivered(call.number, now_s)
+
+    def answered(self, answer: Answer) -> None:
+        """Takes the answer to a call of the outbox."""
+        settle(self.outbox.answered(_proposal_answer(answer), self._service.now_s()))
+        if self.outbox.unsent:
+            self._service.turn_soon()
+
+    # -- reading
+
+    async def ask_any(
+        self, make: Callable[[int, str], Call], wait_s: float = 0.0, *, is_here: bool = True
+    ) -> Answer:
+        """Asks a replica, and another where that one does not answer.
+
+        Args:
+            make: Makes the call, from its number and the stream's name.
+            wait_s: So long the call itself waits.
+            is_here: Whether the replica here may be asked.
+
+        Raises:
+            ConsensusError: A replica says why not, or none answers.
+        """
+        give_up_s = self._service.now_s() + GIVE_UP_S + wait_s
+        error: ConsensusError = Unavailable("no replica is known")
+        while self._service.now_s() < give_up_s:
+            self.demand_open()
+            container = self._next_reader(is_here=is_here)
+            try:
+                return await self._service.ask(container, make, self, ANSWER_TIMEOUT_S + wait_s)
+            except (NotLeader, Unavailable) as refused:
+                error = refused
+            self._reader += 1
+            await asyncio.sleep(PAUSE_S)
+        raise Unavailable(f"no replica answers: {error}")
+
+    def _next_reader(self, *, is_here: bool) -> str:
+        own = self._service.own
+        if is_here and self.member is not None and self._reader % 2 == 0:
+            return own
+        others = [each for each in self.replicas if each != own] or [own]
+        return others[self._reader % len(others)]
+
+    # -- life
+
+    def demand_open(self) -> None:
+        """Raises `Unavailable` where the stream is no more."""
+        if self.why_over:
+            raise Unavailable(self.why_over)
+
+    def release(self) -> None:
+        """One user less."""
+        self.users -= 1
+
+    def end(self, why: str) -> None:
+        """Nothing of it can be used any more."""
+        self.why_over = why
+        settle(self.outbox.fail_all(why))
+
+
+def settle(done: Sequence[Done]) -> None:
+    """Tells those who wait."""
+    for each in done:
+        future: Future[Any] = each.token  # type: ignore[assignment]  # all tokens are futures
+        if future.done():
+            continue
+        if isinstance(each.result, ConsensusError):
+            future.set_exception(each.result)
+            future.exception()  # whoever does not await an answer does not want to know
+        else:
+            future.set_result(each.result)
+
+
+def _proposal_answer(answer: Answer) -> Results | Refused:
+    assert isinstance(answer, Refused) or type(answer).__name__ == "Results"
+    return answer  # type: ignore[return-value]  # a proposal has no other answers
+
+
+def demand(answer: Answer) -> Answer:
+    """Returns an answer, or raises why there is none."""
+    if isinstance(answer, Refused):
+        raise error_of(answer.failure)
+    return answer

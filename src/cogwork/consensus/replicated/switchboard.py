@@ -1,0 +1,111 @@
+"""Calls between containers: who waits for which answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.replicated import calls
+
+if TYPE_CHECKING:
+    from asyncio import Future, TimerHandle
+    from collections.abc import Callable
+
+    from cogwork.consensus.replicated.calls import Answer, Call
+
+__all__ = ("Carrier", "Switchboard")
+
+CALL = b"\x01"
+"""The first octet of a parcel with a call or an answer."""
+
+FORGET_S = 60.0
+"""An answer that has not come for so long never will."""
+
+
+class Carrier(Protocol):
+    """The way to other containers: octets may be dropped, and keep their order mostly."""
+
+    def send(self, to: str, data: bytes) -> bool:
+        """Sends octets; returns False where they are dropped at once."""
+
+    def flush(self) -> None:
+        """Has what was sent leave now."""
+
+
+class Switchboard:
+    """Sends calls, and gives answers to those who asked."""
+
+    def __init__(self, carrier: Carrier) -> None:
+        """Waits for nothing.
+
+        Args:
+            carrier: The way to other containers.
+        """
+        self._carrier = carrier
+        self._number = 0
+        self._expecting: dict[int, tuple[float, Callable[[Answer], None]]] = {}
+        self._asking: dict[int, tuple[Future[Answer], TimerHandle]] = {}
+
+    def next_number(self) -> int:
+        """Returns a number that no call of this container has had."""
+        self._number += 1
+        return self._number
+
+    def expect(self, to: str, call: Call, answered: Callable[[Answer], None], now_s: float) -> bool:
+        """Sends a call; returns False where it is dropped. Its answer may come, or never."""
+        if not self.send(to, call):
+            return False
+        self._expecting[call.number] = now_s, answered
+        return True
+
+    def tick(self, now_s: float) -> None:
+        """Forgets whom nobody will answer any more."""
+        for number, (sent_s, _) in list(self._expecting.items()):
+            if now_s - sent_s < FORGET_S:
+                break
+            del self._expecting[number]
+
+    async def ask(self, to: str, call: Call, timeout_s: float) -> Answer:
+        """Sends a call and waits for its answer.
+
+        Raises:
+            Unavailable: None came.
+        """
+        loop = asyncio.get_running_loop()
+        future: Future[Answer] = loop.create_future()
+        timer = loop.call_later(timeout_s, _expire, future, to)
+        self._asking[call.number] = future, timer
+        try:
+            if not self.send(to, call):
+                raise Unavailable(f"there is no way to container {to}")
+            return await future
+        finally:
+            timer.cancel()
+            self._asking.pop(call.number, None)
+
+    def send(self, to: str, message: Call | Answer) -> bool:
+        """Sends a call or an answer."""
+        return self._carrier.send(to, CALL + calls.encode(message))
+
+    def take(self, answer: Answer) -> None:
+        """Takes an answer; one that nobody waits for is passed over."""
+        expecting = self._expecting.pop(answer.number, None)
+        if expecting is not None:
+            expecting[1](answer)
+            return
+        asking = self._asking.get(answer.number)
+        if asking is not None and not asking[0].done():
+            asking[0].set_result(answer)
+
+    def close(self) -> None:
+        """Nobody is answered any more."""
+        for future, _ in self._asking.values():
+            if not future.done():
+                future.set_exception(Unavailable("the container is stopping"))
+        self._expecting.clear()
+
+
+def _expire(future: Future[Answer], to: str) -> None:
+    if not future.done():
+        future.set_exception(Unavailable(f"container {to} does not answer"))

@@ -1,0 +1,70 @@
+"""What all replicas of a container write to its log: in order, and again where it was refused."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from cogwork.log.errors import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.consensus.raft.ready import Write
+    from cogwork.consensus.replicated.journal import Journal
+    from cogwork.log.wal import Wal
+
+__all__ = ("Writing",)
+
+
+class Writing:
+    """The writes that the log has not taken, and those that are not durable."""
+
+    def __init__(self, wal: Wal | None, report: Callable[[str], None]) -> None:
+        """Has nothing to write.
+
+        Args:
+            wal: The log; None where there are no replicas.
+            report: Takes what the operator should know.
+        """
+        self._wal = wal
+        self._report = report
+        self._waiting: deque[tuple[Journal, Write] | int] = deque()
+        self._numbers: deque[tuple[int, int]] = deque()
+        self._is_refused = False
+
+    def add(self, journal: Journal, write: Write) -> None:
+        """Has a group's write made."""
+        self._waiting.append((journal, write))
+
+    def end_turn(self, number: int) -> None:
+        """Gives all writes since the last turn a number, by which `durable` knows them."""
+        self._waiting.append(number)
+
+    def flush(self) -> None:
+        """Hands writes to the log, in order; what it does not take now waits for the next time."""
+        wal = self._wal
+        if wal is None:
+            return
+        try:
+            while self._waiting:
+                first = self._waiting[0]
+                if isinstance(first, int):
+                    self._numbers.append((wal.end_lsn, first))
+                else:
+                    journal, write = first
+                    journal.write(write)
+                self._waiting.popleft()
+            self._is_refused = False
+        except LogError as error:
+            if not self._is_refused:
+                self._report(f"the write-ahead log takes nothing: {error}")
+            self._is_refused = True
+        wal.flush()
+
+    def durable(self, lsn: int) -> int:
+        """Returns the highest number whose writes are all below a place; 0 for none."""
+        number = 0
+        while self._numbers and self._numbers[0][0] <= lsn:
+            number = self._numbers.popleft()[1]
+        return number

@@ -1,0 +1,152 @@
+"""Reads a stream's chunks from an offset on, in step with the server's log."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.errors import Malformed, Truncated
+from cogwork.consensus.shared.chain import Chain, Gap
+from cogwork.consensus.shared.server import ServerDown
+
+if TYPE_CHECKING:
+    from cogwork.consensus.batch import Chunk
+    from cogwork.consensus.shared.search import Search
+    from cogwork.consensus.shared.server import Reader, ServerLog
+
+__all__ = ("Scan",)
+
+
+class Scan:
+    """One reader's place in a stream.
+
+    It holds what one call of the server's reader gave, and no more. After `ServerDown` the next
+    call goes on at the same place.
+
+    Args:
+        log: What to read.
+        search: Finds things in it.
+        offset: Where to begin; at most the next one.
+
+    Attributes:
+        next_offset: Of the chunk that comes next.
+        ready: Chunks that have come and not been taken.
+    """
+
+    def __init__(self, log: ServerLog, search: Search, offset: int) -> None:
+        self._log = log
+        self._search = search
+        self._chain: Chain | None = None
+        self._reader: Reader | None = None
+        self.next_offset = offset
+        self.ready: deque[Chunk] = deque()
+
+    async def more(self, wait_s: float) -> None:
+        """Has more chunks ready, if there are any within some time.
+
+        Raises:
+            Malformed: The log is damaged.
+            ServerDown: Try again later.
+            Truncated: What comes next has been given up.
+        """
+        if self._chain is None:
+            self._chain = await self._find()
+        if self._reader is None:
+            await self._check_loss()
+            self._reader = await self._log.reader(self._chain.seen + 1)
+        try:
+            got = await self._reader.next(wait_s)
+            for position, data in got:
+                self._take(self._chain, position, data)
+            if not got:
+                await self._check_end(self._chain)
+        except Gap:
+            await self.rest()
+            if not self.ready:
+                await self._close_gap(self._chain)
+        except ServerDown:
+            await self.rest()
+            raise
+
+    def take(self) -> Chunk:
+        """Returns the next chunk of those that are ready."""
+        chunk = self.ready.popleft()
+        self.next_offset = chunk.next_offset
+        return chunk
+
+    async def rest(self) -> None:
+        """Ends the server's reader; `more` begins another."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            await reader.close()
+
+    def _take(self, chain: Chain, position: int, data: bytes) -> None:
+        entry = chain.take(position, data)
+        if entry is None:
+            return
+        wanted = self.ready[-1].next_offset if self.ready else self.next_offset
+        for chunk in entry.chunks():
+            if chunk.next_offset > wanted:
+                self.ready.append(chunk.since(wanted))
+                wanted = chunk.next_offset
+
+    async def _find(self) -> Chain:
+        """Finds the entry that holds the offset, or the one after which it will come."""
+        while True:
+            found = await self._search.last_with(lambda entry: entry.offset <= self.next_offset)
+            if found is not None:
+                return Chain.before(*found)
+            first = await self._search.first()
+            if first is None:
+                return Chain()
+            if first.entry.offset > self.next_offset:
+                raise Truncated(first.entry.offset)
+            # The first entry has come between the two questions.
+
+    async def _close_gap(self, chain: Chain) -> None:
+        """Takes what is next from the server itself: the reader may have lost something."""
+        got = await self._log.fetch(chain.seen + 1)
+        if got is None:
+            return
+        chain.skip_to(got[0])
+        try:
+            self._take(chain, *got)
+        except Gap:
+            await self._explain_gap(chain)
+
+    async def _check_end(self, chain: Chain) -> None:
+        """Sees, when nothing has come for a while, whether there really is nothing.
+
+        Raises:
+            Gap: There is.
+            Malformed: There is less than has been read.
+        """
+        last = (await self._log.ends())[1]
+        if last > chain.seen:
+            raise Gap
+        self._compare(chain, last)
+
+    async def _explain_gap(self, chain: Chain) -> None:
+        """Says why something is missing."""
+        first = await self._search.first()
+        if first is not None and first.position > chain.position + 1:
+            raise Truncated(first.entry.offset)
+        raise Malformed(
+            "a whole log",
+            f"the server's entry behind position {chain.position} is damaged: restore it from a "
+            "backup, or trim the stream beyond it",
+        )
+
+    async def _check_loss(self) -> None:
+        """Sees, before a reader begins again, whether the server has what was read from it."""
+        if self._chain is not None:
+            self._compare(self._chain, (await self._log.ends())[1])
+
+    @staticmethod
+    def _compare(chain: Chain, last: int) -> None:
+        if last < chain.position:
+            raise Malformed(
+                "the log that was read before",
+                f"the server has lost what was between positions {last} and "
+                f"{chain.position}; start again from the first record",
+            )

@@ -1,0 +1,478 @@
+"""Writes a stream: what many append goes to the server in one entry after the other.
+
+Theory of operation. One entry is under way at a time; what is appended meanwhile goes together into
+the next, so that a slow server gets large entries and not many. The writer knows the stream's state
+behind the last entry, and says which one that is; where another writer was faster the server (or
+the rule of the chain) refuses the entry, the writer reads what it has missed, decides again, and
+tries again. What it sent before it lost the server it recognises by the entry's id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.batch import BATCH_BYTES_MAX, Batch, check
+from cogwork.consensus.engine import Appended
+from cogwork.consensus.errors import (
+    Busy,
+    ConsensusError,
+    Fenced,
+    InvalidAppend,
+    Malformed,
+    Unavailable,
+    Unknown,
+)
+from cogwork.consensus.producers import Fresh, Repeated
+from cogwork.consensus.shared.chain import Gap
+from cogwork.consensus.shared.entry import (
+    BATCH_OVERHEAD_BYTES,
+    ENTRY_OVERHEAD_BYTES,
+    PART_OVERHEAD_BYTES,
+    Kind,
+    Part,
+    pack_batches,
+)
+from cogwork.consensus.shared.loading import catch_up, load
+from cogwork.consensus.shared.server import Gone, Moved, ServerDown, ServerRefused, TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.consensus.shared.clock import Clock
+    from cogwork.consensus.shared.entry import Entry
+    from cogwork.consensus.shared.head import Head
+    from cogwork.consensus.shared.search import Search
+    from cogwork.consensus.shared.server import ServerLog
+
+__all__ = ("Writer",)
+
+FLIGHT_BYTES = 512 << 10
+"""No more batches are put into one entry than that; a single batch may be larger."""
+
+PENDING_BYTES_MAX = 32 << 20
+"""What may wait to be written; a batch has at most half of it."""
+
+PENDING_OVERHEAD_BYTES = 512
+BOARDED_MAX = 8192
+CHECKPOINT_BYTES = 8 << 20
+"""So much is written between checkpoints, or more where they are large."""
+
+BACK_OFF_FIRST_S, BACK_OFF_MAX_S = 0.02, 1.0
+
+
+@dataclass(slots=True, eq=False)
+class _Wanted:
+    """Something to be written.
+
+    Attributes:
+        kind: What.
+        answer: Where its answer goes.
+        deadline_s: When the answer is given at the latest.
+        batch: The records of an append.
+        epoch: Under which they are to be appended.
+        body: Makes the body of other kinds.
+        size_bytes: What it adds to an entry.
+        fresh: What of the batch is new.
+        first_offset: Where the first record of the batch is, if it was there before.
+        is_checked: Whether it was decided on with the newest state of the server.
+        is_sent: Whether it may have happened.
+    """
+
+    kind: Kind
+    answer: asyncio.Future[Appended]
+    deadline_s: float
+    batch: Batch | None = None
+    epoch: int | None = None
+    body: Callable[[Head], bytes] | None = None
+    size_bytes: int = 0
+    fresh: Batch | None = None
+    first_offset: int | None = None
+    is_checked: bool = False
+    is_sent: bool = False
+
+
+@dataclass(slots=True)
+class _Flight:
+    """What is in one entry.
+
+    Attributes:
+        entry: The entry.
+        wanted: Whose; they stay first in the queue until they are answered.
+    """
+
+    entry: Entry
+    wanted: list[_Wanted] = field(default_factory=list)
+
+
+class _Boarding:
+    """What goes together into one entry.
+
+    Args:
+        head: The state before it.
+        room_bytes: How much goes in; a first batch may be larger.
+
+    Attributes:
+        boarded: What goes in.
+    """
+
+    def __init__(self, head: Head, room_bytes: int) -> None:
+        self.boarded: list[_Wanted] = []
+        self._head = head
+        self._room_bytes = room_bytes
+        self._size_bytes = 0
+        self._sequences: dict[bytes, int] = {}
+
+    def takes(self, wanted: _Wanted, batch: Batch) -> bool:
+        """Tells whether it can be decided on now, and goes in."""
+        if self.boarded and self._size_bytes + wanted.size_bytes > self._room_bytes:
+            return False
+        return self._sequences.get(batch.producer, batch.sequence) == batch.sequence
+
+    def decide(self, batch: Batch, epoch: int | None) -> Fresh | Repeated:
+        """Says what of a batch is new.
+
+        Raises:
+            Fenced: The epoch is not the present one.
+            OutOfSequence: Records of the producer are missing before these.
+            SequenceReused: The producer has used a sequence for other records.
+        """
+        producers = self._head.producers
+        is_counted = batch.producer != b""
+        if epoch not in (None, self._head.epoch) and not (is_counted and producers.holds(batch)):
+            raise Fenced(self._head.epoch)
+        if not is_counted or batch.producer in self._sequences:
+            return Fresh(batch)
+        return producers.decide(batch)
+
+    def board(self, wanted: _Wanted, decision: Fresh) -> None:
+        """Takes it in."""
+        batch = decision.batch
+        wanted.fresh = batch
+        wanted.first_offset = decision.first_offset
+        if batch.producer:
+            self._sequences[batch.producer] = batch.sequence + batch.count
+        self._size_bytes += wanted.size_bytes
+        self.boarded.append(wanted)
+
+
+class Writer:
+    """Appends to one stream.
+
+    Args:
+        log: Where to.
+        search: Finds things in it.
+        clock: What time it is, and ids at random.
+        timeout_s: After so long an append is answered, whatever the server does.
+    """
+
+    def __init__(self, log: ServerLog, search: Search, clock: Clock, timeout_s: float) -> None:
+        self._log = log
+        self._search = search
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._head: Head | None = None
+        self._queue: deque[_Wanted] = deque()
+        self._queued_bytes = 0
+        self._flights: dict[bytes, _Flight] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._checkpoint: asyncio.Task[Head] | None = None
+        self._checkpoint_bytes = 0
+        self._back_off_s = BACK_OFF_FIRST_S
+        self._end_reason = ""
+        self._lock = asyncio.Lock()
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """The largest payload of a batch."""
+        room = self._log.entry_bytes_max - ENTRY_OVERHEAD_BYTES - BATCH_OVERHEAD_BYTES
+        return min(room, BATCH_BYTES_MAX)
+
+    def append(self, batch: Batch, epoch: int | None) -> asyncio.Future[Appended]:
+        """Appends a batch."""
+        answer: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        size_bytes = len(batch.payload) + BATCH_OVERHEAD_BYTES
+        try:
+            check(batch, self.batch_bytes_max)
+            if self._queued_bytes + size_bytes + PENDING_OVERHEAD_BYTES > PENDING_BYTES_MAX:
+                raise Busy(f"{self._queued_bytes} octets wait to be written")
+            self._put(
+                _Wanted(
+                    Kind.RECORDS, answer, self._deadline_s(), batch, epoch, size_bytes=size_bytes
+                )
+            )
+        except ConsensusError as error:
+            answer.set_exception(error)
+        return answer
+
+    async def fence(self) -> int:
+        """Begins a new epoch and returns it."""
+        return (await self._write(Kind.FENCE, lambda _: b"")).epoch
+
+    async def checkpoint(self) -> Head:
+        """Writes the state down, so that older entries are not needed to know it."""
+        pieces: list[bytes] = []
+
+        def first(head: Head) -> bytes:
+            # What the parts say is the state before the first of them.
+            pieces[:] = self._cut(head.state())
+            return Part(0, 0, len(pieces), pieces[0]).to_bytes()
+
+        await self._write_parts(Kind.CHECKPOINT, first, lambda: pieces)
+        self._checkpoint_bytes = sum(map(len, pieces))
+        return await self.refreshed()
+
+    async def snapshot(self, data: bytes) -> None:
+        """Keeps an application's snapshot."""
+        pieces = self._cut(data)
+        body = Part(0, 0, len(pieces), pieces[0]).to_bytes()
+        await self._write_parts(Kind.SNAPSHOT, lambda _: body, lambda: pieces)
+
+    async def refreshed(self) -> Head:
+        """Returns the newest state."""
+        async with self._lock:
+            return await self._refresh()
+
+    async def close(self, reason: str) -> None:
+        """Ends it; what waits is told why."""
+        self._end_reason = reason
+        for task in (self._task, self._checkpoint):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, ConsensusError):
+                    await task
+        while self._queue:
+            self._give_up(self._queue[0], reason)
+
+    async def _refresh(self) -> Head:
+        if self._head is not None:
+            _, last = await self._log.ends()
+            await self._catch_up(last)
+        if self._head is None:
+            self._head = await load(self._log, self._search)
+        return self._head
+
+    def _deadline_s(self) -> float:
+        return asyncio.get_running_loop().time() + self._timeout_s
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        size_bytes = min(self._log.entry_bytes_max, FLIGHT_BYTES) - PART_OVERHEAD_BYTES
+        return [data[i : i + size_bytes] for i in range(0, len(data), size_bytes)] or [b""]
+
+    async def _write(self, kind: Kind, body: Callable[[Head], bytes]) -> Appended:
+        answer: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        self._put(_Wanted(kind, answer, self._deadline_s(), body=body))
+        return await answer
+
+    async def _write_parts(
+        self, kind: Kind, first: Callable[[Head], bytes], pieces: Callable[[], list[bytes]]
+    ) -> None:
+        """Writes parts one after the other; each but the first says where that one is."""
+        place = (await self._write(kind, first)).first_offset or 0
+        rest = pieces()
+        for index in range(1, len(rest)):
+            body = Part(place, index, len(rest), rest[index]).to_bytes()
+            await self._write(kind, lambda _, body=body: body)  # type: ignore[misc]
+
+    def _put(self, wanted: _Wanted) -> None:
+        if self._end_reason:
+            raise Unavailable(self._end_reason)
+        self._queue.append(wanted)
+        self._queued_bytes += wanted.size_bytes + PENDING_OVERHEAD_BYTES
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def _pop(self, wanted: _Wanted) -> None:
+        """Takes one from the queue, where it is the first or nearly so."""
+        self._queue.remove(wanted)
+        self._queued_bytes -= wanted.size_bytes + PENDING_OVERHEAD_BYTES
+
+    async def _run(self) -> None:
+        while self._queue:
+            try:
+                async with asyncio.timeout_at(self._queue[0].deadline_s), self._lock:
+                    await self._step()
+                self._back_off_s = BACK_OFF_FIRST_S
+            except (ServerDown, TimeoutError) as error:
+                await self._wait_for_server(str(error) or "the server does not answer")
+            except Exception as error:  # whatever it is, somebody waits for an answer
+                self._refuse(error)
+
+    async def _wait_for_server(self, reason: str) -> None:
+        """Gives up what has waited for too long, and lets some time pass."""
+        now_s = asyncio.get_running_loop().time()
+        first = self._queue[0] if self._queue else None
+        if first is not None and first.deadline_s > now_s:
+            await asyncio.sleep(min(self._back_off_s, first.deadline_s - now_s))
+            self._back_off_s = min(self._back_off_s * 2, BACK_OFF_MAX_S)
+            now_s = asyncio.get_running_loop().time()
+        while self._queue and self._queue[0].deadline_s <= now_s:
+            self._give_up(self._queue[0], reason)
+
+    def _give_up(self, wanted: _Wanted, reason: str) -> None:
+        self._answer(wanted, Unknown(reason) if wanted.is_sent else Unavailable(reason))
+
+    def _answer(self, wanted: _Wanted, answer: Appended | Exception) -> None:
+        """Answers what is in the queue."""
+        self._pop(wanted)
+        if wanted.answer.done():
+            return
+        if isinstance(answer, Exception):
+            wanted.answer.set_exception(answer)
+        else:
+            wanted.answer.set_result(answer)
+
+    def _refuse(self, error: Exception) -> None:
+        """Answers what is first with an error that will not go away by itself."""
+        self._head = None
+        self._flights.clear()
+        if isinstance(error, TooLarge):
+            error = InvalidAppend(f"the server refuses it: {error}")
+        elif isinstance(error, ServerRefused):
+            error = Unavailable(str(error))
+        elif isinstance(error, Gap):
+            error = Malformed("a whole log", "an entry of the server is missing or damaged")
+        if self._queue:
+            self._answer(self._queue[0], error)
+
+    async def _step(self) -> None:
+        """Writes one entry."""
+        if self._head is None:
+            self._head = await load(self._log, self._search)
+        head = self._head
+        flight = await self._board(head)
+        if flight is None:
+            return
+        self._flights[flight.entry.id] = flight
+        for wanted in flight.wanted:
+            wanted.is_sent = True
+        data = flight.entry.to_bytes()
+        try:
+            position = await self._log.append(head.chain.seen, data)
+        except Moved as moved:
+            await self._catch_up(moved.last)
+            return
+        except ServerDown as error:
+            if not error.may_have_happened:
+                self._dismiss(flight)
+            raise
+        except ServerRefused:
+            self._dismiss(flight)
+            raise
+        if head.take(position, data) is None:  # pragma: no cover
+            raise Malformed("a position behind the last one", f"the server answers {position}")
+        self._land(position, flight.entry)
+        self._plan_checkpoint(head)
+
+    def _dismiss(self, flight: _Flight) -> None:
+        """Forgets a flight that did not happen."""
+        del self._flights[flight.entry.id]
+        for wanted in flight.wanted:
+            wanted.is_sent = any(wanted in other.wanted for other in self._flights.values())
+
+    async def _catch_up(self, last: int) -> None:
+        """Reads what others have written, and finds what was written here without an answer."""
+        head = self._head
+        if head is None:
+            return
+        if last < head.chain.position:
+            # The server has less than it had: it lost something. What is left counts.
+            self._head = None
+            if last == 0:
+                raise Gone
+            return
+        try:
+            await catch_up(self._log, head, last, self._land)
+        except (Gap, Malformed):
+            self._head = None
+            raise
+
+    def _land(self, position: int, entry: Entry) -> None:
+        """Answers what is in an entry that counts; whatever else is under way cannot count now."""
+        flight = self._flights.get(entry.id)
+        for other in self._flights.values():
+            for wanted in other.wanted:
+                wanted.is_sent = False
+        self._flights.clear()
+        if flight is None:
+            return
+        offset = entry.offset
+        for wanted in flight.wanted:
+            place: int | None = position
+            if wanted.kind is Kind.RECORDS:
+                place = offset if wanted.fresh is wanted.batch else wanted.first_offset
+                offset += wanted.fresh.count if wanted.fresh is not None else 0
+            if wanted in self._queue:
+                self._pop(wanted)
+            if not wanted.answer.done():
+                wanted.answer.set_result(Appended(entry.epoch, place))
+
+    async def _board(self, head: Head) -> _Flight | None:
+        """Puts what waits into an entry, as much as goes into one; answers what need not be."""
+        boarding = _Boarding(head, min(FLIGHT_BYTES, self._room_bytes))
+        for wanted in tuple(islice(self._queue, BOARDED_MAX)):
+            if wanted.kind is not Kind.RECORDS or wanted.batch is None:
+                if not boarding.boarded:
+                    return self._single(head, wanted)
+                break
+            if not boarding.takes(wanted, wanted.batch):
+                break
+            try:
+                decision = boarding.decide(wanted.batch, wanted.epoch)
+            except ConsensusError as error:
+                if not wanted.is_checked:
+                    # Another writer may have changed what it is refused for.
+                    if not boarding.boarded:
+                        wanted.is_checked = True
+                        await self._refresh()
+                    break
+                self._answer(wanted, error)
+                continue
+            if isinstance(decision, Repeated):
+                self._answer(wanted, Appended(head.epoch, decision.first_offset, True))
+            else:
+                boarding.board(wanted, decision)
+        return self._records(head, boarding.boarded) if boarding.boarded else None
+
+    @property
+    def _room_bytes(self) -> int:
+        return self._log.entry_bytes_max - ENTRY_OVERHEAD_BYTES
+
+    def _records(self, head: Head, boarded: list[_Wanted]) -> _Flight:
+        batches = [each.fresh for each in boarded if each.fresh is not None]
+        count = sum(batch.count for batch in batches)
+        entry = head.entry(
+            self._clock.new_id(),
+            Kind.RECORDS,
+            pack_batches(batches),
+            self._clock.time_ms(),
+            count=count,
+        )
+        return _Flight(entry, boarded)
+
+    def _single(self, head: Head, wanted: _Wanted) -> _Flight:
+        body = wanted.body(head) if wanted.body is not None else b""
+        epoch = head.epoch + 1 if wanted.kind is Kind.FENCE else head.epoch
+        entry = head.entry(
+            self._clock.new_id(), wanted.kind, body, self._clock.time_ms(), epoch=epoch
+        )
+        return _Flight(entry, [wanted])
+
+    def _plan_checkpoint(self, head: Head) -> None:
+        """Writes a checkpoint where starting would have to read much."""
+        due_bytes = max(CHECKPOINT_BYTES, self._checkpoint_bytes * 8)
+        if head.uncovered_bytes < due_bytes or self._end_reason:
+            return
+        if self._checkpoint is None or self._checkpoint.done():
+            self._checkpoint = asyncio.get_running_loop().create_task(self.checkpoint())
+            self._checkpoint.add_done_callback(_seen)
+
+
+def _seen(task: asyncio.Task[Head]) -> None:
+    """A checkpoint that failed is written again later."""
+    if not task.cancelled():
+        task.exception()

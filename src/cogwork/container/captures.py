@@ -1,0 +1,59 @@
+"""Streams that keep what is published to topics.
+
+A stream that one container has gets its copies like a subscriber, also of what is published
+elsewhere. One that the whole cluster has gets them where they are published, and from nowhere else:
+so each message is appended once, whichever container dies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.container.engines import CLUSTERED
+from cogwork.nodes.topic import TopicNode
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.nodes.stream import StreamNode
+
+__all__ = ("begin_capture", "end_capture")
+
+
+def begin_capture(vhost: VirtualHost, node: StreamNode) -> None:
+    """Has a stream get a copy of what matches the patterns of its declaration.
+
+    Raises:
+        Refused: A pattern is none of a topic.
+    """
+    for pattern in node.options.capture:
+        topic, subject = _topic_of(vhost, pattern)
+        if node.options.engine in CLUSTERED:
+            topic.bind_far(subject, node.capture)
+        else:
+            topic.add_outlet(node.capture)
+            topic.bind(node.capture, subject)
+
+
+def end_capture(vhost: VirtualHost, node: StreamNode) -> None:
+    """Ends that."""
+    for pattern in node.options.capture:
+        topic, subject = _topic_of(vhost, pattern)
+        if node.options.engine in CLUSTERED:
+            topic.unbind_far(subject, node.capture)
+        else:
+            topic.unbind(node.capture, subject)
+            topic.remove_outlet(node.capture)
+
+
+def _topic_of(vhost: VirtualHost, pattern: str) -> tuple[TopicNode, bytes]:
+    address, rule = vhost.rule_of(pattern)
+    topic = vhost.node_of(rule, address) if rule.kind == "topic" else None
+    subject = topic.subject_of(address) if isinstance(topic, TopicNode) else b""
+    if not isinstance(topic, TopicNode) or not subject:
+        raise Refused(
+            f"capture {pattern!r:.200}: a topic is expected, such as topic/flights.#",
+            Condition.INVALID_FIELD,
+        )
+    return topic, subject

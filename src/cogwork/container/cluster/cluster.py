@@ -1,0 +1,225 @@
+"""What is declared for all containers: the stream `$cluster`, and how this container follows it.
+
+Theory of operation. A declaration is a record of a replicated stream whose replicas are the
+voters'. Every container reads it, from the newest snapshot on, and applies each record to its own
+copy of the declarations; equal records give equal copies. Who declares something learns what came
+of it when the record comes by. Now and then whoever leads keeps a snapshot, and gives up what is
+older.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Protocol
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.cluster.declarations import Declarations, Declare, Delete, Outcome, decode, encode
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
+from cogwork.consensus.errors import Malformed, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.cluster.declarations import Command, Declaration, Value
+    from cogwork.consensus.batch import Chunk
+    from cogwork.consensus.engine import Start
+    from cogwork.consensus.replicated.engine import RaftEngine
+    from cogwork.consensus.replicated.service import RaftService
+
+__all__ = ("Cluster", "Listener")
+
+STREAM = "$cluster"
+GROUP = 1
+"""The group of `$cluster`; declared ones have higher numbers."""
+
+SNAPSHOT_EVERY = 1_000
+"""So many records are replaced by a snapshot."""
+
+OUTCOMES_MAX = 10_000
+PAUSE_S = 0.2
+
+log = logging.getLogger("cogwork")
+
+
+class Listener(Protocol):
+    """Who has to follow declarations."""
+
+    def declared(self, declaration: Declaration) -> None:
+        """Something is declared, by whomever."""
+
+    def deleted(self, declaration: Declaration) -> None:
+        """A declaration is taken back, by whomever."""
+
+
+class Cluster:
+    """This container's copy of the declarations.
+
+    Attributes:
+        voters: The containers with replicas of `$cluster`.
+        declarations: The copy.
+        next: The offset of the record that comes next.
+        is_current: Whether it has caught up with the stream once.
+    """
+
+    def __init__(
+        self, own: str, voters: list[str], service: RaftService, listener: Listener
+    ) -> None:
+        """Knows nothing yet.
+
+        Args:
+            own: This container's id.
+            voters: The containers with replicas, the most senior first.
+            service: Has the stream.
+            listener: Follows.
+        """
+        self.voters = voters
+        self.declarations = Declarations()
+        self.next = 0
+        self.is_current = False
+        self._own = own
+        self._service = service
+        self._listener = listener
+        self._engine: RaftEngine | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: dict[int, asyncio.Future[Outcome]] = {}
+        self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
+        self._kept = 0
+
+    def start(self) -> None:
+        """Begins to follow."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Follows no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    # -- declaring
+
+    async def declare(
+        self, kind: str, vhost: str, name: str, options: Mapping[str, Value]
+    ) -> Declaration:
+        """Declares something for all containers; what is there with these options stays.
+
+        Raises:
+            ValueError: It cannot be, or is there with other options; the text says which.
+            ConsensusError: It is not known, or not at all.
+        """
+        there = self.declarations.find(kind, vhost, name)
+        if there is not None and there.options == dict(options):
+            return there
+        outcome = await self._order(Declare(kind, vhost, name, dict(options)))
+        if outcome.problem or outcome.declaration is None:
+            raise ValueError(outcome.problem)
+        return outcome.declaration
+
+    async def delete(self, kind: str, vhost: str, name: str) -> bool:
+        """Takes a declaration back; returns whether there was one.
+
+        Raises:
+            ConsensusError: It is not known, or not at all.
+        """
+        return (await self._order(Delete(kind, vhost, name))).has_changed
+
+    async def _order(self, command: Command) -> Outcome:
+        engine = await self._open()
+        appended = await engine.append(Batch.of([encode(command)]))
+        offset = appended.first_offset
+        if offset is None:
+            raise Unknown("the answer came too late")
+        known = self._outcomes.get(offset)
+        if known is not None:
+            return known
+        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting[offset] = waiter
+        return await waiter
+
+    async def _open(self) -> RaftEngine:
+        if self._engine is None:
+            options = {"group": GROUP, "replicas": self.voters}
+            self._engine = await self._service.open(STREAM, options)
+        return self._engine
+
+    # -- following
+
+    async def _run(self) -> None:
+        start: Start = Origin.SNAPSHOT
+        while True:
+            try:
+                await self._follow(start)
+            except (CogworkError, OSError) as error:
+                log.warning("the cluster's declarations cannot be followed: %s", error)
+                start = FromOffset(self.next) if self.is_current else Origin.SNAPSHOT
+            await asyncio.sleep(PAUSE_S)
+
+    async def _follow(self, start: Start) -> None:
+        engine = await self._open()
+        async for each in engine.subscribe(start):
+            if isinstance(each, Snapshot):
+                self._restore(each)
+            elif isinstance(each, CaughtUp):
+                self.is_current = True
+            else:
+                self._apply(each)
+                await self._look_whether_to_keep(engine)
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        before = self.declarations
+        self.declarations = Declarations.from_bytes(snapshot.data)
+        self.next = self._kept = snapshot.offset
+        for kind in ("stream", "queue"):
+            for declaration in before.all(kind):
+                if self.declarations.find(kind, declaration.vhost, declaration.name) is None:
+                    self._listener.deleted(declaration)
+            for declaration in self.declarations.all(kind):
+                self._listener.declared(declaration)
+
+    def _apply(self, chunk: Chunk) -> None:
+        for offset, record in enumerate(chunk.batch.records(), chunk.offset):
+            if offset < self.next:
+                continue
+            self.next = offset + 1
+            try:
+                outcome = self._apply_one(decode(record))
+            except Malformed as error:
+                outcome = Outcome(None, False, str(error))
+            self._outcomes[offset] = outcome
+            if len(self._outcomes) > OUTCOMES_MAX:
+                self._outcomes.popitem(last=False)
+            waiter = self._waiting.pop(offset, None)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(outcome)
+
+    def _apply_one(self, command: Command) -> Outcome:
+        outcome = self.declarations.apply(command)
+        if outcome.has_changed and outcome.declaration is not None:
+            if isinstance(command, Delete):
+                self._listener.deleted(outcome.declaration)
+            else:
+                self._listener.declared(outcome.declaration)
+        return outcome
+
+    async def _look_whether_to_keep(self, engine: RaftEngine) -> None:
+        """Keeps a snapshot where this container leads and enough has come since the last one."""
+        if self.next - self._kept < SNAPSHOT_EVERY or not self._service.leads(STREAM):
+            return
+        self._kept = self.next
+        await engine.save_snapshot(Snapshot(self.next, self.declarations.to_bytes()))
+        await engine.trim(self.next)
+
+    # -- for people
+
+    def facts(self) -> dict[str, object]:
+        """Returns what is known, in plain values."""
+        return {
+            "voters": list(self.voters),
+            "leader": self._service.leader_of(STREAM),
+            "declarations": len(self.declarations),
+            "next": self.next,
+            "digest": self.declarations.digest,
+            "is_current": self.is_current,
+        }

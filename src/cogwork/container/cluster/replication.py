@@ -1,0 +1,122 @@
+"""Consensus in a container: its storage, the service of replicas, and the cluster, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.replicated.service import RaftService
+from cogwork.container.cluster.cluster import Cluster
+from cogwork.container.cluster.following import ENGINE, Following
+from cogwork.container.cluster.raft import ClusteredRaft
+from cogwork.container.cluster.storage import Storage
+from cogwork.container.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cogwork.container.container import Container
+    from cogwork.container.mesh.parcels import Parcels
+    from cogwork.dataplane.core import Core
+    from cogwork.log.directory import Directory
+
+__all__ = ("Replication",)
+
+HAND_OVER_S = 1.0
+"""A container that stops waits so long for others to lead."""
+
+log = logging.getLogger("cogwork")
+
+
+class Carrier:
+    """Parcels between containers, as consensus sees them."""
+
+    def __init__(self, core: Core, parcels: Parcels) -> None:
+        self._core = core
+        self._parcels = parcels
+
+    def send(self, to: str, data: bytes) -> bool:
+        """Sends octets; returns False where they are dropped at once."""
+        return self._parcels.send(to, data)
+
+    def flush(self) -> None:
+        """Has what was sent leave now."""
+        self._core.flush()
+
+
+class Replication:
+    """Owned by the container.
+
+    Attributes:
+        storage: The data directory at work; None where there is none.
+        service: The replicas.
+        cluster: What is declared for all containers.
+    """
+
+    def __init__(self, container: Container) -> None:
+        """Opens the data directory, where there is one.
+
+        Raises:
+            ConfigurationError: This container is to vote and has no data directory.
+            LogError: The data directory cannot be used.
+        """
+        configuration = container.configuration
+        own = container.id
+        voters = configuration.cluster.voters
+        self.storage: Storage | None = None
+        if configuration.data_dir is not None:
+            self.storage = Storage(configuration.data_dir, own)
+        elif voters is not None and own in voters:
+            found = f"{own!r}, which is this container and has no data directory"
+            expected = 'data_dir = "DIR" or --data DIR in every container that votes'
+            raise ConfigurationError("configuration", 0, "cluster.voters", found, expected)
+        self.is_in_use = self.storage is not None or voters is not None
+        carrier = Carrier(container.core, container.mesh.parcels)
+        storage = self.storage
+        self.service = RaftService(
+            own,
+            container.incarnation,
+            carrier,
+            wal=None if storage is None else storage.wal,
+            queue=None if storage is None else storage.queue,
+            directory_of=self._directory_of,
+            report=lambda text: log.info("%s", text),
+        )
+        following = Following(container.vhosts, self.service)
+        self.cluster = Cluster(own, list(voters or [own]), self.service, following)
+        if storage is not None:
+            storage.wal.on_durable = self.service.durable
+            storage.wal.on_pressure = self.service.press
+            storage.on_trouble = self.service.step_back
+        container.mesh.on_neighbour_down = self.service.lost
+        container.mesh.parcels.take = self.service.receive
+        container.engines.add(ENGINE, ClusteredRaft(self.cluster, self.service))
+
+    def _directory_of(self, group: int) -> Directory:
+        assert self.storage is not None
+        return self.storage.directory_of(group)
+
+    def start(self) -> None:
+        """Recovers what is on the disk, and follows the cluster.
+
+        Raises:
+            LogError: The write-ahead log is damaged.
+        """
+        if self.storage is not None:
+            self.storage.recover(self.service.replay)
+            self.storage.start()
+        if self.is_in_use:
+            self.cluster.start()
+
+    async def hand_over(self) -> None:
+        """Has others lead before this container stops, as far as they do so soon."""
+        deadline_s = self.service.now_s() + HAND_OVER_S
+        self.service.step_back()
+        while self.service.leads_any and self.service.now_s() < deadline_s:
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        """Lets go of everything."""
+        await self.cluster.close()
+        await self.service.close()
+        if self.storage is not None:
+            self.storage.close()

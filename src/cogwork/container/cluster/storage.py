@@ -1,0 +1,105 @@
+"""The data directory at work: the disk thread, the write-ahead log, the replicas' files.
+
+DIR/wal/            the write-ahead log, one for everything
+DIR/streams/GROUP/  what a replica of a stream keeps beside it
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cogwork.dataplane.disk import Disk
+from cogwork.log.directory import Directory
+from cogwork.log.disk_queue import DiskQueue
+from cogwork.log.wal import Wal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.log.errors import LogFailed
+    from cogwork.log.record import Record
+
+__all__ = ("Storage",)
+
+TICK_S = 0.5
+
+log = logging.getLogger("cogwork")
+
+
+class Storage:
+    """Owned by the container; there is one where there is a data directory.
+
+    Attributes:
+        queue: The way to the disk.
+        wal: The write-ahead log.
+        on_trouble: Called when the disk is full, or fails.
+    """
+
+    def __init__(self, data_dir: str, container_id: str) -> None:
+        """Opens the directory, which is this process's alone from now on.
+
+        Args:
+            data_dir: Where.
+            container_id: Whose it is.
+
+        Raises:
+            LogError: Another process uses it, it is another container's, or it is damaged.
+            OSError: It cannot be made.
+        """
+        self._path = Path(data_dir)
+        self.queue = DiskQueue(Disk())
+        try:
+            self.wal = Wal(Directory(self._path / "wal"), self.queue, container_id)
+        except BaseException:
+            self.queue.close()
+            raise
+        self.on_trouble: Callable[[], object] = _ignore
+        self.wal.on_full = self._take_space
+        self.wal.on_failure = self._take_failure
+        self._timer: asyncio.TimerHandle | None = None
+
+    def recover(self, take: Callable[[Record], None]) -> None:
+        """Hands over what the log holds, record by record; then it can be appended to."""
+        for record in self.wal.recover():
+            take(record)
+
+    def start(self) -> None:
+        """Has the event loop hear of the disk."""
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self.queue.fileno(), self.queue.dispatch)
+        self._timer = loop.call_later(TICK_S, self._tick)
+
+    def directory_of(self, group: int) -> Directory:
+        """Opens the directory of a replica; makes it where it is not there."""
+        return Directory(self._path / "streams" / str(group))
+
+    def _take_space(self, is_full: bool) -> None:
+        if is_full:
+            log.error("the disk is full: nothing is appended until there is space")
+            self.on_trouble()
+        else:
+            log.warning("there is space on the disk again")
+
+    def _take_failure(self, failure: LogFailed) -> None:
+        log.critical("%s", failure)
+        self.on_trouble()
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(TICK_S, self._tick)
+        self.wal.tick(loop.time())
+
+    def close(self) -> None:
+        """Writes what is to be written, and lets the directory go."""
+        if self._timer is not None:
+            self._timer.cancel()
+            asyncio.get_running_loop().remove_reader(self.queue.fileno())
+        self.wal.close()
+        self.queue.close()
+
+
+def _ignore() -> None:
+    """Takes notice of nothing."""

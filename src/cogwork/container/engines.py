@@ -1,0 +1,104 @@
+"""The engines that keep this container's streams: one host of each kind, made when it is needed."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.registry import engines, factory_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cogwork.consensus.engine import Engine, EngineHost
+
+__all__ = ("CLUSTERED", "EngineHosts", "VhostEngines")
+
+CLUSTERED = frozenset({"raft"})
+"""Engines whose streams are declared for all containers of a cluster."""
+
+log = logging.getLogger("cogwork")
+
+
+class EngineHosts:
+    """The hosts, by the engine's name. Owned by the container."""
+
+    def __init__(
+        self, container_id: str, options: Mapping[str, Mapping[str, object]] | None = None
+    ) -> None:
+        """Has none yet.
+
+        Args:
+            container_id: Whose they are.
+            options: What the configuration says of each engine.
+        """
+        self._container_id = container_id
+        self._options = options or {}
+        self._hosts: dict[str, EngineHost] = {}
+
+    def add(self, kind: str, host: EngineHost) -> None:
+        """Gives an engine a host that was made elsewhere."""
+        self._hosts[kind] = host
+
+    def host(self, kind: str) -> EngineHost:
+        """Returns an engine's host.
+
+        Raises:
+            ValueError: There is no such engine, it cannot be loaded, or its options are wrong.
+        """
+        host = self._hosts.get(kind)
+        if host is None:
+            factory = factory_of(kind)
+            if factory is None:
+                known = ", ".join(self.kinds)
+                raise ValueError(f"there is no engine {kind!r:.80}: there are {known}")
+            options = self._options.get(kind, {})
+            host = factory(EngineContext(options, self._container_id, log.info))
+            self._hosts[kind] = host
+        return host
+
+    @property
+    def kinds(self) -> list[str]:
+        """The names of the engines that are installed."""
+        return sorted({*engines(), *self._hosts})
+
+    async def close(self) -> None:
+        """Lets go of all streams."""
+        hosts, self._hosts = list(self._hosts.values()), {}
+        for host in hosts:
+            with suppress(CogworkError):
+                await host.close()
+
+
+class VhostEngines:
+    """The engines as one virtual host's nodes see them; see `cogwork.spi.engines`."""
+
+    def __init__(self, hosts: EngineHosts, vhost: str) -> None:
+        """Needs the hosts.
+
+        Args:
+            hosts: The container's.
+            vhost: The virtual host's name, empty for the default one: part of streams' names.
+        """
+        self._hosts = hosts
+        self._prefix = f"{vhost}:" if vhost else ""
+
+    @property
+    def kinds(self) -> list[str]:
+        """The names of those that are installed."""
+        return self._hosts.kinds
+
+    async def open(
+        self, kind: str, stream: str, options: Mapping[str, object], capture: Sequence[str] = ()
+    ) -> Engine:
+        """Opens a stream; makes it where it is new."""
+        if capture and kind in CLUSTERED:
+            options = {**options, "capture": list(capture)}
+        return await self._hosts.host(kind).open(self._prefix + stream, options)
+
+    async def delete(self, kind: str, stream: str) -> None:
+        """Gives up a stream with all its records."""
+        await self._hosts.host(kind).delete(self._prefix + stream)

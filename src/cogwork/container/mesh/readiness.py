@@ -1,0 +1,56 @@
+"""When a container that has started knows enough of the others to take clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.container.mesh.service import MeshService
+
+__all__ = ("Readiness",)
+
+
+class Readiness:
+    """Ready once a neighbour's knowledge is this container's, too, or there is nobody to ask.
+
+    Attributes:
+        is_reached: Whether it is ready.
+    """
+
+    def __init__(self, mesh: MeshService, timeout_s: float) -> None:
+        """Is ready, for as long as nobody is to be asked.
+
+        Args:
+            mesh: The other containers.
+            timeout_s: So long they are waited for.
+        """
+        self.is_reached = True
+        self._mesh = mesh
+        self._timeout_s = timeout_s
+        self._started_s = 0.0
+        self._calls: list[Callable[[], None]] = []
+
+    def start(self, now_s: float) -> None:
+        """Waits for the neighbours, where there are to be any."""
+        self._started_s = now_s
+        self.is_reached = not self._mesh.diallers
+
+    def when_reached(self, call: Callable[[], None]) -> None:
+        """Calls once it is ready."""
+        self._calls.append(call)
+
+    def look(self, now_s: float) -> None:
+        """Finds out whether it is ready now."""
+        if self.is_reached:
+            return
+        neighbours = self._mesh.mesh.neighbours
+        knows_all = any(link.digest == neighbours.digest for link in neighbours.active.values())
+        is_alone = all(each.has_failed and each.pair is None for each in self._mesh.diallers)
+        is_late = now_s - self._started_s >= self._timeout_s
+        if knows_all or is_late or (is_alone and not self._mesh.pairs):
+            self.is_reached = True
+            calls, self._calls = self._calls, []
+            for call in calls:
+                call()

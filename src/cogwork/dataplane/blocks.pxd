@@ -1,0 +1,48 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from cogwork.dataplane.core cimport Core
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.outgoing cimport OutgoingLink
+from cogwork.dataplane.shipment cimport Shipment
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.terminus cimport Terminus
+
+# One message of a block: where it ends; it starts where the one before ends.
+ctypedef int64_t End
+
+# What a stream says of the records of one chunk, as the pairs of a map; offset and sequence change.
+cdef struct Stamp:
+    uint8_t pairs[192]
+    uint32_t size
+    uint32_t count
+
+
+@cython.final
+cdef class Feed(Terminus):
+    cdef readonly Core core
+    cdef public object handler
+    cdef public list woken
+    cdef readonly uint64_t accepted
+    cdef readonly uint64_t rejected
+    cdef readonly uint64_t returned
+    cdef int count_outcome(self, int code, uint64_t count) except -1
+
+
+@cython.final
+cdef class Block:
+    cdef readonly uint64_t offset
+    cdef readonly uint64_t next_offset
+    cdef readonly int64_t size_bytes
+    cdef list chunks
+    cdef uint8_t* data
+    cdef int64_t size
+    cdef int64_t capacity
+    cdef End* ends
+    cdef uint32_t count
+    cdef readonly bint is_encoded
+    cdef int encode(self) except -1
+    cdef int encode_chunk(self, uint64_t offset, tuple chunk) except -1
+    cdef int put(self, octets record, uint32_t size, const Stamp* stamp) except -1
+    cdef int reserve(self, int64_t size) except -1
+    cdef uint32_t send_picky(self, OutgoingLink link, Shipment* s, uint32_t index) except? 0xffffffff

@@ -1,0 +1,339 @@
+"""A stream's records on their way to receivers: encoded once, sent to any number of links.
+
+Theory of operation. A block is a row of chunks that follow each other. When its first record is to
+be sent it makes messages of all of them, in one buffer: each gets `x-opt-offset`, `x-opt-time` and,
+where the record has them, `x-opt-producer` and `x-opt-sequence`, before the annotations of its own.
+A link then gets as many as its credit and its connection take, in runs, straight from that buffer.
+
+The token of a delivery is its record's offset. What a receiver says of it is counted and changes
+nothing: a stream is not consumed.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.octets import (
+    load_u32,
+    octets_of,
+    store_u32,
+    store_u64,
+)
+from cython.cimports.cogwork.dataplane.records import (
+    FINE,
+    Record,
+    read_record,
+    write_pairs,
+)
+from cython.cimports.cogwork.dataplane.sending import is_picky
+from cython.cimports.cogwork.dataplane.shipment import (
+    ACCEPTED,
+    RECEIVED,
+    REJECTED,
+    RUN_MAX,
+    Piece,
+    fill_shipment,
+)
+from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
+from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
+from cython.cimports.libc.stdlib import free, malloc, realloc
+from cython.cimports.libc.string import memcpy
+
+__all__ = ("SOURCE_HASH", "Block", "Feed")
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+OFFSET_PLACE = cython.declare(uint32_t, 15)
+"""Where the number stands in the pairs of a stamp: after a symbol of twelve octets and a code."""
+
+SEQUENCE_PLACE = cython.declare(uint32_t, 61)
+"""The same for the sequence, which comes after the time."""
+
+HEAD_SIZE = cython.declare(int64_t, 12)
+"""Descriptor and constructor of the annotations, at most."""
+
+SIZE_MIN = cython.declare(uint32_t, 4)
+
+
+class Feed(Terminus):
+    """What a stream's deliveries come from: hears of credit, and counts outcomes.
+
+    `handler.on_batch(feed)` is called once after each batch in which links could take more; it
+    takes the list.
+
+    Attributes:
+        woken: Links that can take more.
+        accepted: Deliveries that receivers accepted.
+        rejected: Deliveries that they rejected.
+        returned: Those they released, modified, or left unsettled when they went.
+    """
+
+    def __init__(self, core: Core, handler):
+        self.core = core
+        self.handler = handler
+        self.woken = []
+        core.register(self)
+
+    def on_ready(self, link):
+        self.woken.append(link)
+        if not self.dirty:
+            self.dirty = True
+            self.core.dirty_ports.append(self)
+        return 0
+
+    def end_batch(self):
+        self.dirty = False
+        try:
+            self.handler.on_batch(self)
+        except Exception as error:
+            if self.core.on_error is None:
+                raise
+            self.core.on_error(self, error)
+        return 0
+
+    def resolve_outcome(self, token, verdict):
+        if verdict.code == RECEIVED:
+            return KEEP
+        self.count_outcome(verdict.code, 1)
+        return SETTLE
+
+    def resolve_run(self, token, count, verdict):
+        return self.count_outcome(verdict.code, count)
+
+    def count_outcome(self, code, count):
+        if code == ACCEPTED:
+            self.accepted += count
+        elif code == REJECTED:
+            self.rejected += count
+        elif code != RECEIVED:
+            self.returned += count
+        return 0
+
+    def takes(self, link: OutgoingLink) -> bool:
+        """Says whether a link takes a delivery now; else it is woken when it does."""
+        return link.is_ready()
+
+    def close(self) -> None:
+        """Takes the feed out of use."""
+        self.core.unregister(self)
+
+
+class Block:
+    """Chunks that follow each other, on their way out.
+
+    Attributes:
+        offset: Of the first record.
+        next_offset: After the last one.
+        size_bytes: Of the records.
+        is_encoded: Whether it has been sent from, and takes no more chunks.
+    """
+
+    def __init__(self, offset: int):
+        """Starts without a chunk.
+
+        Args:
+            offset: Of the first record to come.
+        """
+        self.offset = self.next_offset = offset
+        self.chunks = []
+
+    def __dealloc__(self):
+        free(self.data)
+        free(self.ends)
+
+    def add(self, time_ms: int, producer: bytes, sequence: int, count: int, payload: bytes) -> None:
+        """Adds the chunk that follows.
+
+        Args:
+            time_ms: When it was appended.
+            producer: Who made it; empty where nobody says.
+            sequence: The first record's.
+            count: How many records.
+            payload: The records, packed.
+
+        Raises:
+            ValueError: The block has been sent from already.
+        """
+        if self.is_encoded:
+            raise ValueError("a block that is sent gets no more")
+        self.chunks.append((time_ms, producer, sequence, count, payload))
+        self.next_offset += count
+        self.size_bytes += PyBytes_GET_SIZE(payload)
+
+    def send(self, link: OutgoingLink, feed: Feed, offset: int) -> int:
+        """Sends records from one on, as many as a link takes.
+
+        Args:
+            link: Where to.
+            feed: Hears what becomes of them.
+            offset: Of the first record to send.
+
+        Returns:
+            The offset after the last one that was sent, or left out by the link's selector.
+
+        Raises:
+            ValueError: The records are damaged.
+        """
+        s: Shipment
+        pieces: Piece[RUN_MAX]
+        first: uint32_t
+        index: uint32_t
+        at: uint32_t
+        count: uint32_t
+        start: int64_t
+        taken: int64_t
+        if not self.is_encoded:
+            self.encode()
+        index = cython.cast(uint32_t, cython.cast(uint64_t, offset) - self.offset)
+        fill_shipment(cython.address(s), cython.NULL, 0)
+        s.settled = link.presettles
+        s.source_index = feed.index
+        s.source_generation = feed.generation
+        if is_picky(link):
+            return self.offset + self.send_picky(link, cython.address(s), index)
+        while index < self.count:
+            first = index
+            count = min(self.count - index, cython.cast(uint32_t, RUN_MAX))
+            if not link.is_ready():
+                break
+            count = min(count, link.credit)
+            start = self.ends[index - 1] if index else 0
+            for at in range(count):
+                pieces[at].data = self.data + start
+                pieces[at].size = cython.cast(uint32_t, self.ends[index + at] - start)
+                pieces[at].token = self.offset + index + at
+                start = self.ends[index + at]
+            s.data = pieces[0].data
+            s.size = pieces[0].size
+            s.token = pieces[0].token
+            taken = link.take_run(cython.address(s), pieces, count)
+            index += cython.cast(uint32_t, taken)
+            if index == first:
+                break
+        return self.offset + index
+
+    def send_picky(self, link, s, index):
+        """Sends one by one what a link's selector wants; returns the index after the last one."""
+        start: int64_t
+        while index < self.count and link.is_ready():
+            start = self.ends[index - 1] if index else 0
+            s.data = self.data + start
+            s.size = cython.cast(uint32_t, self.ends[index] - start)
+            s.token = self.offset + index
+            if not link.refuses(s):
+                link.take(s)
+            index += 1
+        return index
+
+    def encode(self):
+        """Makes messages of all records."""
+        count: uint64_t = self.next_offset - self.offset
+        at: uint64_t = self.offset
+        chunk: tuple
+        self.ends = cython.cast(cython.pointer(End), malloc((count + 1) * cython.sizeof(End)))
+        if self.ends == cython.NULL:
+            raise MemoryError("no room for a block of a stream")
+        self.reserve(self.size_bytes + cython.cast(int64_t, count) * 64)
+        for chunk in self.chunks:
+            self.encode_chunk(at, chunk)
+            at += cython.cast(uint64_t, chunk[3])
+        self.chunks = None
+        self.is_encoded = True
+        return 0
+
+    def encode_chunk(self, offset, chunk):
+        stamp: Stamp
+        producer: bytes = chunk[1]
+        payload: bytes = chunk[4]
+        data: octets = octets_of(payload)
+        end: int64_t = PyBytes_GET_SIZE(payload)
+        at: int64_t = 0
+        size: uint32_t
+        count: uint32_t = chunk[3]
+        sequence: uint64_t = chunk[2]
+        index: uint32_t
+        make_stamp(cython.address(stamp), chunk[0], producer)
+        for index in range(count):
+            if at + SIZE_MIN > end:
+                raise ValueError("a batch has fewer records than it says")
+            size = load_u32(data + at)
+            at += SIZE_MIN
+            if at + size > end:
+                raise ValueError("a batch ends in the middle of a record")
+            store_u64(stamp.pairs + OFFSET_PLACE, offset + index)
+            if stamp.count > 4:
+                store_u64(stamp.pairs + SEQUENCE_PLACE, sequence + index)
+            self.put(data + at, size, cython.address(stamp))
+            at += size
+        return 0
+
+    def put(self, record, size, stamp):
+        """Writes one message."""
+        r: Record
+        p: cython.pointer(uint8_t)
+        section: int64_t
+        if read_record(record, size, cython.address(r)) != FINE:
+            raise ValueError("a record is no message")
+        self.reserve(self.size + size + stamp.size + HEAD_SIZE + r.kept_size)
+        p = self.data + self.size
+        memcpy(p, record, r.head_end)
+        p += r.head_end
+        p[0] = 0x00
+        p[1] = 0x53
+        p[2] = 0x72
+        section = stamp.size + r.kept_size
+        if section < 0xFF and stamp.count + 2 * r.kept <= 0xFF:
+            p[3] = 0xC1
+            p[4] = cython.cast(uint8_t, section + 1)
+            p[5] = cython.cast(uint8_t, stamp.count + 2 * r.kept)
+            p += 6
+        else:
+            p[3] = 0xD1
+            store_u32(p + 4, cython.cast(uint32_t, section + 4))
+            store_u32(p + 8, stamp.count + 2 * r.kept)
+            p += HEAD_SIZE
+        memcpy(p, stamp.pairs, stamp.size)
+        p += stamp.size
+        if r.kept:
+            p = write_pairs(p, cython.address(r))
+        memcpy(p, record + r.rest, size - r.rest)
+        self.size = (p - self.data) + (size - r.rest)
+        self.ends[self.count] = self.size
+        self.count += 1
+        return 0
+
+    def reserve(self, size):
+        """Makes room for so much in all."""
+        capacity: int64_t
+        grown: cython.pointer(uint8_t)
+        if size > self.capacity:
+            capacity = max(size, self.capacity + self.capacity // 2)
+            grown = cython.cast(cython.pointer(uint8_t), realloc(self.data, capacity))
+            if grown == cython.NULL:
+                raise MemoryError("no room for a block of a stream")
+            self.data = grown
+            self.capacity = capacity
+        return 0
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def make_stamp(stamp: cython.pointer(Stamp), time_ms: int64_t, producer: bytes) -> cython.int:
+    """Writes the pairs that all records of a chunk have, with room for what changes."""
+    p: cython.pointer(uint8_t) = stamp.pairs
+    size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(producer))
+    memcpy(p, b"\xa3\x0cx-opt-offset\x80", 15)
+    store_u64(p + 15, 0)
+    memcpy(p + 23, b"\xa3\x0ax-opt-time\x83", 13)
+    store_u64(p + 36, cython.cast(uint64_t, time_ms))
+    stamp.size = 44
+    stamp.count = 4
+    if size == 0:
+        return 0
+    if size > 64:
+        raise ValueError("a producer id has at most 64 octets")
+    memcpy(p + 44, b"\xa3\x0ex-opt-sequence\x80", 17)
+    store_u64(p + 61, 0)
+    memcpy(p + 69, b"\xa3\x0ex-opt-producer\xa0", 17)
+    p[86] = cython.cast(uint8_t, size)
+    memcpy(p + 87, octets_of(producer), size)
+    stamp.size = 87 + size
+    stamp.count = 8
+    return 0

@@ -1,0 +1,261 @@
+"""The disk thread: writes and synchronises files while the event loop goes on.
+
+Theory of operation. The loop's thread queues jobs, the disk thread takes all that are queued,
+writes them in order, and then synchronises each file that one of them asks for once: what queued
+up during one synchronisation shares the next, and that is the group commit. Nothing is written
+between the last write of a group and the end of its synchronisation. The thread never touches a
+Python object: octets stay where they are, held by a reference that the loop's thread gives back.
+Done jobs wait in a list; an eventfd tells the loop.
+
+An error is reported and nothing is tried again: after a failed synchronisation the kernel may
+count pages as clean that never reached the disk, so a second success would mean nothing.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.files import (
+    allocate_space,
+    clear_event,
+    close_file,
+    make_event,
+    raise_event,
+    sync_data,
+    write_at,
+)
+from cython.cimports.cogwork.dataplane.threads import (
+    pthread_cond_destroy,
+    pthread_cond_init,
+    pthread_cond_signal,
+    pthread_cond_wait,
+    pthread_join,
+    pthread_mutex_destroy,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+    start_thread,
+)
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cython.cimports.cpython.ref import Py_DECREF, Py_INCREF
+from cython.cimports.libc.stdlib import calloc, free
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+WRITE = STEP_WRITE
+SYNC = STEP_SYNC
+
+
+def serve(desk):
+    """What the thread runs, until it is told to stop and nothing is queued."""
+    shared: cython.pointer(Desk) = cython.cast(cython.pointer(Desk), desk)
+    batch: JobList
+    pthread_mutex_lock(cython.address(shared.mutex))
+    while True:
+        while shared.queued.first == cython.NULL and not shared.is_stopping:
+            pthread_cond_wait(cython.address(shared.work), cython.address(shared.mutex))
+        batch = shared.queued
+        if batch.first == cython.NULL:
+            break
+        shared.queued.first = shared.queued.last = cython.NULL
+        pthread_mutex_unlock(cython.address(shared.mutex))
+        perform(batch.first)
+        pthread_mutex_lock(cython.address(shared.mutex))
+        if shared.done.first == cython.NULL:
+            shared.done = batch
+        else:
+            shared.done.last.next = batch.first
+            shared.done.last = batch.last
+        raise_event(shared.event_fd)
+    pthread_mutex_unlock(cython.address(shared.mutex))
+    return cython.NULL
+
+
+def perform(first):
+    """Writes a group of jobs, then synchronises each file once that one of them asks for."""
+    job: cython.pointer(Job) = first
+    while job != cython.NULL:
+        job.step = STEP_WRITE
+        if job.data == cython.NULL:
+            job.error = allocate_space(job.fd, job.size)
+        elif job.size:
+            job.error = write_at(job.fd, job.data, job.size, job.offset)
+        job = job.next
+    job = first
+    while job != cython.NULL:
+        if job.wants_sync and job.error == 0 and job.step == STEP_WRITE:
+            job.has_synced = True
+            sync_file(job)
+        job = job.next
+
+
+def sync_file(job):
+    """Synchronises the file of a job, for it and for all later ones of the group that ask."""
+    fd: cython.int = job.fd
+    error: cython.int = sync_data(fd)
+    while job != cython.NULL:
+        if job.fd == fd and job.wants_sync and job.error == 0:
+            job.step = STEP_SYNC
+            job.error = error
+        job = job.next
+
+
+def put(to, job):
+    """Appends a job to a list."""
+    if to.first == cython.NULL:
+        to.first = job
+    else:
+        to.last.next = job
+    to.last = job
+
+
+class Disk:
+    """A thread that writes.
+
+    Attributes:
+        capacity_bytes: How much it holds at most, until `completed` gives it back.
+        held_bytes: How much it holds now.
+        write_count: How many writes have completed.
+        sync_count: How many synchronisations have.
+    """
+
+    def __cinit__(self):
+        self.desk = cython.cast(cython.pointer(Desk), calloc(1, cython.sizeof(Desk)))
+        if self.desk == cython.NULL:
+            raise MemoryError("no room for a disk thread")
+        self.desk.event_fd = -1
+
+    def __init__(self, capacity_bytes: int = 64 << 20):
+        """Starts the thread.
+
+        Args:
+            capacity_bytes: How much it holds at most.
+        """
+        error: cython.int
+        assert self.desk.event_fd < 0
+        self.capacity_bytes = capacity_bytes
+        self.desk.event_fd = make_event()
+        if self.desk.event_fd < 0:
+            raise OSError(-self.desk.event_fd, "no eventfd for the disk thread")
+        pthread_mutex_init(cython.address(self.desk.mutex), cython.NULL)
+        pthread_cond_init(cython.address(self.desk.work), cython.NULL)
+        error = start_thread(
+            cython.address(self.desk.thread), serve, cython.cast(cython.p_void, self.desk)
+        )
+        if error:
+            close_file(self.desk.event_fd)
+            self.desk.event_fd = -1
+            raise OSError(error, "no thread for the disk")
+
+    def __dealloc__(self):
+        if self.desk != cython.NULL:
+            self._stop()
+            free(self.desk)
+
+    def fileno(self) -> int:
+        """Returns the descriptor that is readable while `completed` has something to tell."""
+        return self.desk.event_fd
+
+    def submit(self, fd: int, offset: int, data: bytes, sync: bool) -> int:
+        """Queues a write.
+
+        Args:
+            fd: Where; open for writing until the ticket has come back.
+            offset: From the beginning of the file.
+            data: What; nothing writes nothing, which still waits its turn.
+            sync: Whether the file's data are to be synchronised then.
+
+        Returns:
+            The ticket that `completed` will name; 0 where as much is held as may be: try again
+            when something has completed.
+        """
+        return self._queue(fd, data, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), offset, sync)
+
+    def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
+        """Queues the reservation of space for a file, from its beginning.
+
+        Args:
+            fd: Whose.
+            size_bytes: The size that the file has at least, afterwards.
+            sync: Whether the file is to be synchronised then.
+
+        Returns:
+            The ticket that `completed` will name.
+        """
+        return self._queue(fd, None, cython.NULL, size_bytes, 0, sync)
+
+    def _queue(self, fd, owner, data, size, offset, sync):
+        job: cython.pointer(Job)
+        weight: int64_t = 0 if data == cython.NULL else size
+        if self.desk.event_fd < 0:
+            raise ValueError("the disk thread has stopped")
+        if self.held_bytes and self.held_bytes + weight > self.capacity_bytes:
+            return 0
+        job = cython.cast(cython.pointer(Job), calloc(1, cython.sizeof(Job)))
+        if job == cython.NULL:
+            raise MemoryError("no room for another job of the disk thread")
+        self.last_ticket += 1
+        self.held_bytes += weight
+        Py_INCREF(owner)
+        job.owner = cython.cast(cython.pointer(PyObject), owner)
+        job.data = data
+        job.size = size
+        job.offset = offset
+        job.ticket = self.last_ticket
+        job.fd = fd
+        job.wants_sync = sync
+        pthread_mutex_lock(cython.address(self.desk.mutex))
+        put(cython.address(self.desk.queued), job)
+        pthread_cond_signal(cython.address(self.desk.work))
+        pthread_mutex_unlock(cython.address(self.desk.mutex))
+        return self.last_ticket
+
+    def completed(self) -> list:
+        """Takes what is done, in the order in which it was submitted.
+
+        Returns:
+            Of each job the ticket, its errno (0 is success) and what was done last for it, WRITE or
+            SYNC: where there is an error, that is what failed. A job that wants to be synchronised
+            and has WRITE is not, for its write failed.
+        """
+        done: JobList
+        job: cython.pointer(Job)
+        found: list = []
+        if self.desk.event_fd < 0:
+            return found
+        pthread_mutex_lock(cython.address(self.desk.mutex))
+        clear_event(self.desk.event_fd)
+        done = self.desk.done
+        self.desk.done.first = self.desk.done.last = cython.NULL
+        pthread_mutex_unlock(cython.address(self.desk.mutex))
+        while done.first != cython.NULL:
+            job = done.first
+            done.first = job.next
+            found.append((job.ticket, job.error, job.step))
+            self.sync_count += job.has_synced
+            if job.data != cython.NULL:
+                self.write_count += 1
+                self.held_bytes -= job.size
+            Py_DECREF(cython.cast(object, job.owner))
+            free(job)
+        return found
+
+    def close(self) -> None:
+        """Does what is queued, and ends the thread; nothing completes any more.
+
+        Call it after the last `completed` that matters: this one waits for the disk.
+        """
+        self._stop()
+
+    def _stop(self):
+        if self.desk.event_fd < 0:
+            return 0
+        with cython.nogil:
+            pthread_mutex_lock(cython.address(self.desk.mutex))
+            self.desk.is_stopping = True
+            pthread_cond_signal(cython.address(self.desk.work))
+            pthread_mutex_unlock(cython.address(self.desk.mutex))
+            pthread_join(self.desk.thread, cython.NULL)
+        self.completed()
+        pthread_mutex_destroy(cython.address(self.desk.mutex))
+        pthread_cond_destroy(cython.address(self.desk.work))
+        close_file(self.desk.event_fd)
+        self.desk.event_fd = -1
+        return 0

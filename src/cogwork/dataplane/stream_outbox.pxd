@@ -1,0 +1,22 @@
+from libc.stdint cimport int64_t, uint64_t
+
+from cogwork.dataplane.outbox cimport Dispatch, Outbox
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+
+
+cdef class StreamOutbox(Outbox):
+    cdef readonly bytes producer
+    cdef readonly uint64_t sequence
+    cdef readonly bint is_paused
+    cdef public double patience_s
+    cdef object call_later
+    cdef object new_producer
+    cdef bint renews
+    cdef double pause_s
+    cdef double failing_since_s
+    cdef bint is_failing
+    cdef set doubtful
+    cdef bytes stamped(self, bytes data)
+    cdef int hold(self, uint64_t token, Dispatch dispatch) except -1
+    cdef int renew(self) except -1
+    cdef int restamp(self, Dispatch dispatch) except -1

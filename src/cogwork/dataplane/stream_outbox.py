@@ -1,0 +1,293 @@
+"""A client's messages on their way into a stream: each once, in order, whatever happens between.
+
+Theory of operation. Each message gets the producer's id and its own sequence, by which the stream
+drops what comes twice. So what a lost connection left in doubt is sent again; and what the stream
+could not take is held, with all that follows it, until everything under way has been answered: then
+it is sent again in order, after a pause.
+
+A stream that does not know the sequence (it has forgotten the producer, or one of its messages was
+rejected for good) gets what is left under a new id. What was in doubt then stays so.
+"""
+
+from __future__ import annotations
+
+import cython
+from cython.cimports.cogwork.dataplane.octets import octets_of, store_u32, store_u64
+from cython.cimports.cogwork.dataplane.outbox import Batch, Dispatch, Outbox, Post
+from cython.cimports.cogwork.dataplane.records import FINE, Record, read_record, write_pairs
+from cython.cimports.cogwork.dataplane.shipment import (
+    ACCEPTED,
+    LOST,
+    MODIFIED,
+    RECEIVED,
+    REJECTED,
+    RELEASED,
+    state_of,
+)
+from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
+from cython.cimports.cpython.bytes import (
+    PyBytes_AS_STRING,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+)
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t, uint64_t
+from cython.cimports.libc.string import memcpy
+
+from cogwork.amqp.errors import EncodeError
+from cogwork.dataplane.outbox import MessageTooLarge
+
+__all__ = ("SOURCE_HASH", "StreamOutbox")
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+PAUSE_FIRST_S = cython.declare(cython.double, 0.05)
+PAUSE_LONGEST_S = cython.declare(cython.double, 1.0)
+
+PATIENCE_S = cython.declare(cython.double, 60.0)
+"""How long a message is sent again that the stream does not take, before its sender is told."""
+
+OUT_OF_SEQUENCE = cython.declare(bytes, b"cogwork:out-of-sequence")
+
+STAMP_SIZE = cython.declare(int64_t, 43)
+"""Both keys, the sequence, and the constructor of the id."""
+
+
+class StreamOutbox(Outbox):
+    """One producer's messages, from link to link.
+
+    Attributes:
+        producer: Its id.
+        sequence: The next message's.
+        is_paused: Whether it waits before it sends again.
+        patience_s: How long a message is tried before its sender is told.
+    """
+
+    def __init__(
+        self,
+        flusher: object,
+        create_future: object,
+        explain: object,
+        new_producer: object,
+        call_later: object,
+    ) -> None:
+        """Starts without a link.
+
+        Args:
+            flusher: Of the core.
+            create_future: The event loop's method.
+            explain: Makes an outcome for the application, of its code and its encoded state.
+            new_producer: Makes an id that nobody has.
+            call_later: The event loop's method.
+        """
+        Outbox.__init__(self, flusher, create_future, explain, True)
+        self.new_producer = new_producer
+        self.call_later = call_later
+        self.producer = new_producer()
+        self.patience_s = PATIENCE_S
+        self.pause_s = PAUSE_FIRST_S
+        self.doubtful = set()
+
+    # -- what the application does
+
+    def append_one(self, body: object) -> Post:
+        """Sends a message; see `Outbox.post`. What raises has not used a sequence."""
+        before: uint64_t = self.sequence
+        try:
+            return self.post(body, False)
+        except BaseException:
+            self.sequence = before
+            raise
+
+    def append_all(self, bodies: object) -> Batch:
+        """Sends messages; see `Outbox.post_all`."""
+        before: uint64_t = self.sequence
+        try:
+            return self.post_all(bodies, False)
+        except BaseException:
+            self.sequence = before
+            raise
+
+    def checked(self, body):
+        data: bytes = self.stamped(Outbox.checked(self, body))
+        if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
+            raise MessageTooLarge(
+                f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"
+            )
+        return data
+
+    def stamped(self, data):
+        """Returns a message with the producer's id and the next sequence."""
+        r: Record
+        size: int64_t
+        total: int64_t
+        producer_size: int64_t = PyBytes_GET_SIZE(self.producer)
+        made: bytes
+        p: cython.pointer(uint8_t)
+        if read_record(octets_of(data), PyBytes_GET_SIZE(data), cython.address(r)) != FINE:
+            raise EncodeError("the annotations x-opt-producer and x-opt-sequence are the stream's")
+        size = STAMP_SIZE + producer_size + r.kept_size
+        total = 12 + size + r.head_end + PyBytes_GET_SIZE(data) - r.rest
+        made = PyBytes_FromStringAndSize(cython.NULL, total)
+        p = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(made))
+        memcpy(p, r.data, r.head_end)
+        p += r.head_end
+        memcpy(p, b"\x00\x53\x72\xd1", 4)
+        store_u32(p + 4, cython.cast(uint32_t, size + 4))
+        store_u32(p + 8, 4 + 2 * r.kept)
+        p += 12
+        memcpy(p, b"\xa3\x0ex-opt-producer\xa0", 17)
+        p[17] = cython.cast(uint8_t, producer_size)
+        memcpy(p + 18, octets_of(self.producer), producer_size)
+        p += 18 + producer_size
+        memcpy(p, b"\xa3\x0ex-opt-sequence\x80", 17)
+        store_u64(p + 17, self.sequence)
+        p += 25
+        if r.kept:
+            p = write_pairs(p, cython.address(r))
+        memcpy(p, r.data + r.rest, PyBytes_GET_SIZE(data) - r.rest)
+        self.sequence += 1
+        return made
+
+    async def flushed(self) -> None:
+        """Waits until nothing is without an outcome.
+
+        Raises:
+            CogworkError: The first of the posts that failed without anybody awaiting them.
+        """
+        while self.backlog or self.sent or self.again:
+            waiter = self.create_future()
+            self.waiters.append(waiter)
+            await waiter
+        await Outbox.flushed(self)
+
+    # -- what the data plane does
+
+    def ship(self, dispatch, token, data):
+        if self.is_paused:
+            return 0
+        return Outbox.ship(self, dispatch, token, data)
+
+    def resolve_outcome(self, token, verdict):
+        dispatch: Dispatch
+        if verdict.code == RECEIVED:
+            return 0
+        dispatch = self.sent.pop(token, None)
+        if dispatch is None:
+            return 1
+        if self.stopping and (verdict.code == RELEASED or verdict.code == LOST):
+            if verdict.code == LOST:
+                self.doubtful.add(token)
+            self.again.append((token, dispatch))
+            return 1
+        if verdict.code == ACCEPTED:
+            self.is_failing = False
+            self.pause_s = PAUSE_FIRST_S
+            self.doubtful.discard(token)
+            dispatch.resolved(token, ACCEPTED, None)
+        elif verdict.code == RELEASED or verdict.code == MODIFIED:
+            self.hold(token, dispatch)
+        elif verdict.code == REJECTED and OUT_OF_SEQUENCE in (state_of(verdict) or b""):
+            if not self.again:
+                self.renews = True
+            self.hold(token, dispatch)
+        else:
+            self.renews = True
+            self.is_paused = True
+            dispatch.resolved(token, verdict.code, state_of(verdict))
+        if self.is_paused and not self.sent:
+            self.call_later(self.pause_s if self.again else 0.0, self.go_on)
+        elif self.waiters:
+            self.release_waiters()
+        return 1
+
+    def hold(self, token, dispatch):
+        """Keeps what was not taken, and all that is to follow it, until it is sent again."""
+        self.again.append((token, dispatch))
+        self.is_paused = True
+        if not self.is_failing:
+            self.is_failing = True
+            self.failing_since_s = self.core.now
+        return 0
+
+    def go_on(self) -> None:
+        """Sends again what was held, in order."""
+        if not self.is_paused or self.failure is not None:
+            return
+        self.is_paused = False
+        self.pause_s = min(self.pause_s * 2, PAUSE_LONGEST_S)
+        if self.is_failing and self.core.now - self.failing_since_s > self.patience_s:
+            self.give_up()
+        self.put_all_back()
+        if self.renews:
+            self.renews = False
+            self.renew()
+        self.pump()
+        self.flusher.later()
+
+    def give_up(self) -> None:
+        """Tells those that wait longest that the stream does not take their messages."""
+        dispatch: Dispatch
+        again, self.again = self.again, []
+        self.is_failing = False
+        self.renews = True
+        for token, dispatch in again:
+            dispatch.resolved(token, LOST if token in self.doubtful else RELEASED, None)
+
+    def put_all_back(self) -> None:
+        """Puts what is to be sent again before all else."""
+        dispatch: Dispatch
+        again, self.again = self.again, []
+        again.sort(key=first_of)
+        for token, dispatch in reversed(again):
+            dispatch.lost(token)
+            self.put_back(dispatch)
+        self.backlog_count = sum([cython.cast(Dispatch, one).unsent() for one in self.backlog])
+
+    def detach(self) -> None:
+        """The link has ended; the next one starts with what is to be sent again."""
+        self.is_paused = False
+        Outbox.detach(self)
+        if self.renews:
+            self.renews = False
+            self.renew()
+
+    def renew(self):
+        """Takes a new id, and numbers all that was not sent anew."""
+        dispatch: Dispatch
+        self.producer = self.new_producer()
+        self.sequence = 0
+        for dispatch in list(self.backlog):
+            self.restamp(dispatch)
+        self.backlog_count = sum([cython.cast(Dispatch, one).unsent() for one in self.backlog])
+        return 0
+
+    def restamp(self, dispatch):
+        """Numbers what was given together; of what is in doubt nobody will ever know."""
+        index: cython.Py_ssize_t
+        post: Post
+        batch: Batch
+        if isinstance(dispatch, Post):
+            post = dispatch
+            if post.first_token in self.doubtful:
+                self.doubtful.discard(post.first_token)
+                self.backlog.remove(post)
+                post.queued = False
+                post.resolved(post.first_token, LOST, None)
+                return 0
+            post.data = self.stamped(post.data)
+            return 0
+        batch = dispatch
+        for index in range(len(batch.messages)):
+            if batch.codes[index] != 0:
+                continue
+            if batch.first_token + index in self.doubtful:
+                self.doubtful.discard(batch.first_token + index)
+                batch.resolved(batch.first_token + index, LOST, None)
+                continue
+            batch.messages[index] = self.stamped(batch.messages[index])
+        return 0
+
+
+def first_of(pair: tuple) -> int:
+    """Orders what is to be sent again."""
+    return pair[0]

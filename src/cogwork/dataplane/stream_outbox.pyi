@@ -1,0 +1,32 @@
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+from cogwork.dataplane.flusher import Flusher
+from cogwork.dataplane.outbox import Batch, Outbox, Post
+
+SOURCE_HASH: str
+
+class _Outcome(Protocol):
+    def error(self) -> Exception | None: ...
+
+T = TypeVar("T", bound=_Outcome)
+
+class StreamOutbox(Outbox[T]):
+    patience_s: float
+    @property
+    def producer(self) -> bytes: ...
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def is_paused(self) -> bool: ...
+    def __init__(
+        self,
+        flusher: Flusher,
+        create_future: Callable[[], asyncio.Future[Any]],
+        explain: Callable[[int, bytes | None], T],
+        new_producer: Callable[[], bytes],
+        call_later: Callable[..., object],
+    ) -> None: ...
+    def append_one(self, body: object) -> Post: ...
+    def append_all(self, bodies: Iterable[object]) -> Batch[T]: ...

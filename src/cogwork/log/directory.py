@@ -1,0 +1,153 @@
+"""A directory of log files: all that the log asks of the operating system, but for the disk thread.
+
+What is here may wait for the disk for a moment; writing and synchronising, which wait for long, go
+through the `DiskQueue`. A simulated world puts its own directory here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from cogwork.log.errors import LogLocked
+
+__all__ = ("Directory",)
+
+LOCK_NAME = "lock"
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+class Directory:
+    """Files by their names.
+
+    Attributes:
+        path: Where.
+        fd: Of the directory itself, for synchronising its names.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens a directory; makes it where it is not there.
+
+        Args:
+            path: Where.
+        """
+        self.path = os.fspath(path)
+        made = _make(Path(self.path))
+        self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        self._lock_fd = -1
+        for each in made:
+            _sync_directory(each)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def path_of(self, name: str) -> str:
+        """Returns where a file is, for people."""
+        return str(Path(self.path) / name)
+
+    def names(self) -> list[str]:
+        """Lists the files, sorted."""
+        return sorted(os.listdir(self.fd))
+
+    def size_of(self, name: str) -> int:
+        """Returns a file's size in octets."""
+        return os.stat(name, dir_fd=self.fd).st_size
+
+    def create(self, name: str) -> int:
+        """Makes an empty file, or empties one, and returns its descriptor."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        return os.open(name, flags, FILE_MODE, dir_fd=self.fd)
+
+    def open(self, name: str, *, for_writing: bool = False) -> int:
+        """Opens a file that is there, and returns its descriptor."""
+        access = os.O_RDWR if for_writing else os.O_RDONLY
+        return os.open(name, access | os.O_CLOEXEC, dir_fd=self.fd)
+
+    def close_file(self, fd: int) -> None:
+        """Closes a descriptor that nothing uses any more."""
+        os.close(fd)
+
+    def read_at(self, fd: int, position: int, size_bytes: int) -> bytes:
+        """Reads from an open file; less comes only at its end."""
+        data = os.pread(fd, size_bytes, position)
+        while 0 < len(data) < size_bytes:
+            more = os.pread(fd, size_bytes - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def read(self, name: str, position: int = 0, size_bytes: int | None = None) -> bytes:
+        """Reads a file, or a part of it."""
+        fd = self.open(name)
+        try:
+            if size_bytes is None:
+                size_bytes = os.fstat(fd).st_size - position
+            return self.read_at(fd, position, size_bytes)
+        finally:
+            os.close(fd)
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Gives a file another name, in place of any that has it."""
+        os.rename(name, new_name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+    def bring(self, path: str | os.PathLike[str], new_name: str) -> None:
+        """Takes a file from elsewhere on the same file system."""
+        os.rename(path, new_name, dst_dir_fd=self.fd)
+
+    def remove(self, name: str) -> None:
+        """Removes a file, where it is there."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.fd)
+
+    def lock(self) -> None:
+        """Keeps other processes out for as long as this object is open.
+
+        Raises:
+            LogLocked: Another one was first.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        fd = os.open(LOCK_NAME, flags, FILE_MODE, dir_fd=self.fd)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 20, 0).decode(errors="replace").strip()
+            os.close(fd)
+            raise LogLocked(self.path, f"process {holder}" if holder else "another one") from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self._lock_fd = fd
+
+    def close(self) -> None:
+        """Lets the directory go, and the lock with it."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def _make(path: Path) -> list[Path]:
+    """Makes a directory and those above it; returns those that got a new name."""
+    changed = []
+    for each in (*reversed(path.parents), path):
+        if not each.exists():
+            each.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+            changed.append(each.parent)
+    return changed
+
+
+def _sync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,209 @@
+"""What waits for the disk: callbacks by ticket, and work in steps.
+
+Theory of operation. The disk thread knows tickets. Here each ticket has somebody who waits: a
+callback, or a generator that yields the operations it needs, one after the other, and goes on when
+each is done. The event loop calls `dispatch` when `fileno` is readable.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from cogwork.dataplane.disk import SYNC
+from cogwork.log.errors import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+__all__ = ("DiskQueue", "DiskThread", "Operation", "SyncFailed", "WriteFailed")
+
+T = TypeVar("T")
+
+
+class WriteFailed(OSError):
+    """Not all was written; what was synchronised before stays as it is."""
+
+
+class SyncFailed(OSError):
+    """What was written may be lost; trying again would prove nothing."""
+
+
+class DiskThread(Protocol):
+    """What `cogwork.dataplane.disk.Disk` does: a test puts faults here, a simulation its disk."""
+
+    def fileno(self) -> int:
+        """Returns the descriptor that is readable while something has completed."""
+
+    def submit(self, fd: int, offset: int, data: bytes, sync: bool) -> int:
+        """Queues a write; returns its ticket, or 0 where there is no room."""
+
+    def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
+        """Queues the reservation of space; returns its ticket."""
+
+    def completed(self) -> list[tuple[int, int, int]]:
+        """Takes what is done: ticket, errno, what was done last."""
+
+    def close(self) -> None:
+        """Does what is queued, and ends."""
+
+
+class Operation(NamedTuple):
+    """What a step waits for.
+
+    Attributes:
+        fd: The file.
+        offset: Where to write.
+        data: What to write; None reserves space instead.
+        size_bytes: How much to reserve.
+        sync: Whether to synchronise the file then.
+    """
+
+    fd: int
+    offset: int = 0
+    data: bytes | None = b""
+    size_bytes: int = 0
+    sync: bool = False
+
+    @classmethod
+    def sync_of(cls, fd: int) -> Operation:
+        """Synchronises a file, or the names in a directory."""
+        return cls(fd, sync=True)
+
+    @classmethod
+    def allocation(cls, fd: int, size_bytes: int) -> Operation:
+        """Reserves space."""
+        return cls(fd, data=None, size_bytes=size_bytes, sync=True)
+
+
+class DiskQueue:
+    """Hands work to a disk thread and learns of its end.
+
+    Attributes:
+        disk: The thread.
+    """
+
+    def __init__(self, disk: DiskThread) -> None:
+        """Waits for a disk.
+
+        Args:
+            disk: The thread; it ends with `close`.
+        """
+        self.disk = disk
+        self._waiting: dict[int, Callable[[OSError | None], None]] = {}
+        self._held: deque[tuple[Operation, Callable[[OSError | None], None]]] = deque()
+
+    def fileno(self) -> int:
+        """Returns the descriptor that is readable when `dispatch` has something to do."""
+        return self.disk.fileno()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for anything."""
+        return not self._waiting and not self._held
+
+    def write(
+        self, fd: int, offset: int, data: bytes, then: Callable[[OSError | None], None]
+    ) -> bool:
+        """Writes and synchronises.
+
+        Args:
+            fd: Where.
+            offset: From the beginning of the file.
+            data: What.
+            then: Called by `dispatch` with what went wrong, if anything.
+
+        Returns:
+            False where as much waits as may: try again after the next `dispatch`.
+        """
+        ticket = self.disk.submit(fd, offset, data, True)
+        if ticket:
+            self._waiting[ticket] = then
+        return ticket != 0
+
+    def start(
+        self,
+        steps: Generator[Operation, None, T],
+        done: Callable[[T], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Begins work in steps.
+
+        Args:
+            steps: Yields what it needs next; what fails is raised where it yielded it.
+            done: Called with what it returns.
+            failed: Called with the `OSError`, `LogError` or `ValueError` that ended it.
+        """
+
+        def go_on(error: OSError | None) -> None:
+            try:
+                operation = next(steps) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                done(stop.value)
+            except (OSError, LogError, ValueError) as uncaught:
+                failed(uncaught)
+            else:
+                self._submit(operation, go_on)
+
+        go_on(None)
+
+    def dispatch(self) -> None:
+        """Tells those who wait what is done."""
+        for ticket, number, step in self.disk.completed():
+            then = self._waiting.pop(ticket, None)
+            if then is not None:
+                then(_error(number, step) if number else None)
+        held, self._held = self._held, deque()
+        for operation, then in held:
+            self._submit(operation, then)
+
+    def run(self, steps: Generator[Operation, None, T]) -> T:
+        """Does work in steps at once: for whoever may wait, at a start or in a tool.
+
+        Args:
+            steps: As for `start`.
+
+        Returns:
+            What it returns.
+        """
+        results: list[T] = []
+        errors: list[Exception] = []
+        self.start(steps, results.append, errors.append)
+        while not results and not errors:
+            self.wait()
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    def finish(self) -> None:
+        """Waits until nobody waits for anything."""
+        while not self.is_idle:
+            self.wait()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Waits until something is done, and dispatches it."""
+        select.select([self.disk], [], [], timeout_s)
+        self.dispatch()
+
+    def close(self) -> None:
+        """Finishes, and ends the thread."""
+        self.finish()
+        self.disk.close()
+
+    def _submit(self, operation: Operation, then: Callable[[OSError | None], None]) -> None:
+        fd, offset, data, size_bytes, sync = operation
+        if data is None:
+            ticket = self.disk.allocate(fd, size_bytes, sync)
+        else:
+            ticket = self.disk.submit(fd, offset, data, sync)
+        if ticket:
+            self._waiting[ticket] = then
+        else:
+            self._held.append((operation, then))
+
+
+def _error(number: int, step: int) -> OSError:
+    kind = SyncFailed if step == SYNC else WriteFailed
+    return kind(number, os.strerror(number))

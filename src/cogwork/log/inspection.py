@@ -1,0 +1,159 @@
+"""What files of a log hold, for people: read from the outside, in use or not, and never changed.
+
+A log that is in use goes on meanwhile: its newest records may be missing here, and its end torn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from cogwork.log.directory import Directory
+from cogwork.log.errors import LogCorrupt, LogError
+from cogwork.log.file_header import HEADER_BYTES, VERSION, FileHeader, check_header
+from cogwork.log.file_name import file_number
+from cogwork.log.mark import KIND_END, LOG_GROUP, find_newest_mark
+from cogwork.log.position import lsn_of, number_of
+from cogwork.log.record import scan_records
+from cogwork.log.recovery import Recovery
+from cogwork.log.segment import SUFFIX, Segment
+from cogwork.log.segment_header import SEGMENT_VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ("files_below", "inspect_file", "verify")
+
+WAL_SUFFIX = ".wal"
+
+
+def files_below(path: Path) -> list[Path]:
+    """Lists the log files at or below a path, sorted."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix in {WAL_SUFFIX, SUFFIX})
+
+
+def inspect_file(file: Path) -> dict[str, Any]:
+    """Tells what a file holds.
+
+    Args:
+        file: A segment, or a file of a write-ahead log.
+
+    Returns:
+        The facts, by name; `format` is `write-ahead log` or `segment`.
+
+    Raises:
+        LogError: It is none, or damaged at its ends.
+    """
+    if file.suffix == SUFFIX:
+        return _inspect_segment(file)
+    data = file.read_bytes()
+    header = FileHeader.decode(data, str(file))
+    groups: Counter[int] = Counter()
+    position = HEADER_BYTES
+    is_ended = False
+    for record in scan_records(data, HEADER_BYTES, header.number):
+        position += record.size_bytes
+        if record.group != LOG_GROUP:
+            groups[record.group] += 1
+        elif record.kind == KIND_END:
+            is_ended = True
+            break
+    mark = find_newest_mark(data, header.number)
+    return {
+        "file": str(file),
+        "format": "write-ahead log",
+        "version": VERSION,
+        "container": header.container_id,
+        "number": header.number,
+        "size_bytes": len(data),
+        "used_bytes": position,
+        "records": groups.total(),
+        "groups": {str(group): count for group, count in sorted(groups.items())},
+        "end_lsn": lsn_of(header.number, position),
+        "durable_lsn": mark.durable_lsn if mark is not None else None,
+        "oldest_file_needed": mark.oldest_number if mark is not None else None,
+        "is_ended": is_ended,
+    }
+
+
+def _inspect_segment(file: Path) -> dict[str, Any]:
+    with Directory(file.parent) as directory:
+        segment = Segment(directory, file.name)
+    footer = segment.footer
+    return {
+        "file": str(file),
+        "format": "segment",
+        "version": SEGMENT_VERSION,
+        "stream": segment.header.stream_id.hex(),
+        "size_bytes": segment.size_bytes,
+        "first_offset": footer.first_offset,
+        "next_offset": footer.next_offset,
+        "records": footer.next_offset - footer.first_offset,
+        "blocks": footer.block_count,
+        "index_entries": footer.index_count,
+        "first_time_ms": footer.first_time_ms,
+        "last_time_ms": footer.last_time_ms,
+    }
+
+
+def verify(path: Path) -> list[LogError]:
+    """Checks a file, or all log files below a directory and how they fit together.
+
+    Args:
+        path: Of the file or the directory.
+
+    Returns:
+        What is wrong.
+    """
+    problems: list[LogError] = []
+    files = files_below(path)
+    for directory in sorted({file.parent for file in files}):
+        here = [file for file in files if file.parent == directory]
+        logs = [file for file in here if file.suffix != SUFFIX]
+        segments = [file for file in here if file.suffix == SUFFIX]
+        if logs:
+            _collect(problems, _verify_log, directory, logs, path.is_dir())
+        before: Segment | None = None
+        for file in segments:
+            before = _collect(problems, _verify_segment, file, before)
+    return problems
+
+
+def _collect(problems: list[LogError], check: Any, *arguments: Any) -> Any:  # noqa: ANN401  # any check
+    try:
+        return check(*arguments)
+    except LogError as error:
+        problems.append(error)
+        return None
+
+
+def _verify_log(path: Path, files: list[Path], is_whole: bool) -> None:
+    """Checks a whole log, or one of its files alone."""
+    newest = files[-1]
+    data = newest.read_bytes()
+    header = FileHeader.decode(data, str(newest))
+    if is_whole:
+        with Directory(path) as directory:
+            for _ in Recovery(directory, header.container_id).records():
+                pass
+        return
+    number = file_number(newest.name)
+    if number is not None:
+        check_header(data, str(newest), FileHeader(header.container_id, number))
+    facts = inspect_file(newest)
+    durable_lsn = facts["durable_lsn"] or 0
+    if number_of(durable_lsn) == header.number and durable_lsn > facts["end_lsn"]:
+        reason = "a record that was durable cannot be read"
+        raise LogCorrupt(str(newest), facts["used_bytes"], reason)
+
+
+def _verify_segment(file: Path, before: Segment | None) -> Segment:
+    with Directory(file.parent) as directory:
+        segment = Segment(directory, file.name)
+        for _ in segment.verify():
+            pass
+    stream_id = before.header.stream_id if before is not None else segment.header.stream_id
+    segment.check_place(stream_id, before.next_offset if before is not None else None)
+    return segment

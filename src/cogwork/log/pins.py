@@ -1,0 +1,59 @@
+"""Which files of the write-ahead log the groups still need."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cogwork.log.position import number_of
+
+__all__ = ("Pins",)
+
+
+class Pins:
+    """Each group's oldest record that it needs, and how many groups pin each file by theirs."""
+
+    def __init__(self) -> None:
+        """Starts without groups."""
+        self._low: dict[int, int] = {}
+        self._last: dict[int, int] = {}
+        self._counts: Counter[int] = Counter()
+
+    def note(self, group: int, lsn: int) -> None:
+        """Takes notice of a record, later than all before."""
+        self._last[group] = lsn
+        if group not in self._low:
+            self._low[group] = lsn
+            self._counts[number_of(lsn)] += 1
+
+    def release(self, group: int, lsn: int) -> None:
+        """Lets a group's records below an LSN go, and a group that has none left."""
+        low = self._low.get(group)
+        if low is None or lsn <= low:
+            return
+        self._unpin(number_of(low))
+        if lsn > self._last[group]:
+            del self._low[group], self._last[group]
+            return
+        self._low[group] = lsn
+        self._counts[number_of(lsn)] += 1
+
+    def oldest_number(self, otherwise: int) -> int:
+        """Returns the number of the oldest file that a group needs.
+
+        Args:
+            otherwise: The answer where no group needs any.
+        """
+        return min(self._counts, default=otherwise)
+
+    def groups_at(self, number: int) -> list[int]:
+        """Lists the groups that pin a file."""
+        return [group for group, low in self._low.items() if number_of(low) == number]
+
+    def low_of(self, group: int) -> int | None:
+        """Returns from which LSN on a group needs its records; None where it has none."""
+        return self._low.get(group)
+
+    def _unpin(self, number: int) -> None:
+        self._counts[number] -= 1
+        if not self._counts[number]:
+            del self._counts[number]

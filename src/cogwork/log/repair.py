@@ -1,0 +1,89 @@
+"""What is done to the files of a write-ahead log before it is appended to again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogwork.log.disk_queue import Operation
+from cogwork.log.file_header import HEADER_BYTES
+from cogwork.log.file_name import TEMPORARY_NAME, file_name
+from cogwork.log.position import number_of, position_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from cogwork.log.directory import Directory
+    from cogwork.log.recovery import Recovery
+    from cogwork.log.reserve import Reserve
+
+__all__ = ("Repaired", "repair")
+
+_ZEROS = bytes(1 << 20)
+
+
+class Repaired(NamedTuple):
+    """Where the log goes on.
+
+    Attributes:
+        number: In which file.
+        fd: The file's descriptor.
+        position: Where in it.
+    """
+
+    number: int
+    fd: int
+    position: int
+
+
+def repair(
+    directory: Directory, recovery: Recovery, reserve: Reserve
+) -> Generator[Operation, None, Repaired]:
+    """Cuts off what comes after the end of a log, or makes its first file.
+
+    Whatever was written behind the end must go: records that are written up to there later could
+    run into an old one that fits. And what was read may not be on the disk yet, where a process
+    was stopped and not the machine: it is synchronised, for it counts as durable from now on.
+
+    Files from before the oldest that is needed stay: the mark that says so may be one of those that
+    are cut off, and only the next one makes it sure.
+
+    Args:
+        directory: Where.
+        recovery: Has read all records.
+        reserve: Makes files.
+    """
+    directory.remove(TEMPORARY_NAME)
+    if recovery.is_empty:
+        fd = yield from reserve.making(1, None)
+        return Repaired(1, fd, HEADER_BYTES)
+    number = number_of(recovery.end_lsn)
+    position = position_of(recovery.end_lsn)
+    for later in reversed(recovery.numbers):
+        if later > number:
+            directory.remove(file_name(later))
+            yield Operation.sync_of(directory.fd)
+    for each in range(number_of(recovery.mark.durable_lsn) or 1, number):
+        yield from _sync(directory, file_name(each))
+    fd = directory.open(file_name(number), for_writing=True)
+    yield from _clear(directory, fd, position, directory.size_of(file_name(number)))
+    return Repaired(number, fd, position)
+
+
+def _sync(directory: Directory, name: str) -> Generator[Operation, None, None]:
+    fd = directory.open(name, for_writing=True)
+    try:
+        yield Operation.sync_of(fd)
+    finally:
+        directory.close_file(fd)
+
+
+def _clear(
+    directory: Directory, fd: int, position: int, end: int
+) -> Generator[Operation, None, None]:
+    """Writes zeros over whatever is not zero from a position on, and synchronises the file."""
+    while position < end:
+        size_bytes = min(len(_ZEROS), end - position)
+        if directory.read_at(fd, position, size_bytes) != _ZEROS[:size_bytes]:
+            yield Operation(fd, position, _ZEROS[:size_bytes])
+        position += size_bytes
+    yield Operation.sync_of(fd)

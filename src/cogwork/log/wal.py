@@ -1,0 +1,477 @@
+"""The write-ahead log of a container: the records of all its groups, one after the other.
+
+Theory of operation. `append` gives a record its place and keeps its octets; `flush`, once a turn of
+the loop, hands all of them to the disk thread in one piece, which ends with a mark (see `mark`).
+Several flushes may be on their way; they become durable in order. Files are of one size and made
+ready ahead (`Reserve`). Each group says what it no longer needs; files that no group needs are used
+again. A group that holds an old file, while the log has grown too long, is asked to append what it
+needs anew.
+
+What happens without space: the record that would need another file is refused with `DiskFull`, what
+was taken before waits, and `tick` tries again. What the disk fails to write or to synchronise for
+any other reason ends the log until a new start: nothing after it can be relied on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from cogwork.log.disk_queue import WriteFailed
+from cogwork.log.errors import DiskFull, FileMissing, LogBusy, LogCorrupt, LogFailed, RecordTooLarge
+from cogwork.log.file_header import HEADER_BYTES
+from cogwork.log.file_name import file_name
+from cogwork.log.flush import Flush
+from cogwork.log.mark import KIND_END, KIND_MARK, MARK_BYTES, Mark
+from cogwork.log.pins import Pins
+from cogwork.log.position import lsn_of, number_of, position_of
+from cogwork.log.record import (
+    GROUP_MAX,
+    OVERHEAD_BYTES,
+    Record,
+    encode_record,
+    read_record,
+    record_bytes,
+)
+from cogwork.log.recovery import Recovery
+from cogwork.log.repair import repair
+from cogwork.log.reserve import Reserve, is_full
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cogwork.log.directory import Directory
+    from cogwork.log.disk_queue import DiskQueue
+
+__all__ = ("Wal",)
+
+FILE_BYTES = 64 << 20
+FILE_BYTES_MIN = 4096
+FILES_MAX = 8
+WAITING_BYTES_MAX = 32 << 20
+RETRY_AFTER_S = 1.0
+FIRST_READ_BYTES = 4096
+
+
+def _ignore(*_: object) -> None:
+    """Takes notice of nothing."""
+
+
+class Wal:
+    """A log; `recover` comes before everything else.
+
+    Attributes:
+        on_durable: Called with `durable_lsn` when it has grown.
+        on_full: Called with whether there is no space, when that changes.
+        on_failure: Called once with a `LogFailed` after which nothing is appended any more.
+        on_pressure: Called with a group that holds an old file while the log is too long. The
+            group appends anew what it needs, and calls `low_water`.
+        durable_lsn: Every record whose LSN is below it is on the disk.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        queue: DiskQueue,
+        container_id: str,
+        *,
+        file_bytes: int = FILE_BYTES,
+        files_max: int = FILES_MAX,
+        waiting_bytes_max: int = WAITING_BYTES_MAX,
+    ) -> None:
+        """Opens a log, or the place for a new one.
+
+        Args:
+            directory: Where; it is locked from now on, and belongs to the log.
+            queue: The way to the disk.
+            container_id: Whose log it is.
+            file_bytes: How large each file is.
+            files_max: How many there may be before groups are asked to let go of the oldest.
+            waiting_bytes_max: How much may wait for the disk.
+
+        Raises:
+            LogLocked: Another process uses the directory.
+            LogError: What is there cannot be used; the type says why.
+        """
+        assert file_bytes >= FILE_BYTES_MIN
+        self.on_durable: Callable[[int], object] = _ignore
+        self.on_full: Callable[[bool], object] = _ignore
+        self.on_failure: Callable[[LogFailed], object] = _ignore
+        self.on_pressure: Callable[[int], object] = _ignore
+        self._directory = directory
+        self._queue = queue
+        self._files_max = files_max
+        self._file_bytes = file_bytes
+        self._limit = 0
+        self._waiting_bytes_max = waiting_bytes_max
+        self._reserve = Reserve(directory, queue, container_id, file_bytes)
+        self._pins = Pins()
+        self._fds: dict[int, int] = {}
+        self._spares: list[int] = []
+        self._parts: list[bytes] = []
+        self._unsent: deque[Flush] = deque()
+        self._sent: deque[Flush] = deque()
+        self._releases: deque[tuple[int, dict[int, int]]] = deque()
+        self._sent_bytes = 0
+        self._start = self._position = 0
+        self._number = 0
+        self.durable_lsn = 0
+        self._last_record_end = 0
+        self._mark = Mark(0, 1)
+        self._kept_from = 1
+        self._asked_for = (0, 0)
+        self._stalled: deque[Flush] = deque()
+        self._is_retrying = False
+        self._is_full = False
+        self._failure: LogFailed | None = None
+        self._retry_s = 0.0
+        self._is_open = False
+        self._recovery: Recovery | None = None
+        try:
+            directory.lock()
+            self._recovery = Recovery(directory, container_id)
+        except BaseException:
+            directory.close()
+            raise
+
+    # -- the start
+
+    def recover(self) -> Iterator[Record]:
+        """Yields what the log holds; when that is read to its end, the log can be appended to.
+
+        A torn end is cut off: nothing in it was ever reported as durable. Records that their group
+        has let go come too, where they share a file with some that are needed.
+
+        Raises:
+            LogCorrupt: A record that was durable cannot be read.
+            FileMissing: A file is not there.
+            DiskFull: There is no space for a new log.
+        """
+        recovery, self._recovery = self._recovery, None
+        assert recovery is not None, "a log is recovered once"
+        for record in recovery.records():
+            self._pins.note(record.group, record.lsn)
+            yield record
+        try:
+            repaired = self._queue.run(repair(self._directory, recovery, self._reserve))
+        except OSError as error:
+            if is_full(error):
+                raise DiskFull(self._directory.path) from error
+            raise
+        self._last_record_end = recovery.last_record_end
+        self._kept_from = min(recovery.numbers, default=1)
+        self._number = repaired.number
+        self._fds[self._number] = repaired.fd
+        self._start = self._position = repaired.position
+        self._limit = self._file_bytes - MARK_BYTES
+        self.durable_lsn = self.end_lsn
+        self._is_open = True
+        self._prepare_next()
+
+    # -- appending
+
+    @property
+    def end_lsn(self) -> int:
+        """The place of the next record, as far as nothing comes between."""
+        return lsn_of(self._number, self._position)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no space."""
+        return self._is_full
+
+    @property
+    def oldest_number(self) -> int:
+        """The number of the oldest file that a group needs."""
+        return self._pins.oldest_number(self._number)
+
+    @property
+    def file_count(self) -> int:
+        """How many files hold the log."""
+        return self._number - self._kept_from + 1
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much is not durable yet."""
+        return self._sent_bytes + self._position - self._start
+
+    def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
+        """Appends a record; it is on its way with the next `flush`.
+
+        Args:
+            group: Whose it is, 1 to `GROUP_MAX`.
+            kind: What it is, 0 to 255.
+            index: The group's number of it, below 2⁶⁴.
+            term: The group's, below 2⁶⁴.
+            payload: The group's.
+
+        Returns:
+            Its LSN.
+
+        Raises:
+            DiskFull: There is no space.
+            LogBusy: Too much waits for the disk.
+            LogFailed: The disk has failed.
+            RecordTooLarge: It does not fit a file.
+        """
+        size = OVERHEAD_BYTES + len(payload)
+        if (
+            self._is_full
+            or self._failure is not None
+            or self._sent_bytes + self._position - self._start > self._waiting_bytes_max
+        ):
+            raise self._refusal()
+        assert 0 < group <= GROUP_MAX
+        if self._position + size > self._limit:
+            self._go_on_in_next_file(size)
+        lsn = lsn_of(self._number, self._position)
+        self._parts += encode_record(lsn, group, kind, index, term, payload)
+        self._position += size
+        self._last_record_end = lsn + size
+        self._pins.note(group, lsn)
+        return lsn
+
+    def flush(self) -> None:
+        """Hands what was appended to the disk; call it once in each turn of the loop."""
+        if self._parts:
+            if self._position + MARK_BYTES <= self._limit:
+                self._append_mark(KIND_MARK)
+            self._close_buffer()
+        self._send()
+        self._press()
+
+    def tick(self, now_s: float) -> None:
+        """Lets time pass: about once a second.
+
+        Tries again where there was no space, and marks what has become durable since, so that a
+        later damage of it is found even where nothing more is appended.
+
+        Args:
+            now_s: By a clock that never goes back.
+        """
+        if now_s >= self._retry_s and (self._stalled or self._reserve.error is not None):
+            self._retry_s = now_s + RETRY_AFTER_S
+            self._try_again()
+        if not self._parts and not self._sent and not self._unsent and self._has_news():
+            self._append_mark(KIND_MARK)
+            self._close_buffer()
+        self.flush()
+
+    def _refusal(self) -> DiskFull | LogFailed | LogBusy:
+        if self._failure is not None:
+            return LogFailed(self._failure.file, self._failure.errno)
+        if self._is_full:
+            return DiskFull(self._directory.path)
+        return LogBusy(self.waiting_bytes)
+
+    def _go_on_in_next_file(self, size: int) -> None:
+        """Ends the present file; the next one must be ready, and have room for a record."""
+        assert self._is_open, "recover comes first"
+        if HEADER_BYTES + size > self._limit:
+            raise RecordTooLarge(size - OVERHEAD_BYTES, self._limit - HEADER_BYTES - OVERHEAD_BYTES)
+        if self._reserve.fd is None:
+            if self._reserve.error is not None:
+                self._set_full(is_full=True)
+            raise self._refusal()
+        self._append_mark(KIND_END)
+        self._close_buffer()
+        self._number += 1
+        self._fds[self._number] = self._reserve.take()
+        self._start = self._position = HEADER_BYTES
+        self._prepare_next()
+
+    def _append_mark(self, kind: int) -> None:
+        self._mark = Mark(self.durable_lsn, self.oldest_number)
+        self._parts += self._mark.encode(self.end_lsn, kind)
+        self._position += MARK_BYTES
+
+    def _close_buffer(self) -> None:
+        data = b"".join(self._parts)
+        self._parts = []
+        self._unsent.append(
+            Flush(self._fds[self._number], data, self.end_lsn, self._mark.oldest_number)
+        )
+        self._sent_bytes += len(data)
+        self._start = self._position
+
+    def _has_news(self) -> bool:
+        """Whether a mark would say more than the newest one does."""
+        if self._position + MARK_BYTES > self._limit:
+            return False
+        is_unproved = self._mark.durable_lsn < self._last_record_end <= self.durable_lsn
+        return is_unproved or self._mark.oldest_number < self.oldest_number
+
+    # -- the disk
+
+    def _send(self) -> None:
+        while self._unsent and not self._stalled and self._failure is None:
+            if not self._write(self._unsent[0]):
+                return
+            self._sent.append(self._unsent.popleft())
+
+    def _write(self, flush: Flush) -> bool:
+        def then(error: OSError | None) -> None:
+            self._written(flush, error)
+
+        return self._queue.write(flush.fd, flush.position, flush.data, then)
+
+    def _written(self, flush: Flush, error: OSError | None) -> None:
+        is_retried = self._is_retrying and flush is self._stalled[0]
+        if is_retried:
+            self._is_retrying = False
+        if self._failure is not None:
+            return
+        if error is None:
+            flush.is_done = True
+            if is_retried:
+                self._stalled.popleft()
+                self._retry_write()
+            self._advance()
+        elif not isinstance(error, WriteFailed) or not is_full(error):
+            self._fail(file_name(flush.number), error)
+        else:
+            if not is_retried:
+                self._stalled.append(flush)
+            self._set_full(is_full=True)
+
+    def _advance(self) -> None:
+        """Counts as durable what is, without a gap."""
+        before_lsn = self.durable_lsn
+        while self._sent and self._sent[0].is_done:
+            flush = self._sent.popleft()
+            self._sent_bytes -= len(flush.data)
+            self.durable_lsn = flush.end_lsn
+            self._retire(flush.oldest_number)
+        if self.durable_lsn != before_lsn:
+            self._release()
+            self.on_durable(self.durable_lsn)
+        self._look_for_space()
+        self._send()
+
+    def _fail(self, name: str, error: OSError) -> None:
+        self._failure = LogFailed(self._directory.path_of(name), error.errno or 0)
+        self.on_failure(self._failure)
+
+    # -- space
+
+    def _set_full(self, *, is_full: bool) -> None:
+        if self._is_full != is_full:
+            self._is_full = is_full
+            self.on_full(is_full)
+
+    def _look_for_space(self) -> None:
+        if self._is_full and not self._stalled and self._reserve.error is None:
+            self._set_full(is_full=False)
+
+    def _try_again(self) -> None:
+        """Makes the next file, and writes what could not be written."""
+        if self._reserve.is_idle:
+            self._prepare_next()
+        self._retry_write()
+
+    def _retry_write(self) -> None:
+        if self._stalled and not self._is_retrying:
+            self._is_retrying = self._write(self._stalled[0])
+
+    def _prepare_next(self) -> None:
+        spare = self._spares.pop(0) if self._spares else None
+        self._reserve.prepare(self._number + 1, spare, self._prepared)
+
+    def _prepared(self) -> None:
+        error = self._reserve.error
+        if error is None:
+            self._look_for_space()
+        elif not is_full(error):
+            self._fail(file_name(self._reserve.number), error)
+
+    # -- what nobody needs any more
+
+    def low_water(self, group: int, lsn: int) -> None:
+        """Says that a group needs none of its records below an LSN, `end_lsn` meaning none at all.
+
+        It takes effect when all that was appended so far is durable, as it may be what makes the
+        older records superfluous.
+
+        Args:
+            group: Which one.
+            lsn: The place of the oldest record that it needs.
+        """
+        end_lsn = self.end_lsn
+        if not self._releases or self._releases[-1][0] != end_lsn:
+            self._releases.append((end_lsn, {}))
+        self._releases[-1][1][group] = lsn
+        self._release()
+
+    def _release(self) -> None:
+        releases = self._releases
+        while releases and releases[0][0] <= self.durable_lsn:
+            for group, lsn in releases.popleft()[1].items():
+                self._pins.release(group, lsn)
+
+    def _retire(self, oldest_number: int) -> None:
+        """Lets files go, now that a durable mark says that they are not needed."""
+        for number in range(self._kept_from, oldest_number):
+            fd = self._fds.pop(number, None)
+            if fd is not None:
+                self._directory.close_file(fd)
+            if self._spares:
+                self._directory.remove(file_name(number))
+            else:
+                self._spares.append(number)
+        self._kept_from = max(self._kept_from, oldest_number)
+        if self._spares and self._reserve.is_idle and self._is_open:
+            self._prepare_next()
+
+    def _press(self) -> None:
+        """Asks the groups that hold the oldest file, once whenever the log has grown by a file."""
+        oldest = self.oldest_number
+        if self._number - oldest < self._files_max or self._asked_for == (oldest, self._number):
+            return
+        self._asked_for = (oldest, self._number)
+        for group in self._pins.groups_at(oldest):
+            self.on_pressure(group)
+
+    # -- reading
+
+    def read(self, lsn: int) -> Record:
+        """Reads a record that was flushed and is still needed.
+
+        Args:
+            lsn: Its place, as `append` returned it.
+
+        Raises:
+            LogCorrupt: There is none, or it cannot be read.
+            FileMissing: Its file is not there any more.
+        """
+        number, position = number_of(lsn), position_of(lsn)
+        name = file_name(number)
+        if not self._kept_from <= number <= self._number:
+            raise FileMissing(self._directory.path_of(name))
+        fd = self._fds.get(number)
+        if fd is None:
+            fd = self._fds[number] = self._directory.open(name)
+        data = self._directory.read_at(fd, position, FIRST_READ_BYTES)
+        size_bytes = record_bytes(data)
+        if size_bytes > len(data):
+            data = self._directory.read_at(fd, position, size_bytes)
+        record = read_record(data, position, number, position)
+        if record is None:
+            raise LogCorrupt(self._directory.path_of(name), position, "there is no record here")
+        return record
+
+    # -- the end
+
+    def close(self) -> None:
+        """Flushes, waits for the disk, and lets the directory go."""
+        if self._is_open and self._failure is None:
+            self.flush()
+            self._queue.finish()
+            self.tick(0.0)
+        self._queue.finish()
+        self._is_open = False
+        if self._reserve.fd is not None:
+            self._directory.close_file(self._reserve.take())
+        for fd in self._fds.values():
+            self._directory.close_file(fd)
+        self._fds.clear()
+        self._directory.close()

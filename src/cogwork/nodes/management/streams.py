@@ -1,0 +1,104 @@
+"""What can be done to streams: declare, delete, trim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from cogwork.consensus.errors import ConsensusError, Unavailable
+from cogwork.nodes.management.permission import demand
+from cogwork.nodes.management.request import Reply
+from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Generator
+
+    from cogwork.nodes.management.request import Request
+    from cogwork.spi.management import ContainerView, Requester
+
+    Steps = Generator[bool, None, Reply]
+
+__all__ = ("Streams",)
+
+T = TypeVar("T")
+
+OPENING_TICKS = 50
+"""How long a reply waits for an engine that cannot be reached: some five seconds."""
+
+UNAVAILABLE = 503
+
+
+class Streams:
+    """The operations on streams. Whoever may manage a stream's address may do them."""
+
+    def __init__(self, container: ContainerView) -> None:
+        """Needs the container.
+
+        Args:
+            container: Where the streams are.
+        """
+        self._container = container
+
+    def create(self, request: Request, requester: Requester) -> Steps:
+        """Declares a stream with the options of the body."""
+        name = request.required_name()
+        demand(requester, name)
+        is_new = self._container.declare_stream(name, request.attributes())
+        return self._opened(name, is_new)
+
+    def _opened(self, name: str, is_new: bool) -> Steps:
+        for _ in range(OPENING_TICKS):
+            stream = self._container.stream(name)
+            if stream is None or stream.state != "opening":
+                break
+            yield False
+        stream = self._container.stream(name)
+        if is_new and stream is not None and stream.state == "failed":
+            problem = stream.problem or "it failed"
+            yield from self._done(self._container.delete_stream(name))
+            raise ManagementError(BAD_REQUEST, problem)
+        row = self._container.collections["stream"].find(name)
+        return Reply(row, 201 if is_new else 200)
+
+    def delete(self, request: Request, requester: Requester) -> Steps:
+        """Gives a stream up, with its records."""
+        name = request.required_name()
+        demand(requester, name)
+        return self._delete(name)
+
+    def _delete(self, name: str) -> Steps:
+        was_there = yield from self._done(self._container.delete_stream(name))
+        if not was_there:
+            raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
+        return Reply({}, 204)
+
+    def trim(self, request: Request, requester: Requester) -> Steps:
+        """Gives up the records below the offset `before`."""
+        name = request.required_name()
+        demand(requester, name)
+        before = request.number("before", -1)
+        if before < 0:
+            raise ManagementError(BAD_REQUEST, "TRIM needs before, an offset")
+        return self._trim(name, before)
+
+    def _trim(self, name: str, before: int) -> Steps:
+        stream = self._container.stream(name)
+        if stream is None:
+            raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
+        bounds = yield from self._done(stream.trim(before))
+        return Reply({"first": bounds.first, "next": bounds.next})
+
+    def _done(self, work: Awaitable[T]) -> Generator[bool, None, T]:
+        """Waits for something.
+
+        Raises:
+            ManagementError: The engine cannot do it, or not now.
+        """
+        pending = self._container.begin(work)
+        while not pending.done():
+            yield False
+        try:
+            return pending.result()
+        except Unavailable as error:
+            raise ManagementError(UNAVAILABLE, str(error)) from error
+        except (ConsensusError, ValueError) as error:
+            raise ManagementError(BAD_REQUEST, str(error)) from error

@@ -1,0 +1,406 @@
+"""The stream node: an address whose messages are kept in one order, and read from anywhere in it.
+
+Theory of operation. The engine keeps and orders; the node stands between it and the links. What is
+published comes in parcels (`Intake`) and goes to the engine (`Publishing`). What the engine has
+ordered comes back by one subscription into the `Tail`, and from there, or from the engine, to each
+`Reader` as fast as its link takes it.
+
+The engine is opened when the node is made. Until it is open senders have no credit to spare and
+readers wait; an engine that cannot be reached is tried again, one that refuses ends the links.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError, Condition
+from cogwork.amqp.types import Symbol
+from cogwork.consensus.engine import Bounds, CaughtUp, Members, Origin, Snapshot
+from cogwork.consensus.errors import BeyondEnd, ConsensusError, Truncated, Unavailable
+from cogwork.dataplane.blocks import Feed
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.flusher import Flusher
+from cogwork.dataplane.intake import CaptureOutlet, Intake
+from cogwork.nodes.stream.options import StreamOptions
+from cogwork.nodes.stream.publishing import Publishing
+from cogwork.nodes.stream.reader import Reader
+from cogwork.nodes.stream.start import wish_of
+from cogwork.nodes.stream.status import Meter, reader_rows
+from cogwork.nodes.stream.tail import Tail
+from cogwork.spi.effects import Detach, Report
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
+
+    from cogwork.consensus.engine import Engine
+    from cogwork.dataplane.intake import Parcel
+    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.spi.effects import Effect
+    from cogwork.spi.node import NodeContext, Subscription
+
+__all__ = ("CAUGHT_UP", "StreamNode")
+
+CAUGHT_UP = Symbol("cogwork:caught-up")
+"""A capability that a receiver desires on attach: it is to be told when it has caught up."""
+
+TRUNCATED = Symbol("cogwork:stream-truncated")
+
+HELD_BYTES_MAX = 64 * 1024 * 1024
+"""What readers that cannot take anything now may keep of a stream, all of them together."""
+
+PAUSE_FIRST_S, PAUSE_LONGEST_S = 0.1, 5.0
+
+LOOK_EVERY_S = 1.0
+"""How old the bounds and members are that people see."""
+
+LOOK_LATEST_S = 30.0
+"""The same where nothing comes and nobody looks: a thousand idle streams should cost nothing."""
+
+_FAULTS = {BeyondEnd: Condition.INVALID_FIELD, Truncated: TRUNCATED}
+
+
+class StreamNode:
+    """One stream.
+
+    Attributes:
+        address: Its address.
+        options: Its declaration.
+        tail: Its live end.
+        feed: What its deliveries come from.
+        engine: What keeps it; None until it is open.
+        capture: What topics give copies to.
+    """
+
+    serves_prefix = False
+
+    def __init__(self, context: NodeContext) -> None:
+        """Opens the stream.
+
+        Args:
+            context: Its address, the engines, and options as in `StreamOptions`.
+
+        Raises:
+            Refused: Nobody has declared the stream, or there are no engines.
+        """
+        self.address = context.address
+        self.options = StreamOptions.of(context.address, context.options)
+        if context.engines is None:
+            raise Refused("this container has no engines", Condition.NOT_IMPLEMENTED)
+        self._engines = context.engines
+        self._emit = context.emit
+        self._core = context.core
+        self.engine: Engine | None = None
+        self.problem: str | None = None
+        self.tail = Tail()
+        self.feed = Feed(context.core, self)
+        self._intake = Intake(context.core, self)
+        self.capture = CaptureOutlet(self._intake)
+        self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
+        self._entry.add_outlet(self._intake)
+        self._intake.inlet = self._entry
+        self._publishing = Publishing(self._flush)
+        self._readers: dict[OutgoingLink, Reader] = {}
+        self._held_bytes = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._flusher: Flusher | None = None
+        self._is_due = False
+        self._bounds = Bounds(0, 0)
+        self._members: Members | None = None
+        self._epoch = 0
+        self._bytes_in = 0
+        self._meter = Meter()
+        self._metered_s = 0.0
+        self._looked_s = 0.0
+        self._is_shown = False
+        with suppress(RuntimeError):
+            self._begin(asyncio.get_running_loop())
+
+    # -- the contract of nodes
+
+    def entry(self, address: str) -> AddressEntry:  # noqa: ARG002  # it has only one
+        """Returns where the stream's messages come in."""
+        return self._entry
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Takes a reader."""
+        if self.problem is not None and self.engine is None and not self._tasks:
+            raise Refused(self.problem, Condition.PRECONDITION_FAILED)
+        link = subscription.link
+        reader = Reader(
+            self,
+            subscription,
+            wish_of(subscription.source.filter),
+            is_told=CAUGHT_UP in subscription.desired,
+        )
+        self._readers[link] = reader
+        link.feeder = self.feed
+        link.drains_late = True
+        if self.engine is not None:
+            reader.start()
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Lets a reader go."""
+        reader = self._readers.pop(subscription.link, None)
+        subscription.link.feeder = None
+        if reader is not None:
+            reader.close()
+
+    def tick(self, now_s: float) -> Iterable[Effect]:
+        """Looks at the stream now and then, for those who ask how it is."""
+        if self._loop is None:
+            with suppress(RuntimeError):
+                self._begin(asyncio.get_running_loop())
+        if self.engine is not None and now_s - self._metered_s >= LOOK_EVERY_S:
+            self._metered_s = now_s
+            is_quiet = self._meter.turn(now_s, self.tail.next, self._bytes_in)
+            if not is_quiet or self._is_shown or now_s - self._looked_s >= LOOK_LATEST_S:
+                self._is_shown = False
+                self._looked_s = now_s
+                self._run(self._look(self.engine))
+        return ()
+
+    def status(self) -> Mapping[str, object]:
+        """Returns figures: bounds, rates, readers and how far behind they are."""
+        self._is_shown = True
+        members = self._members
+        declared = self.engine.capabilities if self.engine is not None else None
+        behind = [reader.behind for reader in self._readers.values()]
+        first, following = self._bounds.first, max(self._bounds.next, self.tail.next)
+        return {
+            "state": self.state,
+            "problem": self.problem,
+            "engine": self.options.engine,
+            "durability": declared.durability.value if declared is not None else None,
+            "first": first,
+            "next": following,
+            "records": following - first,
+            "epoch": self._epoch,
+            "leader": members.leader if members is not None else None,
+            "voters": list(members.voters) if members is not None else [],
+            "learners": list(members.learners) if members is not None else [],
+            "in": self._intake.messages,
+            "appended": self._publishing.appended,
+            "rejected": self._publishing.rejected + self._intake.refused,
+            "returned": self._publishing.returned,
+            "missed": self._intake.missed,
+            "waiting": self._publishing.stopped,
+            "pending_bytes": self._intake.pending_bytes,
+            "bytes_in": self._bytes_in,
+            "records_per_s": self._meter.records_per_s,
+            "bytes_per_s": self._meter.bytes_per_s,
+            "consumers": len(self._readers),
+            "behind": max(behind, default=0),
+            "held_bytes": self._held_bytes,
+            "rejected-by-receivers": self.feed.rejected,
+            "readers": reader_rows(self._readers.values()),
+            "options": self.options.shown(),
+        }
+
+    @property
+    def state(self) -> str:
+        """Returns `opening`, `open` or `failed`."""
+        if self.engine is not None:
+            return "open"
+        return "opening" if self._tasks or self._loop is None else "failed"
+
+    def close(self) -> None:
+        """Lets the stream go; it stays with its engine."""
+        for task in list(self._tasks):
+            task.cancel()
+        self._publishing.close()
+        for reader in list(self._readers.values()):
+            reader.close()
+            reader.link.feeder = None
+        self._readers.clear()
+        engine, self.engine = self.engine, None
+        if engine is not None and self._loop is not None and not self._loop.is_closed():
+            self._loop.create_task(_closed(engine))
+        self._entry.remove_outlet(self._intake)
+        self._intake.close()
+        self.feed.close()
+        self._entry.close()
+
+    # -- life
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._flusher = Flusher(self._core, loop.call_soon)
+        self._run(self._open())
+
+    def _run(self, work: Coroutine[object, object, None]) -> None:
+        assert self._loop is not None
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _open(self) -> None:
+        """Opens the engine, and follows it for as long as the node is there."""
+        name = self.address.partition("/")[2] or self.address
+        pause_s = PAUSE_FIRST_S
+        while self.engine is None:
+            try:
+                options = self.options
+                engine = await self._engines.open(
+                    options.engine, name, options.rest, options.capture
+                )
+            except Unavailable as error:
+                self._report_problem(str(error))
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 2, PAUSE_LONGEST_S)
+            except Exception as error:  # a plug-in's, too: it must not stop the container
+                known = isinstance(error, (CogworkError, ValueError))
+                self._report_problem(str(error) if known else repr(error))
+                self._fail()
+                return
+            else:
+                self.engine = engine
+        self.problem = None
+        self._publishing.open(self.engine)
+        self._bounds = await self._bounds_of(self.engine)
+        self._intake.is_open = True
+        self._intake.resume()
+        for reader in list(self._readers.values()):
+            reader.start()
+        self._flush()
+        await self._follow(self.engine)
+
+    async def _bounds_of(self, engine: Engine) -> Bounds:
+        with suppress(ConsensusError):
+            return await engine.bounds()
+        return self._bounds
+
+    def _report_problem(self, problem: str) -> None:
+        if problem != self.problem:
+            self.problem = problem
+            self._emit([Report(f"{self.address}: {problem}")])
+
+    def _fail(self) -> None:
+        """Ends all links: the engine will never take this stream as it is declared."""
+        self._emit(
+            [
+                Detach(link, Condition.PRECONDITION_FAILED, self.problem or "")
+                for link in list(self._readers)
+            ]
+        )
+        self._flush()
+
+    async def _look(self, engine: Engine) -> None:
+        with suppress(ConsensusError):
+            self._bounds = await engine.bounds()
+            self._members = await engine.members()
+
+    # -- the live end
+
+    async def _follow(self, engine: Engine) -> None:
+        """Takes what the engine gives out; begins again at its end where that fails."""
+        while True:
+            try:
+                async for item in engine.subscribe(Origin.NEXT):
+                    if isinstance(item, CaughtUp):
+                        if item.next != self.tail.next:
+                            self.tail.restart(item.next)
+                    elif not isinstance(item, Snapshot):
+                        self._epoch = item.epoch
+                        self._bytes_in += len(item.batch.payload)
+                        self.tail.add(item)
+                    self._serve_soon()
+            except Exception as error:  # a plug-in's, too: readers wait until it is over
+                self._report_problem(f"no live records: {error!r}")
+            await asyncio.sleep(PAUSE_FIRST_S)
+
+    def _serve_soon(self) -> None:
+        if not self._is_due and self._loop is not None:
+            self._is_due = True
+            self._loop.call_soon(self._serve)
+
+    def _serve(self) -> None:
+        """Gives every reader what has come."""
+        self._is_due = False
+        for reader in list(self._readers.values()):
+            self._pump(reader)
+        self._flush()
+
+    def _pump(self, reader: Reader) -> None:
+        try:
+            reader.pump()
+        except ValueError as error:  # damaged records
+            self._end(reader, error)
+
+    def _flush(self) -> None:
+        if self._flusher is not None:
+            self._flusher.request()
+
+    # -- what the data plane hands over
+
+    def on_parcels(self, parcels: Sequence[Parcel]) -> None:
+        """Has messages appended."""
+        self._publishing.take(parcels)
+
+    def on_batch(self, feed: Feed) -> None:
+        """Goes on with readers whose links can take more."""
+        woken, feed.woken = feed.woken, []
+        for link in dict.fromkeys(woken):
+            reader = self._readers.get(link)
+            if reader is not None:
+                self._pump(reader)
+
+    # -- for readers
+
+    @property
+    def has_room(self) -> bool:
+        """Whether readers that do not take anything now may keep what they have read."""
+        return self._held_bytes < HELD_BYTES_MAX
+
+    def note_held(self, size_bytes: int) -> None:
+        """Counts what readers hold."""
+        self._held_bytes += size_bytes
+
+    def spawn(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
+        """Runs something for a reader; what goes wrong ends its link."""
+        self._run(self._guarded(reader, work))
+
+    async def _guarded(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        except Unavailable:
+            if reader.next is None:
+                await asyncio.sleep(PAUSE_FIRST_S)
+                reader.start()
+            else:
+                self._loop_later(reader)
+        except Exception as error:  # a plug-in's, too: it ends one link and nothing else
+            self._end(reader, error)
+        self._flush()
+
+    def _loop_later(self, reader: Reader) -> None:
+        assert self._loop is not None
+        self._loop.call_later(PAUSE_FIRST_S, reader.retry)
+
+    def _end(self, reader: Reader, error: Exception) -> None:
+        """Ends a reader's link."""
+        if reader.link not in self._readers:
+            return
+        condition = _FAULTS.get(type(error), Condition.INTERNAL_ERROR)
+        info = {"first": error.first} if isinstance(error, Truncated) else None
+        reader.close()
+        text = str(error) if isinstance(error, (CogworkError, ValueError)) else repr(error)
+        self._emit([Detach(reader.link, condition, text[:500], info)])
+
+    # -- for management
+
+    async def trim(self, before: int) -> Bounds:
+        """Gives up records below an offset; returns what is left."""
+        if self.engine is None:
+            raise Unavailable(self.problem or "the stream is being opened")
+        await self.engine.trim(before)
+        self._bounds = await self.engine.bounds()
+        return self._bounds
+
+
+async def _closed(engine: Engine) -> None:
+    with suppress(CogworkError):
+        await engine.close()

@@ -1,0 +1,79 @@
+"""What a stream is made with, as plain data; named like the keys of `[[stream]]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("OWN_OPTIONS", "StreamOptions")
+
+OF_ADDRESSES = frozenset({"unmatched", "ttl_s", "dead_letter"})
+"""What every node is told, and a stream has no use for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """A stream's declaration.
+
+    Attributes:
+        engine: Which engine keeps it.
+        capture: Patterns of topics whose messages it keeps too.
+        rest: What the engine is told: replicas, retention, its own options.
+
+    Raises:
+        Refused: A value is of the wrong type.
+    """
+
+    engine: str
+    capture: tuple[str, ...] = ()
+    rest: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def of(cls, address: str, options: Mapping[str, object]) -> StreamOptions:
+        """Takes a stream's own options out of a node's; the others are the engine's.
+
+        Args:
+            address: The stream's, for people.
+            options: By name.
+
+        Raises:
+            Refused: There is no engine among them: nobody has declared the stream.
+        """
+        engine = options.get("engine")
+        if engine is None:
+            name = address.partition("/")[2] or address
+            raise Refused(
+                f"there is no stream {address!r:.200}: `cogwork stream create URL {name:.80}` "
+                "makes one",
+                Condition.NOT_FOUND,
+            )
+        capture = options.get("capture") or ()
+        if not isinstance(engine, str):
+            raise Refused(f"engine = {engine!r:.80}; expected a name", Condition.INVALID_FIELD)
+        if not isinstance(capture, (list, tuple)) or not all(
+            isinstance(each, str) for each in capture
+        ):
+            raise Refused(
+                f"capture = {capture!r:.80}; expected a list of topics", Condition.INVALID_FIELD
+            )
+        left_out = OWN_OPTIONS | OF_ADDRESSES
+        rest = {
+            name: value
+            for name, value in options.items()
+            if name not in left_out and value is not None
+        }
+        return cls(engine=engine, capture=tuple(capture), rest=MappingProxyType(rest))
+
+    def shown(self) -> dict[str, object]:
+        """Returns all of it as plain values."""
+        return {"engine": self.engine, "capture": list(self.capture), **self.rest}
+
+
+OWN_OPTIONS = frozenset(each.name for each in fields(StreamOptions)) - {"rest"}

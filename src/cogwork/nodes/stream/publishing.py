@@ -1,0 +1,268 @@
+"""Appends: from what came in to what its senders are told.
+
+Theory of operation. The messages of one link stand in one line, in their order, a parcel at a time;
+the next parcel is handed to the engine before the last one is answered. Where the engine cannot
+take a parcel now, its line stops, waits until all that is under way in it has been answered, and
+tries again in order, with growing pauses. What failed and was overtaken by a later parcel of the
+same link is not tried again, for that would put it out of order: its sender is told. The same holds
+where the engine does not come back in time, and where it is not known whether records without a
+producer were appended.
+
+The engine's answer becomes an outcome. Appended is accepted. What will never be taken is rejected,
+with the reason. What was certainly not appended is released, what may have been is modified with
+delivery-failed (AMQP 1.0 §3.4.5): to send that again may make two of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import AmqpError, CogworkError, Condition
+from cogwork.amqp.outcomes import Modified, Rejected
+from cogwork.amqp.types import Symbol
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import Snapshot
+from cogwork.consensus.errors import (
+    BeyondEnd,
+    Busy,
+    InvalidAppend,
+    InvalidSnapshot,
+    NotLeader,
+    OutOfSequence,
+    SequenceReused,
+    Unavailable,
+    Unknown,
+)
+from cogwork.dataplane.codec import encode
+from cogwork.dataplane.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from cogwork.consensus.engine import Engine
+    from cogwork.dataplane.intake import Parcel
+
+__all__ = ("Publishing",)
+
+ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x24, 0x25, 0x26, 0x27
+
+PAUSE_FIRST_S, PAUSE_LONGEST_S = 0.02, 0.5
+
+PATIENCE_S = 10.0
+"""How long an engine is tried that cannot take records: longer than a change of leaders."""
+
+PASSING = (Busy, Unavailable, NotLeader)
+"""Nothing was appended, and it may be later."""
+
+IN_DOUBT = encode(Modified(delivery_failed=True).to_described())
+
+CONDITIONS: dict[type[CogworkError], Symbol] = {
+    SequenceReused: Symbol("cogwork:sequence-reused"),
+    OutOfSequence: Symbol("cogwork:out-of-sequence"),
+    InvalidAppend: Condition.NOT_ALLOWED,
+    BeyondEnd: Condition.INVALID_FIELD,
+    InvalidSnapshot: Condition.LINK_MESSAGE_SIZE_EXCEEDED,
+}
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """A parcel in its line."""
+
+    parcel: Parcel
+    work: Callable[[], Awaitable[object]]
+    is_under_way: bool = False
+    failure: BaseException | None = None
+    is_overtaken: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    """What one link has sent, in order."""
+
+    jobs: deque[_Job] = field(default_factory=deque)
+    is_stopped: bool = False
+    pause_s: float = PAUSE_FIRST_S
+    since_s: float | None = None
+
+
+class Publishing:
+    """Appends what an intake hands over. Owned by a stream's node.
+
+    Attributes:
+        appended: Counts messages that were appended.
+        rejected: Those that were rejected.
+        returned: Those that were released, or are in doubt.
+    """
+
+    def __init__(self, flush: Callable[[], None]) -> None:
+        """Has no engine yet.
+
+        Args:
+            flush: Has what was written sent soon.
+        """
+        self._flush = flush
+        self._engine: Engine | None = None
+        self._lines: dict[tuple[int, int], _Line] = {}
+        self.appended = 0
+        self.rejected = 0
+        self.returned = 0
+
+    def open(self, engine: Engine) -> None:
+        """Appends to `engine` from now on."""
+        self._engine = engine
+
+    def close(self) -> None:
+        """Gives back what has not been answered; what comes of it is of no interest any more."""
+        lines, self._lines = list(self._lines.values()), {}
+        for line in lines:
+            for job in line.jobs:
+                self._return(job)
+        self._engine = None
+
+    def take(self, parcels: Sequence[Parcel]) -> None:
+        """Appends parcels, each in its line."""
+        for parcel in parcels:
+            key = (parcel.source_index, parcel.source_generation)
+            line = self._lines.get(key)
+            if line is None:
+                line = self._lines[key] = _Line()
+            try:
+                job = _Job(parcel, self._work_of(parcel))
+            except _NoSnapshot as problem:
+                self._reject(parcel, problem)
+                continue
+            line.jobs.append(job)
+            if not line.is_stopped:
+                self._start(key, line, job)
+
+    def _work_of(self, parcel: Parcel) -> Callable[[], Awaitable[object]]:
+        assert self._engine is not None
+        if parcel.is_snapshot:
+            data = Message.decode(parcel.payload).body
+            if not isinstance(data, bytes):
+                raise _NoSnapshot("the body of a snapshot is binary, in one data section")
+            return partial(self._engine.save_snapshot, Snapshot(parcel.snapshot, data))
+        batch = Batch(parcel.payload, parcel.count, parcel.producer, parcel.sequence)
+        return partial(self._engine.append, batch)
+
+    def _start(self, key: tuple[int, int], line: _Line, job: _Job) -> None:
+        job.is_under_way = True
+        job.failure = None
+        future: asyncio.Future[object]
+        try:
+            future = asyncio.ensure_future(job.work())
+        except CogworkError as failure:
+            future = asyncio.get_running_loop().create_future()
+            future.set_exception(failure)
+        future.add_done_callback(partial(self._answered, key, line, job))
+
+    # -- answers
+
+    def _answered(
+        self, key: tuple[int, int], line: _Line, job: _Job, future: asyncio.Future[object]
+    ) -> None:
+        job.is_under_way = False
+        failure = Unknown("it was cancelled") if future.cancelled() else future.exception()
+        if self._lines.get(key) is not line:
+            return
+        if failure is None:
+            self._accept(line, job)
+        elif self._may_pass(line, job, failure):
+            job.failure = failure
+            line.is_stopped = True
+            if line.since_s is None:
+                line.since_s = asyncio.get_running_loop().time()
+        else:
+            line.jobs.remove(job)
+            self._refuse(job, failure)
+        if line.is_stopped:
+            self._look_again(key, line)
+        elif not line.jobs:
+            del self._lines[key]
+        self._flush()
+
+    def _accept(self, line: _Line, job: _Job) -> None:
+        line.since_s, line.pause_s = None, PAUSE_FIRST_S
+        if line.jobs[0] is job:
+            line.jobs.popleft()
+        else:
+            line.jobs.remove(job)
+            for each in line.jobs:
+                each.is_overtaken |= each.failure is not None and not each.parcel.producer
+        self.appended += job.parcel.count
+        job.parcel.settle(ACCEPTED)
+
+    def _may_pass(self, line: _Line, job: _Job, failure: BaseException) -> bool:
+        """Says whether a failure may be over when it is tried again."""
+        if isinstance(failure, PASSING):
+            return True
+        if isinstance(failure, Unknown):
+            return bool(job.parcel.producer) or job.parcel.is_snapshot
+        if isinstance(failure, OutOfSequence):
+            # What comes before it has failed, too, and is tried again first.
+            return any(each is not job and each.failure is not None for each in line.jobs)
+        return False
+
+    def _refuse(self, job: _Job, failure: BaseException) -> None:
+        if isinstance(failure, Unknown):
+            self._return(job, failure)
+        else:
+            self._reject(job.parcel, failure)
+
+    def _reject(self, parcel: Parcel, failure: BaseException) -> None:
+        known = (each for each in type(failure).__mro__ if each in CONDITIONS)
+        condition = CONDITIONS.get(next(known, CogworkError), Condition.INTERNAL_ERROR)
+        text = str(failure) if isinstance(failure, CogworkError) else repr(failure)
+        error = AmqpError(condition=condition, description=text[:500])
+        self.rejected += parcel.count
+        parcel.settle(REJECTED, encode(Rejected(error=error).to_described()))
+
+    def _return(self, job: _Job, failure: BaseException | None = None) -> None:
+        failure = failure or job.failure
+        self.returned += job.parcel.count
+        if job.is_under_way or isinstance(failure, Unknown):
+            job.parcel.settle(MODIFIED, IN_DOUBT)
+        else:
+            job.parcel.settle(RELEASED)
+
+    # -- trying again
+
+    def _look_again(self, key: tuple[int, int], line: _Line) -> None:
+        """Goes on with a line that was stopped, once nothing of it is under way."""
+        if any(job.is_under_way for job in line.jobs):
+            return
+        loop = asyncio.get_running_loop()
+        for job in [each for each in line.jobs if each.is_overtaken]:
+            line.jobs.remove(job)
+            self._return(job)
+        if line.since_s is not None and loop.time() - line.since_s > PATIENCE_S:
+            for job in line.jobs:
+                self._return(job)
+            line.jobs.clear()
+        if not line.jobs:
+            line.is_stopped = False
+            self._lines.pop(key, None)
+            return
+        loop.call_later(line.pause_s, self._go_on, key, line)
+        line.pause_s = min(line.pause_s * 2, PAUSE_LONGEST_S)
+
+    def _go_on(self, key: tuple[int, int], line: _Line) -> None:
+        if self._lines.get(key) is not line:
+            return
+        line.is_stopped = False
+        for job in list(line.jobs):
+            self._start(key, line, job)
+
+    @property
+    def stopped(self) -> int:
+        """Counts the links whose messages wait for the engine."""
+        return sum(line.is_stopped for line in self._lines.values())
+
+
+class _NoSnapshot(InvalidAppend):
+    """A message that says it is a snapshot, and is none."""

@@ -1,0 +1,83 @@
+"""Where a receiver wants to start, as the filters of its source say (AMQP 1.0 §3.5.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.amqp.types import Described, Symbol, Timestamp
+from cogwork.consensus.engine import FromOffset, FromTime, Origin
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.consensus.engine import Start
+
+__all__ = ("STREAM_FILTERS", "Wish", "wish_of")
+
+START = Symbol("cogwork:stream-start")
+TRUNCATED = Symbol("cogwork:stream-truncated")
+RABBITMQ = Symbol("rabbitmq:stream-offset-spec")
+
+STREAM_FILTERS = frozenset({START, TRUNCATED, RABBITMQ})
+"""Descriptors of the filters that a stream knows besides the selector."""
+
+_EXPECTED = "first, last, next, snapshot, a whole number (an offset) or a timestamp is expected"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a receiver asks for.
+
+    Attributes:
+        start: Where to start.
+        skips: Whether to go on from the first record that is left where retention was quicker;
+            else the link is ended.
+    """
+
+    start: Start = Origin.NEXT
+    skips: bool = False
+
+
+def wish_of(filter_set: Mapping[Symbol, object] | None) -> Wish:
+    """Reads a source's filter set; without a filter a receiver gets what comes from now on.
+
+    Raises:
+        Refused: A filter's value is none.
+    """
+    start: Start = Origin.NEXT
+    skips = False
+    for described in (filter_set or {}).values():
+        if not isinstance(described, Described):
+            continue
+        if described.descriptor in (START, RABBITMQ):
+            start = _start_of(described.value)
+        elif described.descriptor == TRUNCATED:
+            skips = _skips(described.value)
+    return Wish(start, skips)
+
+
+def _start_of(value: object) -> Start:
+    if isinstance(value, str):
+        try:
+            return Origin(value)
+        except ValueError:
+            raise Refused(f"start {value!r:.80}: {_EXPECTED}", Condition.INVALID_FIELD) from None
+    if isinstance(value, Timestamp):
+        return FromTime(int(value))
+    if isinstance(value, datetime):
+        return FromTime(int(value.timestamp() * 1000))
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return FromOffset(int(value))
+    raise Refused(f"start {value!r:.80}: {_EXPECTED}", Condition.INVALID_FIELD)
+
+
+def _skips(value: object) -> bool:
+    if value in ("detach", "first"):
+        return value == "first"
+    raise Refused(
+        f"{TRUNCATED} {value!r:.80}: detach or first is expected", Condition.INVALID_FIELD
+    )

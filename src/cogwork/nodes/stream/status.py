@@ -1,0 +1,64 @@
+"""Figures of a stream for people."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from cogwork.nodes.stream.reader import Reader
+
+__all__ = ("READERS_MAX", "Meter", "reader_rows")
+
+READERS_MAX = 100
+"""Of a stream's readers, how many are shown one by one: those that are furthest behind."""
+
+SMOOTHING = 0.3
+"""How much the last second counts."""
+
+
+class Meter:
+    """How quickly a stream grows.
+
+    Attributes:
+        records_per_s: Lately.
+        bytes_per_s: Lately.
+    """
+
+    def __init__(self) -> None:
+        """Has seen nothing."""
+        self.records_per_s = 0
+        self.bytes_per_s = 0
+        self._last: tuple[float, int, int] | None = None
+        self._rates = (0.0, 0.0)
+
+    def turn(self, now_s: float, records: int, size_bytes: int) -> bool:
+        """Takes in where the stream stands now; says whether nothing has come lately."""
+        last, self._last = self._last, (now_s, records, size_bytes)
+        if last is None or now_s <= last[0]:
+            return False
+        passed_s = now_s - last[0]
+        fresh = (max(records - last[1], 0) / passed_s, (size_bytes - last[2]) / passed_s)
+        self._rates = (
+            self._rates[0] + SMOOTHING * (fresh[0] - self._rates[0]),
+            self._rates[1] + SMOOTHING * (fresh[1] - self._rates[1]),
+        )
+        self.records_per_s, self.bytes_per_s = round(self._rates[0]), round(self._rates[1])
+        return last[1:] == (records, size_bytes) and not self.records_per_s
+
+
+def reader_rows(readers: Collection[Reader]) -> list[dict[str, object]]:
+    """Lists readers, those that are furthest behind first."""
+    ordered = sorted(readers, key=lambda reader: reader.behind, reverse=True)
+    return [
+        {
+            "link": reader.subscription.link_id,
+            "next": reader.next,
+            "behind": reader.behind,
+            "credit": reader.link.credit,
+            "unsettled": reader.link.unsettled,
+        }
+        for reader in islice(ordered, READERS_MAX)
+    ]

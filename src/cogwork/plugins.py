@@ -1,0 +1,56 @@
+"""Plug-ins: what an entry point names, or an import path `package.module:Name`.
+
+Built-in and foreign ones come through the same door.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import entry_points
+
+from cogwork.amqp.errors import CogworkError
+
+__all__ = ("PluginError", "load", "names")
+
+
+class PluginError(CogworkError):
+    """A plug-in that is there but cannot be loaded."""
+
+
+def load(group: str, name: str, what: str) -> object | None:
+    """Returns what a plug-in is; None where none of this name is installed.
+
+    Args:
+        group: The group of entry points.
+        name: An entry point's name, or `package.module:Name`.
+        what: What it is to people: "node kind".
+
+    Raises:
+        PluginError: It is there but cannot be loaded.
+    """
+    if ":" in name:
+        return _load_path(name, what)
+    for point in entry_points(group=group, name=name):
+        try:
+            return point.load()  # type: ignore[no-any-return]
+        except Exception as error:
+            raise PluginError(
+                f"{what} {name!r} ({point.value}) cannot be loaded: {error}"
+            ) from error
+    return None
+
+
+def _load_path(path: str, what: str) -> object:
+    module_name, _, attribute = path.partition(":")
+    try:
+        found: object = getattr(importlib.import_module(module_name), attribute)
+    except Exception as error:
+        raise PluginError(
+            f"{what} {path!r} cannot be loaded: {error}; package.module:Class is expected"
+        ) from error
+    return found
+
+
+def names(group: str) -> list[str]:
+    """Lists the plug-ins of a group that are installed."""
+    return sorted({point.name for point in entry_points(group=group)})

@@ -1,0 +1,14 @@
+"""Schemas: what messages at an address look like, for those who send, receive, or let pass.
+
+Carriers know no schema; this is the layer above them. A `Registry` knows the schema of each
+address, and checks, encodes and decodes by it. Its content is a row of events, so that a stream can
+keep it.
+"""
+
+from __future__ import annotations
+
+from cogwork.schema.errors import InvalidBody, InvalidSchema, SchemaError
+from cogwork.schema.registry import Registry
+from cogwork.schema.schema import Schema, make_schema
+
+__all__ = ("InvalidBody", "InvalidSchema", "Registry", "Schema", "SchemaError", "make_schema")

@@ -1,0 +1,75 @@
+"""The engine `redis`, against a Redis server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("redis", reason="the extra [redis] is not installed")
+
+from cogwork.cli.servers.process import Missing
+from cogwork.cli.servers.redis import RedisServer
+from cogwork.consensus.conformance import EngineConformance
+from cogwork.consensus.durability import Durability
+from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.redis import RedisHost
+
+from .faults import ServerFaults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cogwork.cli.servers.process import Server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    try:
+        server.start()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    yield server
+    server.kill()
+
+
+class _OnRedis:
+    server: Server
+
+    @pytest.fixture(autouse=True)
+    def _use(self, server: RedisServer) -> None:
+        type(self).server = server
+
+    def make_host(self, timeout_s: float = 10.0) -> RedisHost:
+        return RedisHost(EngineContext({**self.server.options, "timeout_s": timeout_s}))
+
+
+class TestRedis(_OnRedis, EngineConformance):
+    """The kit."""
+
+
+class TestRedisFaults(_OnRedis, ServerFaults):
+    """A server that dies, stops, or lies."""
+
+
+def test_a_server_that_synchronises_now_and_then_declares_no_disk(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    lax = RedisServer(tmp_path)
+    lax.fsync = "everysec"
+
+    async def durability(url: str) -> Durability:
+        host = RedisHost(EngineContext({"url": url}))
+        engine = await host.open("declared", {})
+        await host.close()
+        return engine.capabilities.durability
+
+    lax.start()
+    try:
+        assert asyncio.run(durability(lax.url)) is Durability.MEMORY
+        assert asyncio.run(durability(server.url)) is Durability.DISK
+    finally:
+        lax.kill()

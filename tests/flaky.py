@@ -1,0 +1,81 @@
+"""An engine that does what a test tells it: the orb, with failures in between."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.errors import ConsensusError, Unavailable, Unknown
+from cogwork.consensus.orb import CAPABILITIES, OrbHost
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from cogwork.consensus.batch import Batch
+    from cogwork.consensus.capabilities import Capabilities
+    from cogwork.consensus.engine import Appended, Engine, EngineContext
+
+Fault = type[ConsensusError]
+
+
+class Faults:
+    """What is to go wrong: one for all streams of a test.
+
+    Attributes:
+        appends: For each append to come, what it raises; None lets it through.
+        after: Of appends that raise `Unknown`, whether they were appended before.
+        opening: How often opening fails before it succeeds.
+        delay_s: How long answers take.
+    """
+
+    def __init__(self) -> None:
+        self.appends: list[Callable[[], ConsensusError] | None] = []
+        self.after = True
+        self.opening = 0
+        self.delay_s = 0.0
+
+
+FAULTS = Faults()
+
+
+class FlakyHost(OrbHost):
+    """Opens streams that fail."""
+
+    def __init__(self, context: EngineContext | None = None) -> None:
+        super().__init__(None)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    async def open(self, stream: str, options: Mapping[str, object]) -> Engine:
+        if FAULTS.opening:
+            FAULTS.opening -= 1
+            raise Unavailable("its server is away")
+        return FlakyEngine(await super().open(stream, options))
+
+
+class FlakyEngine:
+    """A stream whose appends fail as told."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
+
+    def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
+        fault = FAULTS.appends.pop(0) if FAULTS.appends else None
+        error = fault() if fault is not None else None
+        if error is None or (isinstance(error, Unknown) and FAULTS.after):
+            answer = self._engine.append(batch, epoch)
+        return self._answered(answer if error is None else None, error)
+
+    async def _answered(
+        self, answer: Awaitable[Appended] | None, error: ConsensusError | None
+    ) -> Appended:
+        await asyncio.sleep(FAULTS.delay_s)
+        if error is not None:
+            raise error
+        assert answer is not None
+        return await answer

@@ -1,0 +1,114 @@
+"""Containers with replicas, in one event loop: real disks, and a carrier that can be cut."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.raft.settings import Settings
+from cogwork.consensus.replicated.service import RaftService
+from cogwork.dataplane.disk import Disk
+from cogwork.log.directory import Directory
+from cogwork.log.disk_queue import DiskQueue
+from cogwork.log.wal import Wal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from cogwork.consensus.replicated.engine import RaftEngine
+
+SETTINGS = Settings(quiesce_s=2.0)
+_incarnations = itertools.count(1)
+
+
+class Node:
+    """One container's part."""
+
+    def __init__(self, trio: Trio, name: str) -> None:
+        self.name = name
+        self.path = trio.path / name
+        self.disk = Disk()
+        self.queue = DiskQueue(self.disk)
+        self.wal = Wal(Directory(self.path / "wal"), self.queue, name, file_bytes=trio.file_bytes)
+        self.service = RaftService(
+            name,
+            next(_incarnations),
+            _Way(trio, name),
+            wal=self.wal,
+            queue=self.queue,
+            directory_of=lambda group: Directory(self.path / "streams" / str(group)),
+            report=trio.reports.append,
+            settings=SETTINGS,
+        )
+        for record in self.wal.recover():
+            self.service.replay(record)
+        self.wal.on_durable = self.service.durable
+        self.wal.on_pressure = self.service.press
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self.queue.fileno(), self.queue.dispatch)
+
+    async def stop(self) -> None:
+        await self.service.close()
+        self._loop.remove_reader(self.queue.fileno())
+        self.wal.close()
+        self.queue.close()
+
+
+class _Way:
+    """A container's carrier."""
+
+    def __init__(self, trio: Trio, own: str) -> None:
+        self._trio = trio
+        self._own = own
+
+    def send(self, to: str, data: bytes) -> bool:
+        if to not in self._trio.nodes or not self._trio.passes(self._own, to):
+            return False
+        asyncio.get_running_loop().call_soon(self._arrive, to, data)
+        return True
+
+    def flush(self) -> None:
+        pass
+
+    def _arrive(self, to: str, data: bytes) -> None:
+        node = self._trio.nodes.get(to)
+        if node is not None and self._trio.passes(self._own, to):
+            node.service.receive(self._own, data)
+
+
+class Trio:
+    """Containers by name."""
+
+    def __init__(self, path: Path, file_bytes: int = 32 << 20) -> None:
+        self.path = path
+        self.file_bytes = file_bytes
+        self.nodes: dict[str, Node] = {}
+        self.reports: list[str] = []
+        self.passes: Callable[[str, str], bool] = lambda _from, _to: True
+
+    def start(self, name: str) -> Node:
+        self.nodes[name] = Node(self, name)
+        return self.nodes[name]
+
+    async def stop(self, name: str) -> None:
+        await self.nodes.pop(name).stop()
+
+    async def open(self, name: str, stream: str = "orders", group: int = 17) -> RaftEngine:
+        options = {"group": group, "replicas": ["a", "b", "c"]}
+        return await self.nodes[name].service.open(stream, options)
+
+
+@asynccontextmanager
+async def trio(path: Path, names: str = "abc") -> AsyncIterator[Trio]:
+    """Runs containers."""
+    made = Trio(path)
+    for name in names:
+        made.start(name)
+    try:
+        yield made
+    finally:
+        for name in list(made.nodes):
+            await made.stop(name)

@@ -1,0 +1,66 @@
+"""Parcels between real containers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .linked import linked
+from .stories import eventually, story
+
+if TYPE_CHECKING:
+    from .linked import Linked
+
+COUNT = 5_000
+MIB = 1 << 20
+
+
+def collected(mesh: Linked, name: str) -> list[tuple[str, bytes]]:
+    """Gathers what comes to a container."""
+    taken: list[tuple[str, bytes]] = []
+    mesh.containers[name].mesh.parcels.take = lambda origin, data: taken.append((origin, data))
+    return taken
+
+
+@story
+async def test_parcels_cross_containers_in_order() -> None:
+    async with linked("a-b", "b-c") as mesh:
+        taken = collected(mesh, "c")
+        sender = mesh.containers["a"]
+        for number in range(COUNT):
+            assert sender.mesh.parcels.send("c", number.to_bytes(4, "big"))
+        sender.core.flush()
+        await eventually(lambda: len(taken) == COUNT, "all have come")
+        assert taken == [("a", number.to_bytes(4, "big")) for number in range(COUNT)]
+        assert mesh.containers["b"].mesh.parcels.passed == COUNT
+
+
+@story
+async def test_large_ones_are_cut_into_frames_and_too_many_are_dropped() -> None:
+    async with linked("a-b") as mesh:
+        taken = collected(mesh, "b")
+        parcels = mesh.containers["a"].mesh.parcels
+        large = bytes(range(256)) * (4 * MIB // 256)
+        went = sum(parcels.send("b", large) for _ in range(40))
+        mesh.containers["a"].core.flush()
+        assert 16 <= went < 40
+        assert parcels.dropped == 40 - went
+        await eventually(lambda: len(taken) == went, "what was not dropped has come")
+        assert set(taken) == {("a", large)}
+
+
+@story
+async def test_they_take_the_other_way_where_one_is_cut() -> None:
+    async with linked("a-b", "b-c", "a-d", "d-c") as mesh:
+        taken = collected(mesh, "c")
+        parcels = mesh.containers["a"].mesh.parcels
+        between = mesh.containers["a"].mesh.mesh.next_hop("c")
+        assert between is not None
+        mesh.cut_off(between)
+
+        def has_arrived() -> bool:
+            parcels.send("c", b"again")
+            mesh.containers["a"].core.flush()
+            return bool(taken)
+
+        await eventually(has_arrived, "one has come the other way")
+        assert mesh.containers["a"].mesh.mesh.next_hop("c") != between

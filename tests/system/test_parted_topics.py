@@ -1,0 +1,192 @@
+"""A mesh that is parted for long: who has missed what was accepted does not stay, and is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import cogwork
+
+from .linked import Linked, linked
+from .stories import eventually, story
+
+CONDITION = "cogwork:messages-missed"
+HOLD_S = 0.3
+
+
+@pytest.fixture(autouse=True)
+def _short_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cogwork.container.mesh.reach.LOST_HOLD_S", HOLD_S)
+
+
+async def subscribed(mesh: Linked, name: str, address: str) -> cogwork.Subscription:
+    client = await mesh.client(name)
+    return await mesh.enter(client.subscribe(address))
+
+
+def sees(mesh: Linked, name: str, other: str) -> bool:
+    return mesh.containers[name].mesh.mesh.next_hop(other) is not None
+
+
+async def parted(mesh: Linked, name: str, *others: str) -> None:
+    """Cuts a container off, until all others know that."""
+    mesh.cut_off(name)
+    for other in others:
+        await eventually(lambda other=other: not sees(mesh, other, name), f"{other} sees it")  # type: ignore[misc]
+
+
+async def given_up(publisher: cogwork.Publisher, body: object, **to: str) -> None:
+    """Publishes until nobody waits for those who cannot be reached any more."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await publisher.send(body, **to)
+            except cogwork.InDoubt:
+                await asyncio.sleep(0.05)
+            else:
+                return
+
+
+async def told(messages: cogwork.Subscription) -> cogwork.LinkDetached:
+    """Waits until a subscription has ended; returns why."""
+    async with asyncio.timeout(10):
+        with pytest.raises(cogwork.LinkDetached) as caught:
+            async for _ in messages:
+                pass
+    return caught.value
+
+
+async def got(messages: cogwork.Subscription) -> object:
+    """Returns the next message's body."""
+    async with asyncio.timeout(5):
+        return (await messages.__anext__()).body
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "anonymous"])
+@pytest.mark.parametrize("address", ["topic/red.one", "broadcast/news"])
+@story
+async def test_who_has_missed_what_was_accepted_is_detached_and_nobody_else(
+    address: str, is_named: bool
+) -> None:
+    async with linked("a-b") as mesh:
+        lacking = [await subscribed(mesh, "b", address) for _ in range(2)]
+        if address.startswith("topic"):
+            lacking.append(await subscribed(mesh, "b", "topic/red.#"))
+        other = [await subscribed(mesh, "b", each) for each in ("topic/blue", "broadcast/other")]
+        await mesh.settle()
+        publisher = await mesh.enter(
+            (await mesh.client("a")).publisher(address if is_named else None)
+        )
+        to = {} if is_named else {"to": address}
+        await publisher.send("before", **to)
+        await parted(mesh, "b", "a")
+        with pytest.raises(cogwork.InDoubt):
+            await publisher.send("in doubt", **to)
+        await given_up(publisher, "missed", **to)
+        mesh.join_again("b")
+        for each in lacking:
+            error = await told(each)
+            assert error.condition == CONDITION
+            assert "container a" in error.description
+        again = await subscribed(mesh, "b", address)
+        await mesh.settle()
+        await publisher.send("after", **to)
+        assert await got(again) == "after"
+        client = await mesh.client("a")
+        for each, name in zip(other, ("topic/blue", "broadcast/other"), strict=True):
+            await client.publish(name, "still here")
+            assert await got(each) == "still here"
+
+
+@story
+async def test_who_has_missed_something_is_told_though_nobody_publishes_there_any_more() -> None:
+    async with linked("a-b") as mesh:
+        there = await subscribed(mesh, "b", "broadcast/news")
+        await mesh.settle()
+        async with (await mesh.client("a")).publisher("broadcast/news") as publisher:
+            await publisher.send("before")
+            await parted(mesh, "b", "a")
+            await given_up(publisher, "missed")
+        mesh.containers["a"].vhosts[""].drop("broadcast/news")
+        mesh.join_again("b")
+        assert (await told(there)).condition == CONDITION
+        ends = mesh.containers["a"].mesh.data_connections()
+        open_links = [link for each in ends for end in each.sessions for link in end.links.values()]
+        await eventually(lambda: not any(link.is_attached for link in open_links), "it is closed")
+
+
+@story
+async def test_nobody_is_detached_when_nothing_was_accepted_meanwhile() -> None:
+    async with linked("a-b") as mesh:
+        there = await subscribed(mesh, "b", "topic/#")
+        await mesh.settle()
+        publisher = await mesh.enter((await mesh.client("a")).publisher("topic/a"))
+        await publisher.send("before")
+        await parted(mesh, "b", "a")
+        with pytest.raises(cogwork.InDoubt):
+            await publisher.send("in doubt")
+        await asyncio.sleep(4 * HOLD_S + 1.0)
+        await publisher.send("settled: nobody is told that it is accepted", settled=True)
+        mesh.join_again("b")
+        await mesh.settle()
+        await publisher.send("after")
+        assert [await got(there) for _ in range(2)] == ["before", "after"]
+
+
+@story
+async def test_each_container_that_gave_up_tells_and_who_came_later_stays() -> None:
+    async with linked("a-b", "a-c", "b-c") as mesh:
+        there = await subscribed(mesh, "c", "topic/#")
+        await mesh.settle()
+        publishers = [
+            await mesh.enter((await mesh.client(name)).publisher("topic/a")) for name in "ab"
+        ]
+        await parted(mesh, "c", "a", "b")
+        for each in publishers:
+            await given_up(each, "missed")
+        await asyncio.sleep(0.2)
+        later = await subscribed(mesh, "c", "topic/#")
+        mesh.join_again("c")
+        assert (await told(there)).condition == CONDITION
+        await mesh.settle()
+        for each in publishers:
+            await each.send("after")
+        assert [await got(later) for _ in range(2)] == ["after", "after"]
+
+
+@story
+async def test_who_was_forgotten_altogether_has_missed_everything() -> None:
+    async with linked("a-b") as mesh:
+        there = [await subscribed(mesh, "b", each) for each in ("topic/#", "broadcast/news")]
+        await mesh.settle()
+        await parted(mesh, "b", "a")
+        await asyncio.sleep(0.1)
+        database = mesh.containers["a"].mesh.mesh.database
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(database, "_max_age_s", 0.0)
+            await eventually(lambda: "b" not in database.records, "it is forgotten")
+        await (await mesh.client("a")).publish("topic/a", "missed")
+        mesh.join_again("b")
+        for each in there:
+            assert (await told(each)).condition == CONDITION
+        again = await subscribed(mesh, "b", "topic/#")
+        await mesh.settle()
+        await (await mesh.client("a")).publish("topic/a", "after")
+        assert await got(again) == "after"
+
+
+@story
+async def test_a_container_that_starts_anew_has_missed_nothing() -> None:
+    async with linked("a-b") as mesh:
+        await subscribed(mesh, "b", "topic/#")
+        await mesh.settle()
+        publisher = await mesh.enter((await mesh.client("a")).publisher("topic/a"))
+        await mesh.stop("b")
+        await given_up(publisher, "missed")
+        mesh.clients.clear()
+        await mesh.start("b", ["a"])
+        there = await subscribed(mesh, "b", "topic/#")
+        await mesh.settle()
+        await publisher.send("after")
+        assert await got(there) == "after"

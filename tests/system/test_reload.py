@@ -1,0 +1,95 @@
+"""What a running container takes over of a new configuration, and what it says it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+from cogwork.container.config import parse
+
+from .linked import Linked, linked
+from .stories import eventually, story
+
+if TYPE_CHECKING:
+    from cogwork.container.container import Container
+
+HEAD = 'id = "a"\n[[listen]]\nport = 0\n'
+
+
+async def running(mesh: Linked, configuration: str = "") -> tuple[Container, cogwork.Mesh]:
+    """Starts a container, and a client of it."""
+    await mesh.start("a", configuration=configuration)
+    return mesh.containers["a"], await mesh.client("a")
+
+
+def reconfigure(container: Container, configuration: str) -> None:
+    container.reconfigure(parse(f"{HEAD}{configuration}", "test"))
+
+
+@story
+async def test_newcomers_are_sent_away_by_the_new_margin() -> None:
+    async with linked("a-b") as mesh:
+        mesh_of_a = mesh.containers["a"].mesh
+        await eventually(lambda: bool(mesh_of_a.hosts.get("b")), "a knows where b takes clients")
+        urls = [mesh.containers["a"].endpoints[0]]
+        stay = [await mesh.enter(cogwork.connect(urls)) for _ in range(3)]
+        assert mesh.containers["a"].peers.clients == 3
+        reconfigure(mesh.containers["a"], "[mesh]\nredirect_margin = 1")
+        await asyncio.sleep(1.2)
+        await mesh.enter(cogwork.connect(urls))
+        assert mesh.containers["b"].peers.clients == 1
+        assert mesh.containers["a"].peers.clients == len(stay)
+
+
+@story
+async def test_neighbours_hear_of_another_advertised_address() -> None:
+    async with linked("a-b") as mesh:
+        at = mesh.containers["b"].mesh
+        await eventually(lambda: bool(at.hosts.get("a")), "b knows where a takes clients")
+        text = HEAD.replace("port = 0", 'port = 0\nadvertise = "broker.example:7"')
+        mesh.containers["a"].reconfigure(parse(text, "test"))
+        await eventually(
+            lambda: at.hosts["a"] == ("amqp://broker.example:7",), "b hears of the new address"
+        )
+
+
+@story
+async def test_addresses_in_use_take_over_what_they_can(caplog: pytest.LogCaptureFixture) -> None:
+    async with linked() as mesh:
+        container, client = await running(mesh)
+        async with client.publisher("broadcast/x") as publisher:
+            await publisher.send("accepted, as nobody needs to listen")
+            rule = '[[address]]\nprefix = "broadcast"\ndistribution = "multicast"\n'
+            reconfigure(container, f'{rule}unmatched = "release"')
+            assert "in use" not in caplog.text
+            with pytest.raises(cogwork.Released):
+                await publisher.send("released, as somebody has to listen")
+
+
+@story
+async def test_what_stays_as_it_was_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    async with linked() as mesh:
+        container, client = await running(mesh)
+        await client.publish("queue/x", 1)
+        async with client.subscribe("unicast/x"):
+            reconfigure(
+                container,
+                '[[address]]\nprefix = "queue"\nkind = "queue"\npriorities = 3\n'
+                '[[address]]\nprefix = "unicast"\ndistribution = "balanced"\n'
+                '[[address]]\nprefix = "topic"\nkind = "topic"\nunmatched = "release"\n',
+            )
+            (warned,) = [each for each in caplog.records if each.levelno == logging.WARNING]
+            assert warned.getMessage().endswith(": queue/x, topic, unicast/x")
+
+
+@story
+async def test_linked_containers_do_not_know_a_new_virtual_host(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with linked("a-b") as mesh:
+        reconfigure(mesh.containers["a"], '[[vhost]]\nname = "blue"')
+        assert "virtual host 'blue': linked containers know of it after a restart" in caplog.text

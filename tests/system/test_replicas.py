@@ -1,0 +1,192 @@
+"""Streams on three replicas: what their users see while replicas come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from replicas import trio
+
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import CaughtUp, Origin
+from cogwork.consensus.errors import Truncated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cogwork.consensus.replicated.engine import RaftEngine
+
+
+async def leader_of(engine: RaftEngine) -> str:
+    while (leader := (await engine.members()).leader) is None:
+        await asyncio.sleep(0.01)
+    return leader
+
+
+async def take(engine: RaftEngine, count: int) -> list[bytes]:
+    records: list[bytes] = []
+    subscription = engine.subscribe(Origin.FIRST)
+    async for each in subscription:
+        if not isinstance(each, CaughtUp):
+            records += each.batch.records()  # type: ignore[union-attr]
+        if len(records) >= count:
+            break
+    await subscription.aclose()
+    return records
+
+
+def test_what_one_appends_all_read_in_order(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            a, b, c = [await made.open(name) for name in "abc"]
+            sent = [b"%d" % number for number in range(300)]
+            answers = [a.append(Batch.of([record])) for record in sent]
+            places = [(await answer).first_offset for answer in answers]
+            assert places == list(range(300))
+            for engine in (a, b, c):
+                assert await take(engine, 300) == sent
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_the_leader_stops_and_nothing_is_lost_or_twice(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            engines = {name: await made.open(name) for name in "abcd"}
+            far = engines["d"]
+            sent = [b"%d" % number for number in range(600)]
+            pending = []
+            for number, record in enumerate(sent):
+                pending.append(far.append(Batch.of([record])))
+                if number in (200, 400):
+                    leader = await leader_of(far)
+                    await made.stop(leader)
+                    if number == 200:
+                        await asyncio.sleep(0.01)
+                        made.start(leader)
+                        engines[leader] = await made.open(leader)
+                await asyncio.sleep(0)
+            for answer in pending:
+                await answer
+            alive = [engines[name] for name in made.nodes]
+            for engine in alive:
+                assert await take(engine, 600) == sent
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_who_was_away_for_long_gets_a_snapshot_and_the_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.consensus.replicated.member.SEAL_BYTES", 20_000)
+    monkeypatch.setattr("cogwork.consensus.replicated.install.SEAL_BYTES", 50_000)
+    monkeypatch.setattr("cogwork.consensus.replicated.install.READ_BYTES", 10_000)
+    sent = [b"%06d" % number * 20 for number in range(3_000)]
+
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            a, _, c = [await made.open(name) for name in "abc"]
+            for start in range(0, 500, 50):
+                await a.append(Batch.of(sent[start : start + 50], b"p", start))
+            await take(c, 500)
+            await made.stop("c")
+            for start in range(500, 2_500, 50):
+                await a.append(Batch.of(sent[start : start + 50], b"p", start))
+            await asyncio.sleep(0.2)
+            leader = made.nodes[await leader_of(a)].service.streams["orders"].member
+            assert leader is not None
+            assert leader.group.compacted_index > 20
+            made.start("c")
+            c = await made.open("c")
+            for start in range(2_500, 3_000, 50):
+                await a.append(Batch.of(sent[start : start + 50], b"p", start))
+            assert await take(c, 3_000) == sent
+            member = made.nodes["c"].service.streams["orders"].member
+            assert member is not None
+            assert member.journal.snapshot.index > 20
+            while member.replica.state.next_offset < 3_000:
+                await asyncio.sleep(0.01)
+            assert member.replica.read(0, 1 << 30), "from what is here"
+            await made.stop("a")
+            await made.stop("b")
+            for name in "ab":
+                made.start(name)
+                await made.open(name)
+            assert await take(c, 3_000) == sent
+            again = await c.append(Batch.of(sent[2_950:], b"p", 2_950))
+            assert again.is_repeated
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_after_a_restart_of_all_everything_is_there(tmp_path: Path) -> None:
+    sent = [b"%d" % number * 10 for number in range(1_000)]
+
+    async def first() -> None:
+        async with trio(tmp_path) as made:
+            a, _, _ = [await made.open(name) for name in "abc"]
+            for start in range(0, 1_000, 50):
+                await a.append(Batch.of(sent[start : start + 50], b"p", start))
+
+    async def second() -> None:
+        async with trio(tmp_path) as made:
+            engines = [await made.open(name) for name in "abc"]
+            for engine in engines:
+                assert await take(engine, 1_000) == sent
+            again = await engines[0].append(Batch.of(sent[950:], b"p", 950))
+            assert again.is_repeated
+            assert again.first_offset == 950
+
+    asyncio.run(asyncio.wait_for(first(), 30))
+    asyncio.run(asyncio.wait_for(second(), 30))
+
+
+def test_the_leader_has_what_is_too_much_given_up_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.consensus.replicated.member.SEAL_BYTES", 20_000)
+    monkeypatch.setattr("cogwork.consensus.replicated.service.TRIM_S", 0.05)
+
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            options = {"group": 17, "replicas": ["a", "b", "c"], "retention_bytes": 60_000}
+            engines = [await made.nodes[name].service.open("orders", options) for name in "abc"]
+            for _ in range(200):
+                await engines[0].append(Batch.of([b"x" * 1_000]))
+            for engine in engines:
+                while (await engine.bounds()).first <= 50:
+                    await asyncio.sleep(0.01)
+            for node in made.nodes.values():
+                member = node.service.streams["orders"].member
+                assert member is not None
+                while (member.replica.segments.first_offset or 0) < 50:
+                    await asyncio.sleep(0.01)
+                assert member.replica.segments.size_bytes < 200_000
+            first = (await engines[1].bounds()).first
+            with pytest.raises(Truncated):
+                await engines[1].read(first - 1)
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_who_stops_in_order_has_others_lead_first(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            a, b, c = [await made.open(name) for name in "abc"]
+            await a.append(Batch.of([b"1"]))
+            leader = await leader_of(a)
+            service = made.nodes[leader].service
+            while not service.leads_any:
+                await asyncio.sleep(0.01)
+            service.step_back()
+            while service.leads_any:
+                await asyncio.sleep(0.01)
+            others = [
+                engine for name, engine in zip("abc", (a, b, c), strict=True) if name != leader
+            ]
+            while await leader_of(others[0]) == leader:
+                await asyncio.sleep(0.01)
+            assert (await others[1].append(Batch.of([b"2"]))).first_offset == 1
+
+    asyncio.run(asyncio.wait_for(story(), 30))

@@ -1,0 +1,108 @@
+"""`cogwork engine list` and `cogwork bench engines`, and the page that tells what is declared."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from cogwork.cli.engine import ABILITIES, declared
+from cogwork.cli.loadgen.streams import Figures
+from cogwork.cli.main import main
+from cogwork.cli.measured import load, save
+from cogwork.consensus.registry import factory_of
+from cogwork.plugins import PluginError
+
+PAGE = Path(__file__).parents[3] / "docs" / "engines.md"
+ENGINES = ("orb", "redis", "etcd", "nats", "kafka")
+BEGIN, END = "<!-- declared: begin -->\n", "<!-- declared: end -->"
+FIGURES = Figures(
+    engine="orb",
+    servers=0,
+    durability="memory",
+    single_per_s=1.0,
+    batched_per_s=2.0,
+    p50_ms=3.0,
+    p99_ms=4.0,
+    replay_per_s=5.0,
+)
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        raise SystemExit(main(words))
+    return int(stopped.value.code or 0)
+
+
+def table() -> str:
+    """Writes the page's table from what the engines declare."""
+    lines = [
+        f"| engine | durability | {' | '.join(ABILITIES.values())} |",
+        "|---" * (len(ABILITIES) + 2) + "|",
+    ]
+    for name in ENGINES:
+        try:
+            found = declared(name)
+        except PluginError as missing:
+            pytest.skip(str(missing))
+        cells = ["yes" if getattr(found, each) else "no" for each in ABILITIES]
+        lines.append(f"| {name} | {found.durability.value} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_page_says_what_the_engines_declare() -> None:
+    page = PAGE.read_text()
+    assert page.partition(BEGIN)[2].partition(END)[0] == table()
+
+
+def test_every_option_is_on_the_page() -> None:
+    page = PAGE.read_text()
+    for name in ("redis", "etcd", "nats", "kafka"):
+        host = factory_of(name)
+        options = (*host.host_options, *host.stream_options)  # type: ignore[union-attr]
+        assert [each for each in options if not re.search(rf"`{each}\b", page)] == []
+
+
+def test_the_list_has_what_is_declared_and_measured(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "state" / "engines.json"
+    save(file, {"orb/0": FIGURES})
+    assert run("engine", "list", "--json", "--file", str(file)) == 0
+    listed = {each["engine"]: each for each in json.loads(capsys.readouterr().out)}
+    assert listed["orb"]["installed"]
+    assert listed["orb"]["durability"] == "memory"
+    assert listed["orb"]["measured"][0]["batched_per_s"] == 2.0
+    assert run("engine", "list", "--file", str(file)) == 0
+    assert "batched/s" in capsys.readouterr().out
+
+
+def test_figures_of_other_engines_stay(tmp_path: Path) -> None:
+    file = tmp_path / "engines.json"
+    save(file, {"orb/0": FIGURES})
+    save(file, {"etcd/3": Figures(**{**_fields(FIGURES), "engine": "etcd", "servers": 3})})
+    assert set(load(file)) == {"orb/0", "etcd/3"}
+    file.write_text("nonsense")
+    with pytest.raises(ValueError, match="bench engines"):
+        load(file)
+
+
+def _fields(figures: Figures) -> dict[str, object]:
+    return {name: getattr(figures, name) for name in figures.__struct_fields__}
+
+
+def test_the_bench_measures_an_engine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "engines.json"
+    words = ("--engine", "orb", "--seconds", "0.1", "--file", str(file), "--json")
+    assert run("bench", "engines", *words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["engine"] == "orb"
+    assert found["batched_per_s"] > 0
+    assert list(load(file)) == ["orb/0"]
+
+
+def test_a_place_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", "engines", "--server", "redis") == 2
+    assert "redis=redis://localhost:6379/0" in capsys.readouterr().err

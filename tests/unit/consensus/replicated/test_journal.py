@@ -1,0 +1,187 @@
+"""What a replica writes to the write-ahead log, and what it finds there again."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cogwork.consensus.errors import Malformed
+from cogwork.consensus.raft.entries import Entry, Kind
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.ready import HardState, Write
+from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.raft.storage import NoStorage
+from cogwork.consensus.replicated.journal import Journal, Replayed
+from cogwork.log.record import Record
+
+GROUP = 17
+MEMBERS = Membership(("a", "b", "c"))
+
+
+class Log:
+    """A write-ahead log in memory; what nobody needs is really gone."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.low = 0
+
+    @property
+    def end_lsn(self) -> int:
+        return len(self.records)
+
+    def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
+        self.records.append(Record(len(self.records), group, kind, index, term, payload))
+        return len(self.records) - 1
+
+    def low_water(self, group: int, lsn: int) -> None:
+        assert group == GROUP
+        assert lsn >= self.low
+        self.low = lsn
+
+    def read(self, lsn: int) -> Record:
+        assert lsn >= self.low, "it was given up"
+        return self.records[lsn]
+
+    def replayed(self) -> Replayed:
+        found = Replayed()
+        for record in self.records[self.low :]:
+            found.take(record)
+        return found
+
+
+def entries(first: int, last: int, term: int = 1) -> list[Entry]:
+    return [Entry(index, term, Kind.COMMAND, b"%d" % index) for index in range(first, last + 1)]
+
+
+def test_entries_hard_state_and_kinds_come_back() -> None:
+    log = Log()
+    journal = Journal(log, GROUP)
+    noop = Entry(4, 2, Kind.NOOP, b"")
+    journal.write(Write(1, HardState(1, "b", 0), None, entries(1, 3)))
+    journal.write(Write(2, HardState(2, None, 2), None, [noop]))
+    found = log.replayed()
+    assert found.hard_state == HardState(2, None, 2)
+    assert found.entries == [*entries(1, 3), noop]
+    assert found.snapshot == Snapshot()
+
+
+def test_an_entry_replaces_all_from_its_index_on() -> None:
+    log = Log()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, None, None, entries(1, 5)))
+    journal.write(Write(2, None, None, entries(3, 3, term=2)))
+    assert log.replayed().entries == [*entries(1, 2), *entries(3, 3, term=2)]
+    assert journal.term(3) == 2
+    assert journal.term(4) is None
+
+
+def test_a_snapshot_of_ones_own_lets_earlier_entries_go() -> None:
+    log = Log()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, HardState(1, "a", 0), None, entries(1, 6)))
+    snapshot = Snapshot(4, 1, MEMBERS, 10, 99)
+    journal.compact(snapshot)
+    assert log.low == 5, "the hard state and entries 1 to 4 are not needed"
+    found = log.replayed()
+    assert (found.snapshot, found.hard_state) == (snapshot, HardState(1, "a", 0))
+    assert found.entries == entries(5, 6)
+    assert journal.entries(5, 1_000) == entries(5, 6)
+    assert journal.entries(4, 1_000) == []
+    journal.compact(Snapshot(6, 1, MEMBERS, 10, 99))
+    assert log.replayed().entries == []
+    assert log.low == 9, "all that is needed was written last"
+
+
+def test_a_snapshot_of_the_leader_begins_the_log_anew() -> None:
+    log = Log()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, None, None, entries(1, 6)))
+    snapshot = Snapshot(20, 3, MEMBERS, 10, 99)
+    journal.write(Write(2, None, snapshot, entries(21, 22, term=3)))
+    found = log.replayed()
+    assert found.snapshot == snapshot
+    assert found.entries == entries(21, 22, term=3)
+    assert journal.entries(21, 1) == entries(21, 21, term=3)
+
+
+def test_it_goes_on_after_a_restart_where_it_was() -> None:
+    log = Log()
+    first = Journal(log, GROUP)
+    first.write(Write(1, HardState(1, "a", 0), None, entries(1, 6)))
+    first.compact(Snapshot(2, 1, MEMBERS, 10, 99))
+    found = log.replayed()
+    found.begin_at(Snapshot(4, 1, MEMBERS, 10, 99))
+    again = Journal(log, GROUP)
+    recovered = found.recovered(again, NoStorage())
+    assert list(recovered.entries) == entries(5, 6)
+    assert recovered.snapshot.index == 4
+    assert again.entries(5, 1_000) == entries(5, 6)
+    again.write(Write(1, None, None, entries(7, 7)))
+    assert log.replayed().entries[-1] == entries(7, 7)[0]
+
+
+def test_a_state_newer_than_the_log_voids_what_does_not_follow() -> None:
+    log = Log()
+    Journal(log, GROUP).write(Write(1, None, None, entries(1, 6)))
+    for snapshot in (Snapshot(9, 2, MEMBERS), Snapshot(6, 2, MEMBERS)):
+        found = log.replayed()
+        found.begin_at(snapshot)
+        assert found.entries == []
+        assert found.snapshot == snapshot
+
+
+def test_a_log_that_begins_after_the_state_is_told() -> None:
+    log = Log()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, None, None, entries(1, 6)))
+    journal.compact(Snapshot(4, 1, MEMBERS, 10, 99))
+    with pytest.raises(Malformed, match="ends at entry 2, and the log begins at 5"):
+        log.replayed().begin_at(Snapshot(2, 1, MEMBERS))
+
+
+def test_records_that_are_no_groups_are_told() -> None:
+    with pytest.raises(Malformed, match="its kind is 9"):
+        Replayed().take(Record(0, GROUP, 9, 1, 1, b""))
+    found = Replayed()
+    found.take(Record(0, GROUP, 16, 3, 1, b""))
+    with pytest.raises(Malformed, match="nothing before entry 5"):
+        found.take(Record(1, GROUP, 16, 5, 1, b""))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_is_written_a_restart_finds_it(seed: int) -> None:
+    chance = random.Random(seed)
+    log = Log()
+    journal = Journal(log, GROUP)
+    expected: list[Entry] = []
+    base, term, hard = 0, 1, HardState()
+    for number in range(60):
+        last = base + len(expected)
+        what = chance.random()
+        if what < 0.6:
+            first = last + 1 if chance.random() < 0.7 else chance.randint(base + 1, last + 1)
+            term += chance.random() < 0.3
+            new = entries(first, first + chance.randrange(4), term)
+            hard = HardState(term, chance.choice([None, "a", "bb"]), base)
+            journal.write(Write(number, hard, None, new))
+            expected = expected[: first - base - 1] + new
+        elif what < 0.85 and expected:
+            index = chance.randint(base + 1, last)
+            at = expected[index - base - 1]
+            journal.compact(Snapshot(index, at.term, MEMBERS, number, seed))
+            expected, base = expected[index - base :], index
+        elif what < 0.95:
+            base, term = last + chance.randrange(1, 5), term + 1
+            journal.write(Write(number, None, Snapshot(base, term, MEMBERS), ()))
+            expected = []
+        else:
+            found = log.replayed()
+            journal = Journal(log, GROUP)
+            found.recovered(journal, NoStorage())
+        found = log.replayed()
+        assert found.entries == expected, seed
+        assert found.hard_state == hard, seed
+        assert found.snapshot.index == base, seed
+        if expected:
+            assert journal.entries(base + 1, 1 << 30) == expected, seed

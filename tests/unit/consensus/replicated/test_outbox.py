@@ -1,0 +1,272 @@
+"""The outbox: order and retries, whatever becomes of calls and answers."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+
+import pytest
+
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import Appended
+from cogwork.consensus.errors import (
+    Busy,
+    ConsensusError,
+    InvalidAppend,
+    NotLeader,
+    OutOfSequence,
+    SequenceReused,
+    Unavailable,
+    Unknown,
+)
+from cogwork.consensus.replicated.calls import (
+    Failed,
+    Place,
+    Proposal,
+    Refused,
+    Results,
+    failure_of,
+)
+from cogwork.consensus.replicated.outbox import OWN_MARK, Done, Outbox, Pacing
+from cogwork.consensus.sequencer import Append, Fence, Sequencer, decode
+
+PACING = Pacing(
+    waiting_bytes_max=1_000,
+    call_bytes_max=200,
+    flight_bytes_max=400,
+    answer_timeout_s=1.0,
+    pause_s=0.1,
+    give_up_s=10.0,
+)
+
+
+def outbox(*candidates: str, pacing: Pacing = PACING) -> Outbox:
+    ids, numbers = count(), count(1)
+    return Outbox(
+        "orders",
+        candidates or ("a", "b", "c"),
+        lambda: OWN_MARK + bytes([next(ids)]),
+        lambda: next(numbers),
+        pacing,
+    )
+
+
+class Leader:
+    """Applies what it is sent."""
+
+    def __init__(self) -> None:
+        self.sequencer = Sequencer()
+        self.records: list[bytes] = []
+
+    def apply(self, call: Proposal) -> Results:
+        results: list[Place | Failed | int] = []
+        for data in call.commands:
+            answer, chunk = self.sequencer.apply(decode(data))
+            if chunk is not None:
+                self.records += chunk.batch.records()
+            if isinstance(answer, Appended):
+                results.append(Place(answer.epoch, answer.first_offset, answer.is_repeated))
+            else:
+                is_error = isinstance(answer, ConsensusError)
+                results.append(failure_of(answer) if is_error else answer)
+        return Results(call.number, results)
+
+
+def call_of(box: Outbox, now_s: float = 0.0) -> Proposal:
+    call = box.next_call(now_s)
+    assert call is not None
+    return call
+
+
+def batch(*records: bytes, producer: bytes = b"", sequence: int = 0) -> Batch:
+    return Batch.of(records, producer, sequence)
+
+
+def test_commands_leave_in_order_and_their_answers_find_them() -> None:
+    box, leader = outbox(), Leader()
+    box.append(batch(b"1", b"2"), None, "first", 0.0)
+    box.append(batch(b"3"), None, "second", 0.0)
+    assert box.target == "a"
+    done = box.answered(leader.apply(call_of(box)), 0.1)
+    assert done == [Done("first", Appended(0, 0)), Done("second", Appended(0, 2))]
+    assert leader.records == [b"1", b"2", b"3"]
+    assert len(box) == 0
+    assert box.next_call(0.1) is None
+
+
+def test_an_unanswered_call_goes_to_the_next_one_and_nothing_is_twice() -> None:
+    box, leader = outbox(), Leader()
+    box.append(batch(b"1"), None, 1, 0.0)
+    leader.apply(call_of(box))  # the answer is lost
+    box.append(batch(b"2"), None, 2, 0.5)
+    lost = call_of(box, 0.5)  # and so is this call
+    assert box.tick(0.9) == []
+    assert box.target == "a"
+    assert box.tick(1.0) == []
+    assert box.target == "b"
+    done = box.answered(leader.apply(call_of(box, 1.0)), 1.1)
+    assert done == [Done(1, Appended(0, 0, is_repeated=True)), Done(2, Appended(0, 1))]
+    assert leader.records == [b"1", b"2"]
+    assert box.answered(leader.apply(lost), 1.2) == []
+
+
+def test_it_follows_the_hint_of_who_does_not_lead() -> None:
+    box, leader = outbox(), Leader()
+    box.append(batch(b"1"), None, 1, 0.0)
+    call = call_of(box)
+    assert box.answered(Refused(call.number, failure_of(NotLeader("z"))), 0.1) == []
+    assert box.target == "z"
+    assert box.answered(leader.apply(call_of(box, 0.1)), 0.2) == [Done(1, Appended(0, 0))]
+
+
+def test_without_a_hint_it_pauses_and_asks_the_next_one() -> None:
+    box = outbox()
+    box.append(batch(b"1"), None, 1, 0.0)
+    call = call_of(box)
+    box.answered(Refused(call.number, failure_of(NotLeader(None))), 0.0)
+    assert box.target == "b"
+    assert box.next_call(0.05) is None
+    assert call_of(box, 0.1).commands == call.commands
+
+
+def test_a_call_that_was_lost_before_another_is_sent_again_first() -> None:
+    box, leader = outbox(), Leader()
+    box.append(batch(b"1"), None, 1, 0.0)
+    call_of(box)  # lost
+    box.append(batch(b"2"), None, 2, 0.0)
+    assert box.answered(leader.apply(call_of(box)), 0.1) == []
+    done = box.answered(leader.apply(call_of(box, 0.1)), 0.2)
+    assert done == [Done(1, Appended(0, 0)), Done(2, Appended(0, 1))]
+    assert leader.records == [b"1", b"2"]
+
+
+def test_an_application_that_lost_count_is_told() -> None:
+    box, leader = outbox(), Leader()
+    box.append(batch(b"x", producer=b"p", sequence=5), None, 1, 0.0)
+    box.append(batch(b"1", producer=b"q"), None, 2, 0.0)
+    box.append(batch(b"2", producer=b"q"), None, 3, 0.0)
+    done = box.answered(leader.apply(call_of(box)), 0.1)
+    assert [each.token for each in done] == [1, 2, 3]
+    assert isinstance(done[0].result, OutOfSequence)
+    assert isinstance(done[2].result, SequenceReused)
+    assert len(box) == 0
+
+
+def test_where_the_stream_has_forgotten_its_producer_it_takes_a_new_one() -> None:
+    box, leader = outbox(), Leader()
+    box.append(batch(b"1"), None, 1, 0.0)
+    box.answered(leader.apply(call_of(box)), 0.1)
+    leader.sequencer.producers = Sequencer().producers
+    box.append(batch(b"2"), None, 2, 0.2)
+    assert box.answered(leader.apply(call_of(box, 0.2)), 0.3) == []
+    assert box.answered(leader.apply(call_of(box, 0.3)), 0.4) == [Done(2, Appended(0, 1))]
+    assert leader.records == [b"1", b"2"]
+
+
+def test_what_waits_too_long_fails_and_all_behind_it() -> None:
+    box = outbox()
+    box.append(batch(b"1" * 150), None, 1, 0.0)
+    call_of(box)
+    box.append(batch(b"2" * 150), None, 2, 5.0)
+    done = box.tick(10.0)
+    assert [(each.token, type(each.result)) for each in done] == [(1, Unknown), (2, Unavailable)]
+    assert len(box) == 0
+    box.append(batch(b"3"), None, 3, 10.0)
+    command = decode(call_of(box, 10.0).commands[0])
+    assert isinstance(command, Append)
+    assert (command.batch.producer, command.batch.sequence) == (OWN_MARK + b"\x01", 0)
+
+
+def test_it_says_when_it_is_full_but_takes_one_of_any_size() -> None:
+    box = outbox()
+    box.append(batch(b"1" * 2_000), None, 1, 0.0)
+    with pytest.raises(Busy, match="octets wait"):
+        box.append(batch(b"2"), None, 2, 0.0)
+
+
+def test_calls_are_bounded_and_so_is_what_is_on_its_way() -> None:
+    box = outbox()
+    for number in range(9):
+        box.append(batch(b"x" * 80), None, number, 0.0)
+    sizes = []
+    while (call := box.next_call(0.0)) is not None:
+        sizes.append(len(call.commands))
+    assert sizes[0] == 1
+    assert 3 <= sum(sizes) < 9
+    assert box.unsent
+
+
+def test_an_applications_producer_is_not_taken_for_its_own() -> None:
+    with pytest.raises(InvalidAppend, match="does not begin with"):
+        outbox().append(batch(b"1", producer=OWN_MARK + b"p"), None, 1, 0.0)
+
+
+def test_other_commands_are_tried_like_batches() -> None:
+    box, leader = outbox(), Leader()
+    box.command(Fence(), 0, "fence", 0.0)
+    assert box.answered(leader.apply(call_of(box)), 0.1) == [Done("fence", 1)]
+
+
+def test_news_of_a_leader_have_everything_sent_there() -> None:
+    box = outbox()
+    box.append(batch(b"1"), None, 1, 0.0)
+    first = call_of(box)
+    box.lead("c", 0.1)
+    assert box.target == "c"
+    assert call_of(box, 0.1).commands == first.commands
+    box.lead("c", 0.2)
+    assert box.next_call(0.2) is None
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_whatever_is_lost_each_record_is_there_once_and_in_order(seed: int) -> None:
+    chance = random.Random(seed)
+    box, leader = outbox(pacing=Pacing(answer_timeout_s=0.3, give_up_s=1e9)), Leader()
+    sent = [b"%d" % number for number in range(40)]
+    waiting = list(sent)
+    late: list[Results | Refused] = []
+    done: list[Done] = []
+    now_s = 0.0
+    while len(done) < len(sent):
+        now_s += 0.05
+        if waiting and chance.random() < 0.6:
+            record = waiting.pop(0)
+            box.append(batch(record), None, record, now_s)
+        call = box.next_call(now_s)
+        if call is not None and chance.random() > 0.3:
+            if box.target == "b":
+                late.append(leader.apply(call))
+            else:
+                hint = chance.choice(["b", None, "a"])
+                late.append(Refused(call.number, failure_of(NotLeader(hint))))
+        if late and chance.random() < 0.7:
+            answer = late.pop(chance.randrange(len(late)) if chance.random() < 0.3 else 0)
+            if chance.random() < 0.8:
+                done += box.answered(answer, now_s)
+        done += box.tick(now_s)
+        assert now_s < 500, seed
+    assert leader.records == sent, seed
+    offsets = {each.token: each.result.first_offset for each in done}  # type: ignore[union-attr]
+    assert len(offsets) == len(done), seed
+    assert all(offsets[record] in (number, None) for number, record in enumerate(sent)), seed
+
+
+def test_a_leader_that_is_busy_is_asked_again_after_a_pause() -> None:
+    box = outbox()
+    box.append(batch(b"1"), None, 1, 0.0)
+    call = call_of(box)
+    box.answered(Refused(call.number, failure_of(Busy("much"))), 0.0)
+    assert box.target == "a"
+    assert box.next_call(0.05) is None
+    assert call_of(box, 0.1).commands == call.commands
+
+
+def test_a_leader_that_is_lost_is_not_waited_for() -> None:
+    box = outbox()
+    box.append(batch(b"1"), None, 1, 0.0)
+    call = call_of(box)
+    box.lost("b", 0.1)
+    assert box.next_call(0.1) is None
+    box.lost("a", 0.2)
+    assert box.target == "b"
+    assert call_of(box, 0.2).commands == call.commands

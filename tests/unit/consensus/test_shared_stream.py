@@ -1,0 +1,229 @@
+"""Streams on a server's log, on a server that has every trouble there is."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from memory_log import MemoryLog
+
+from cogwork.consensus.batch import Batch, Chunk
+from cogwork.consensus.conformance import EngineConformance
+from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
+from cogwork.consensus.errors import Malformed, Unavailable, Unknown
+from cogwork.consensus.retention import Retention
+from cogwork.consensus.shared.host import SharedHost
+from cogwork.consensus.shared.stream import SharedStream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BATCHES = 25
+SEEDS = 30
+
+
+class MemoryHost(SharedHost):
+    engine = "memory"
+    declared = MemoryLog().capabilities
+    compares = True
+    logs: dict[str, MemoryLog]
+
+    async def make_log(self, stream: str, options: Mapping[str, object]) -> MemoryLog:
+        return self.logs.setdefault(stream, MemoryLog(self.compares, entry_bytes_max=1 << 20))
+
+    async def drop_log(self, stream: str) -> None:
+        self.logs.pop(stream, None)
+
+    async def disconnect(self) -> None:
+        pass
+
+
+class TestComparing(EngineConformance):
+    compares = True
+
+    @pytest.fixture(autouse=True)
+    def _logs(self) -> None:
+        self.logs: dict[str, MemoryLog] = {}
+
+    def make_host(self) -> MemoryHost:
+        host = MemoryHost()
+        host.compares = self.compares
+        host.logs = self.logs
+        return host
+
+
+class TestNotComparing(TestComparing):
+    compares = False
+
+
+@pytest.fixture(autouse=True)
+def _impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that lost the last entry notices soon."""
+    monkeypatch.setattr("cogwork.consensus.shared.stream.WAIT_S", 0.02)
+    for module in ("stream", "writer"):
+        for name in ("BACK_OFF_FIRST_S", "BACK_OFF_MAX_S"):
+            monkeypatch.setattr(f"cogwork.consensus.shared.{module}.{name}", 0.001)
+
+
+async def write(stream: SharedStream, producer: bytes, chance: random.Random) -> None:
+    for index in range(BATCHES):
+        records = [b"%s/%d" % (producer, index * 3 + i) for i in range(3)]
+        while True:
+            try:
+                await stream.append(Batch.of(records, producer, index * 3))
+                break
+            except (Unavailable, Unknown):
+                await asyncio.sleep(0)
+        if chance.random() < 0.1:
+            await asyncio.sleep(0.001)
+
+
+async def read(stream: SharedStream, start: int, end: int) -> list[bytes]:
+    subscription = stream.subscribe(FromOffset(start))
+    records: list[bytes] = []
+    while len(records) < end - start:
+        found = await anext(subscription)
+        if isinstance(found, Chunk):
+            assert found.offset == start + len(records)
+            records.extend(found.batch.records())
+    await subscription.aclose()
+    return records
+
+
+@pytest.mark.parametrize("compares", [True, False])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_troubled_server_loses_and_repeats_nothing(seed: int, compares: bool) -> None:
+    async def story() -> None:
+        chance = random.Random(seed)
+        log = MemoryLog(compares, chance)
+        streams = [SharedStream(log, timeout_s=5.0) for _ in range(3)]
+        log.trouble = 0.15
+        total = 3 * BATCHES * 3
+        readers = [asyncio.create_task(read(each, 0, total)) for each in streams]
+        names = [b"a", b"b", b"c"]
+        await asyncio.gather(
+            *(write(each, name, chance) for each, name in zip(streams, names, strict=True))
+        )
+        early = await asyncio.gather(*readers)
+        for stream in streams:
+            start = chance.randrange(total)
+            assert await read(stream, start, total) == early[0][start:]
+        assert early[0] == early[1] == early[2]
+        for name in names:
+            mine = [each for each in early[0] if each.startswith(name)]
+            assert mine == [b"%s/%d" % (name, i) for i in range(BATCHES * 3)]
+        log.trouble = 0.0
+        assert (await streams[0].bounds()).next == total
+        for stream in streams:
+            await stream.close()
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+@pytest.mark.parametrize("compares", [True, False])
+def test_what_strangers_write_and_what_comes_twice_is_passed_over(compares: bool) -> None:
+    async def story() -> None:
+        log = MemoryLog(compares)
+        stream = SharedStream(log)
+        for i in range(5):
+            await stream.append(Batch.of([b"%d" % i], b"p", i))
+            log.put(b"not ours")
+            log.put(log.entries[1])
+            log.put(log.entries[log.last - 2])
+        assert await read(stream, 0, 5) == [b"0", b"1", b"2", b"3", b"4"]
+        assert await read(SharedStream(log), 3, 5) == [b"3", b"4"]
+        other = SharedStream(log)
+        assert (await other.append(Batch.of([b"4"], b"p", 4))).is_repeated
+        assert (await other.bounds()).next == 5
+
+    asyncio.run(story())
+
+
+def test_a_damaged_entry_is_told_and_not_passed_over() -> None:
+    async def story() -> None:
+        log = MemoryLog()
+        stream = SharedStream(log)
+        for i in range(5):
+            await stream.append(Batch.of([b"%d" % i]))
+        log.entries[3] = log.entries[3][:-1] + b"?"
+        subscription = stream.subscribe(Origin.FIRST)
+        for _ in range(2):
+            await anext(subscription)
+        with pytest.raises(Malformed, match="behind position 2 is damaged"):
+            await anext(subscription)
+
+    asyncio.run(story())
+
+
+def test_a_server_that_has_lost_what_was_read_is_told() -> None:
+    async def story() -> None:
+        log = MemoryLog()
+        stream = SharedStream(log)
+        for i in range(5):
+            await stream.append(Batch.of([b"%d" % i]))
+        subscription = stream.subscribe(Origin.FIRST)
+        while not isinstance(await anext(subscription), CaughtUp):
+            pass
+        del log.entries[5]
+        log.last = 4
+        other = SharedStream(log)
+        await other.append(Batch.of([b"another"]))
+        await other.append(Batch.of([b"and one more"]))
+        with pytest.raises(Malformed, match="has lost what was at position 5"):
+            await anext(subscription)
+
+    asyncio.run(story())
+
+
+def test_a_stream_that_was_lost_is_not_begun_anew_behind_its_users() -> None:
+    async def story() -> None:
+        log = MemoryLog()
+        stream = SharedStream(log)
+        await stream.append(Batch.of([b"x"]))
+        log.entries.clear()
+        log.last = 0
+        with pytest.raises(Unavailable, match="deleted, or lost"):
+            await stream.append(Batch.of([b"y"]))
+
+    asyncio.run(story())
+
+
+def test_producers_are_remembered_by_the_checkpoint_when_all_else_is_trimmed() -> None:
+    async def story() -> None:
+        log = MemoryLog()
+        stream = SharedStream(log)
+        # So many that their checkpoint has several parts.
+        for i in range(300):
+            await stream.append(Batch.of([b"x"], b"producer %d" % i))
+        await stream.save_snapshot(Snapshot(7, bytes(range(256)) * 40))
+        await stream.trim(300)
+        assert (await stream.bounds()).first == 300
+        assert len(log.entries) < 40
+        later = SharedStream(log)
+        assert (await later.append(Batch.of([b"x"], b"producer 17"))).is_repeated
+        assert (await later.append(Batch.of([b"y"], b"producer 17", 1))).first_offset == 300
+        assert await later.load_snapshot() == Snapshot(7, bytes(range(256)) * 40)
+
+    asyncio.run(story())
+
+
+def test_retention_gives_up_by_records_and_by_octets() -> None:
+    async def story() -> None:
+        log = MemoryLog()
+        stream = SharedStream(log)
+        for _ in range(50):
+            await stream.append(Batch.of([bytes(100)]))
+        kept = SharedStream(log, retention=Retention(records=10))
+        await kept.retain()
+        assert (await stream.bounds()).first == 40
+        kept = SharedStream(log, retention=Retention(size_bytes=1200))
+        await kept.retain()
+        assert 40 < (await stream.bounds()).first < 50
+        kept = SharedStream(log, retention=Retention(age_s=3600))
+        before = await stream.bounds()
+        await kept.retain()
+        assert await stream.bounds() == before
+
+    asyncio.run(story())

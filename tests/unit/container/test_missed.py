@@ -1,0 +1,149 @@
+"""What is noted of containers that were given up, and what they are told of it."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from wires import Broker
+
+from cogwork.container.mesh import missed
+from cogwork.container.mesh.missed import Missed, read_missed
+
+if TYPE_CHECKING:
+    from wires import Publisher
+
+
+class Mesh:
+    """As much of the mesh as the notes look at: containers and their incarnations."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.core = broker.core
+        self.lives: dict[str, int] = {"b": 7}
+        self.mesh = SimpleNamespace(
+            database=SimpleNamespace(
+                incarnation=lambda container: self.lives.get(container, 0), records=self.lives
+            ),
+            known_for_s=lambda container, _now_s: 2.0 if container in self.lives else 0.0,
+        )
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+@pytest.fixture
+def mesh(broker: Broker) -> Mesh:
+    return Mesh(broker)
+
+
+@pytest.fixture
+def notes(mesh: Mesh) -> Missed:
+    found = Missed(mesh)  # type: ignore[arg-type]  # it needs no more
+    found.know("b")
+    return found
+
+
+def miss(broker: Broker, notes: Missed, publisher: Publisher, address: str, count: int = 1) -> None:
+    """Has a container given up, some messages go by, and takes it back."""
+    outlet = notes.give_up("b", address)
+    broker.entry("all/a").add_outlet(outlet)
+    for _ in range(count):
+        publisher.send()
+    assert notes.take_back("b", address) is outlet
+    broker.entry("all/a").remove_outlet(outlet)
+
+
+@pytest.fixture
+def publisher(broker: Broker) -> Publisher:
+    return broker.peer().publisher("all/a")
+
+
+def test_only_what_went_by_is_told_and_once(
+    broker: Broker, notes: Missed, publisher: Publisher
+) -> None:
+    miss(broker, notes, publisher, "topic/quiet", 0)
+    assert notes.report("b") is None
+    miss(broker, notes, publisher, "topic/a", 2)
+    report = notes.report("b")
+    assert report is not None
+    assert report.said.keys() == {"topic/a"}
+    assert 0 <= report.said["topic/a"] <= 1000 * time.monotonic()
+    assert notes.report("b") == report, "it is told until it is answered"
+    notes.told("b", report)
+    assert notes.report("b") is None
+    assert notes.take_back("b", "topic/a") is None
+
+
+def test_what_is_missed_after_a_report_is_in_the_next_one(
+    broker: Broker, notes: Missed, publisher: Publisher
+) -> None:
+    miss(broker, notes, publisher, "topic/a")
+    report = notes.report("b")
+    assert report is not None
+    broker.core.tick()
+    miss(broker, notes, publisher, "topic/a")
+    miss(broker, notes, publisher, "topic/b")
+    notes.told("b", report)
+    later = notes.report("b")
+    assert later is not None
+    assert later.said.keys() == {"topic/a", "topic/b"}
+
+
+def test_another_life_has_missed_nothing(
+    broker: Broker, mesh: Mesh, notes: Missed, publisher: Publisher
+) -> None:
+    miss(broker, notes, publisher, "topic/a")
+    mesh.lives["b"] = 8
+    assert notes.report("b") is None
+    mesh.lives["b"] = 7
+    assert notes.report("b") is None
+
+
+def test_who_was_forgotten_has_missed_everything_until_it_is_known_again(
+    mesh: Mesh, notes: Missed
+) -> None:
+    del mesh.lives["b"]
+    notes.forget("b")
+    notes.sweep()
+    mesh.lives["b"] = 7
+    notes.know("b")
+    report = notes.report("b")
+    assert report is not None
+    assert report.said == {"": 2000}
+    notes.told("b", report)
+    assert notes.report("b") is None
+
+
+def test_what_does_not_fit_into_an_attach_is_everything(
+    broker: Broker, notes: Missed, publisher: Publisher
+) -> None:
+    for number in range(5):
+        miss(broker, notes, publisher, f"topic/{number}" + "x" * 2000)
+    report = notes.report("b")
+    assert report is not None
+    assert list(report.said) == [""]
+
+
+def test_the_notes_are_bounded(
+    broker: Broker, mesh: Mesh, notes: Missed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(missed, "NOTES_MAX", 3)
+    for name in "bcdef":
+        mesh.lives[name] = 1
+        notes.know(name)
+        notes.forget(name)
+    told = {name for name in "bcdef" if notes.report(name) is not None}
+    assert told == set("def")
+
+
+@pytest.mark.parametrize("said", [None, 5, [], {"topic/a": "soon"}, {"topic/a": -1}])
+def test_nonsense_is_nothing(said: object) -> None:
+    assert read_missed(said) == {}
+
+
+def test_a_report_is_read_in_seconds() -> None:
+    assert read_missed({"topic/a": 1500, "": 0}) == {"topic/a": 1.5, "": 0.0}

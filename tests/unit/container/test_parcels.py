@@ -1,0 +1,110 @@
+"""Parcels: their labels, and what containers do with them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from cogwork.container.mesh.names import HOPS_MAX
+from cogwork.container.mesh.parcels import Parcel, Parcels
+
+
+class Neighbour:
+    """A control connection."""
+
+    def __init__(self, room: int = 1_000) -> None:
+        self.room = room
+        self.sent: list[bytes] = []
+
+    def send_parcel(self, data: bytes) -> bool:
+        if len(self.sent) >= self.room:
+            return False
+        self.sent.append(data)
+        return True
+
+
+class Mesh:
+    """A container whose next hop is one neighbour for everybody it knows."""
+
+    def __init__(self, own: str, known: set[str], neighbour: Neighbour) -> None:
+        self.id = own
+        self._known = known
+        self._neighbour = neighbour
+
+    def control_to(self, container: str) -> Neighbour | None:
+        return self._neighbour if container in self._known else None
+
+
+def parcels(own: str, known: set[str], neighbour: Neighbour) -> tuple[Parcels, list[Any]]:
+    service = Parcels(cast("Any", Mesh(own, known, neighbour)))
+    taken: list[Any] = []
+    service.take = lambda origin, data: taken.append((origin, data))
+    return service, taken
+
+
+def test_a_parcel_arrives_as_it_was_sent() -> None:
+    wire = Neighbour()
+    sender, _ = parcels("a", {"b", "c"}, wire)
+    receiver, taken = parcels("b", {"a"}, Neighbour())
+    assert sender.send("b", b"\x00octets")
+    assert sender.send("b", b"")
+    for parcel in wire.sent:
+        receiver.receive(parcel)
+    assert taken == [("a", b"\x00octets"), ("a", b"")]
+    assert sender.sent == 2
+
+
+def test_a_container_between_passes_it_on() -> None:
+    first, second = Neighbour(), Neighbour()
+    sender, _ = parcels("a", {"ü"}, first)
+    between, kept = parcels("b", {"ü", "a"}, second)
+    receiver, taken = parcels("ü", {"a"}, Neighbour())
+    sender.send("ü", b"data")
+    between.receive(first.sent[0])
+    receiver.receive(second.sent[0])
+    assert kept == []
+    assert taken == [("a", b"data")]
+    assert between.passed == 1
+
+
+def test_without_a_way_it_is_dropped() -> None:
+    sender, _ = parcels("a", set(), Neighbour())
+    assert not sender.send("b", b"data")
+    assert sender.dropped == 1
+
+
+def test_where_too_much_waits_it_is_dropped() -> None:
+    sender, _ = parcels("a", {"b"}, Neighbour(room=1))
+    assert sender.send("b", b"1")
+    assert not sender.send("b", b"2")
+    assert sender.dropped == 1
+
+
+def test_one_that_goes_in_a_circle_ends() -> None:
+    wire = Neighbour()
+    between, _ = parcels("b", {"c"}, wire)
+    between.receive(Parcel.pack("c", "a", b"round"))
+    while len(wire.sent) < HOPS_MAX + 1:
+        passed = len(wire.sent)
+        between.receive(wire.sent[-1])
+        if len(wire.sent) == passed:
+            break
+    assert len(wire.sent) == HOPS_MAX - 1
+    assert between.dropped == 1
+
+
+@pytest.mark.parametrize("length", range(len(Parcel.pack("bb", "a", b""))))
+def test_one_that_is_cut_short_is_none(length: int) -> None:
+    receiver, taken = parcels("bb", set(), Neighbour())
+    with pytest.raises(ValueError, match="parcel"):
+        receiver.receive(Parcel.pack("bb", "a", b"")[:length])
+    assert taken == []
+
+
+@pytest.mark.parametrize("parcel", [b"\x02\x00\x01b\x01adata", b"\x01\x00\x01\xff\x01adata"])
+def test_one_that_is_malformed_is_none(parcel: bytes) -> None:
+    receiver, taken = parcels("b", set(), Neighbour())
+    with pytest.raises(ValueError, match=r"parcel|decode"):
+        receiver.receive(parcel)
+    assert taken == []
