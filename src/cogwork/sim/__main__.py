@@ -1,5 +1,7 @@
 """Tells seeded stories: `python -m cogwork.sim [--count N] [--seed S] [--containers N]`.
 
+`python -m cogwork.sim raft …` tells those of a raft group instead (`cogwork.sim.raft.runner`).
+
 Each story's size, shape and fate follow from its seed. A failure names the seed;
 `--seed S --count 1` tells that story again.
 """
@@ -11,6 +13,7 @@ import sys
 import time
 from random import Random, SystemRandom
 
+from cogwork.sim.raft import runner as raft_runner
 from cogwork.sim.story import Story
 from cogwork.sim.topologies import SHAPES
 
@@ -52,7 +55,10 @@ def say(text: str) -> None:
 
 def main(given: list[str] | None = None) -> int:
     """Tells stories; returns 1 where a rule was broken."""
-    arguments = parse(given)
+    words = sys.argv[1:] if given is None else given
+    if words[:1] == ["raft"]:
+        return raft_runner.main(words[1:])
+    arguments = parse(words)
     first = SystemRandom().randrange(2**32) if arguments.seed is None else arguments.seed
     say(f"{arguments.count} stories from seed {first} on")
     failed = 0

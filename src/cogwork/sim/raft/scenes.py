@@ -1,0 +1,138 @@
+"""Kinds of stories: one draws from everything, the others press on one weak spot each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ("KINDS", "SCENES", "Scene", "scene_of")
+
+SIZES = ((1, 3), (2, 5), (3, 70), (4, 7), (5, 15))
+"""How many replicas at first, and how many stories of a hundred have so many."""
+
+KINDS = {
+    "crash": 4,
+    "restart": 4,
+    "power": 1,
+    "partition": 3,
+    "isolate": 3,
+    "one_way": 2,
+    "heal": 3,
+    "weather": 3,
+    "lag": 1,
+    "slow_disk": 2,
+    "full_disk": 1,
+    "failed_sync": 1,
+    "rot": 1,
+    "pause": 2,
+    "transfer": 2,
+    "change": 3,
+    "read": 3,
+}
+"""Kinds of disturbance and their weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What sort of story it is.
+
+    Attributes:
+        name: Its name.
+        share: How many stories of a hundred are like this.
+        kinds: Disturbances and their weights.
+        is_swarm: Whether each story draws some of the kinds, and leaves the others out.
+        moves: How many disturbances there are, least and most.
+        pace: How many come in a second.
+        sizes: As `SIZES`.
+        has_clients: Whether anybody appends.
+        settings: What is not drawn.
+        snapshot_every: Likewise; 0: drawn.
+        is_rough: Whether the network is bad from the beginning.
+    """
+
+    name: str
+    share: int
+    kinds: dict[str, int]
+    is_swarm: bool = False
+    moves: tuple[int, int] = (3, 10)
+    pace: float = 4.0
+    sizes: tuple[tuple[int, int], ...] = SIZES
+    has_clients: bool = True
+    settings: dict[str, float] = field(default_factory=dict)
+    snapshot_every: int = 0
+    is_rough: bool = False
+
+
+ANYTHING = Scene(name="anything", share=66, kinds=KINDS, is_swarm=True)
+
+SCENES = (
+    ANYTHING,
+    Scene(
+        name="elections",
+        share=6,
+        kinds={"blink": 12, "weather": 1, "isolate": 1, "heal": 1},
+        moves=(20, 50),
+        pace=25.0,
+        sizes=((3, 70), (4, 20), (5, 10)),
+        has_clients=False,
+        settings={"rank_share": 0.0, "senior_s": 10.0},
+        is_rough=True,
+    ),
+    Scene(
+        name="disks",
+        share=6,
+        kinds={"slow_disk": 6, "isolate": 4, "heal": 4, "transfer": 3, "power": 1, "full_disk": 1},
+        moves=(8, 16),
+        pace=6.0,
+        sizes=((3, 80), (5, 20)),
+        settings={"uncommitted_entries": 1000, "uncommitted_bytes": 1_000_000},
+    ),
+    Scene(
+        name="members",
+        share=6,
+        kinds={"change": 8, "isolate": 3, "heal": 4, "partition": 2, "restart": 2, "transfer": 2},
+        moves=(8, 20),
+        pace=8.0,
+        sizes=((1, 30), (2, 20), (3, 50)),
+        settings={"catch_up_s": 3.0},
+    ),
+    Scene(
+        name="reads",
+        share=4,
+        kinds={"read": 14, "isolate": 2, "heal": 3, "pause": 5, "slow_disk": 3, "transfer": 3},
+        moves=(10, 25),
+        pace=12.0,
+        sizes=((3, 100),),
+        settings={"reads": 100},
+    ),
+    Scene(
+        name="snapshots",
+        share=4,
+        kinds={"lag": 2, "crash": 2, "restart": 3, "weather": 3, "isolate": 2, "heal": 2},
+        snapshot_every=2,
+    ),
+    Scene(
+        name="storm",
+        share=4,
+        kinds={"weather": 8, "transfer": 3, "isolate": 2, "heal": 2, "slow_disk": 1},
+        moves=(8, 16),
+        pace=6.0,
+        sizes=((3, 80), (5, 20)),
+        settings={"window_messages": 64, "append_entries": 2, "uncommitted_entries": 1000},
+        is_rough=True,
+    ),
+    Scene(
+        name="late",
+        share=4,
+        kinds={"amnesia": 10, "lag": 1, "heal": 1},
+        moves=(1, 5),
+        pace=0.8,
+        sizes=((3, 90), (5, 10)),
+        settings={"senior_s": 10.0, "rank_share": 1.0, "uncommitted_entries": 1000},
+    ),
+)
+"""With their shares."""
+
+
+def scene_of(name: str) -> Scene | None:
+    """Returns a scene by its name; none for no name."""
+    return next(each for each in SCENES if each.name == name) if name else None

@@ -1,0 +1,271 @@
+"""The known mistakes: those that people have made in Raft, and those next to our own code."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+__all__ = ("MUTANTS",)
+
+RAFT = "cogwork.consensus.raft."
+CORE = RAFT + "core:Core."
+ELECTIONS = RAFT + "elections:Elections."
+FOLLOWING = RAFT + "following:Following."
+OUTBOX = RAFT + "outbox:Outbox."
+MEMBERSHIP = RAFT + "membership:"
+LEADERSHIP = RAFT + "leadership:Leadership."
+READS = RAFT + "reads:LeaderReads."
+CHANGES = RAFT + "changes:Changes."
+GROUP = RAFT + "group:Group."
+
+MUTANTS = (
+    # Durability.
+    Mutant(
+        "a leader counts itself before its disk",
+        LEADERSHIP + "_match_of",
+        "return self._core.outbox.durable_index",
+        "return self._core.log.last_index",
+    ),
+    Mutant(
+        "a vote is left out of what is written",
+        OUTBOX + "take_write",
+        "HardState(term, vote, commit)",
+        "HardState(term, None, commit)",
+        scene="elections",
+    ),
+    Mutant(
+        "entries that replace others are not written",
+        OUTBOX + "cut",
+        "self.written_index = min(self.written_index, last)",
+        "pass",
+    ),
+    Mutant(
+        "a follower acknowledges before its disk",
+        FOLLOWING + "flush",
+        "min(self._matched, core.outbox.durable_index)",
+        "self._matched",
+    ),
+    Mutant(
+        "a vote is not persisted",
+        CORE + "cast",
+        "self.outbox.harden()",
+        "if vote is None: self.outbox.harden()",
+    ),
+    Mutant(
+        "a vote is given before it is durable",
+        OUTBOX + "send",
+        "if self._hard_number <= self._durable_number:",
+        "if True:",
+        scene="elections",
+    ),
+    Mutant(
+        "a new term is not persisted",
+        CORE + "enter_term",
+        "self.cast(vote)",
+        "self.vote = vote\n    if vote is not None: self.cast(vote)",
+        scene="elections",
+    ),
+    Mutant(
+        "a late write speaks for entries that were cut off meanwhile",
+        OUTBOX + "cut",
+        "(number, min(upto, last))",
+        "(number, upto)",
+        scene="disks",
+    ),
+    Mutant(
+        "a failed synchronisation is ignored",
+        "cogwork.sim.raft.replica:Replica._when_failed",
+        'self.world.note(self.name, "cannot synchronise its disk")',
+        "return self._when_durable(len(self._disk.records))",
+    ),
+    # Elections.
+    Mutant(
+        "a vote without a look at the log",
+        ELECTIONS + "_is_fresh",
+        "return (vote.last_term, vote.last_index) >= (log.last_term, log.last_index)",
+        "return True",
+    ),
+    Mutant(
+        "a vote for the longer log, whatever its terms",
+        ELECTIONS + "_is_fresh",
+        "return (vote.last_term, vote.last_index) >= (log.last_term, log.last_index)",
+        "return vote.last_index >= log.last_index",
+    ),
+    Mutant(
+        "two votes in one term",
+        ELECTIONS + "_grants",
+        "core.vote not in (None, candidate) or not self._is_fresh(vote)",
+        "not self._is_fresh(vote)",
+    ),
+    Mutant(
+        "a pre-vote begins a term",
+        ELECTIONS + "_grants",
+        "    if vote.is_pre:\n        return",
+        "    if vote.is_pre:\n        if vote.term > core.term:\n"
+        "            core.enter_term(vote.term)\n"
+        "            core.become(Cause.HIGHER_TERM)\n            return self._is_fresh(vote)\n"
+        "        return",
+    ),
+    Mutant(
+        "every answer is a vote",
+        RAFT + "votes:Votes.has_won",
+        "if granted",
+        "",
+    ),
+    Mutant(
+        "a leader stays one in a higher term",
+        GROUP + "_admits",
+        "core.become(Cause.HIGHER_TERM)",
+        "core.leadership or core.become(Cause.HIGHER_TERM)",
+    ),
+    # Replication.
+    Mutant(
+        "an entry of an old term is committed by counting",
+        LEADERSHIP + "commit",
+        "index <= core.commit or index < self.first_index",
+        "index <= core.commit",
+    ),
+    Mutant(
+        "a member is taken to have what it was sent",
+        RAFT + "replication:Replication.on_reply",
+        "progress.accepted(reply.match)",
+        "progress.accepted(max(reply.match, progress.next - 1))",
+    ),
+    Mutant(
+        "an answer of an old term counts",
+        GROUP + "_admits",
+        "if message.term < core.term:",
+        "if message.term < core.term and type(message) is not AppendReply:",
+        scene="late",
+    ),
+    Mutant(
+        "the suffix is deleted without a conflict",
+        FOLLOWING + "_take",
+        "while new < len(entries) and",
+        "while False and",
+        scene="storm",
+    ),
+    Mutant(
+        "the entry before is not compared",
+        FOLLOWING + "on_append",
+        "elif core.log.term(prev) != append.prev_term:",
+        "elif core.log.term(prev) is None:",
+    ),
+    Mutant(
+        "the entry before is looked for one place too early",
+        FOLLOWING + "on_append",
+        "elif core.log.term(prev) != append.prev_term:",
+        "elif prev > core.log.last_index:",
+    ),
+    Mutant(
+        "a follower commits what it has, not what the leader has",
+        FOLLOWING + "_commit",
+        "min(index, self._matched)",
+        "min(index, core.log.last_index)",
+    ),
+    Mutant(
+        "entries are applied before they are committed",
+        CORE + "take_committed",
+        "last = min(self.commit, self.outbox.durable_index)",
+        "last = self.outbox.durable_index",
+    ),
+    # Snapshots.
+    Mutant(
+        "a stale snapshot is accepted",
+        FOLLOWING + "_has",
+        "return snapshot.index <= core.commit or core.log.term(snapshot.index) == snapshot.term",
+        "return False",
+    ),
+    Mutant(
+        "a snapshot does not bring its membership",
+        CORE + "install",
+        "self._memberships = [(snapshot.index, snapshot.membership)]",
+        "self._memberships = [(snapshot.index, self.membership)]",
+        scene="members",
+    ),
+    Mutant(
+        "a snapshot loses who has appended what",
+        "cogwork.consensus.sequencer:Sequencer.from_bytes",
+        "made.producers = ProducerTable.from_bytes(data[end:], producers_max)",
+        "made.producers = ProducerTable(producers_max)",
+    ),
+    Mutant(
+        "a repeated append is taken for a new one",
+        "cogwork.consensus.producers:ProducerTable.decide",
+        "if batch.sequence == expected:",
+        "if batch.sequence <= expected:",
+    ),
+    # Membership.
+    Mutant(
+        "a learner counts for the majority",
+        MEMBERSHIP + "Membership.quorum_index",
+        "_majority_index(self.voters, index_of)",
+        "_majority_index((*self.voters, *self.learners), index_of)",
+        scene="members",
+    ),
+    Mutant(
+        "half of the voters are a majority",
+        MEMBERSHIP + "_majority_index",
+        "[(len(voters) - 1) // 2]",
+        "[len(voters) // 2]",
+    ),
+    Mutant(
+        "the old majority is not asked in a joint membership",
+        MEMBERSHIP + "Membership.quorum_index",
+        "if self.old_voters:",
+        "if False:",
+        scene="members",
+        more=(
+            (
+                MEMBERSHIP + "Membership.is_quorum",
+                "for half in (self.voters, self.old_voters)",
+                "for half in (self.voters,)",
+            ),
+        ),
+    ),
+    Mutant(
+        "two changes of the members at once",
+        CHANGES + "begin",
+        'if self.is_under_way:\n        raise Busy("the members are just being changed")',
+        "if self.is_under_way:\n"
+        "        joint = Membership(target.voters, target.learners, core.membership.voters)\n"
+        "        return self._write(joint)",
+        scene="members",
+    ),
+    Mutant(
+        "the next step of a change before the last one is committed",
+        CHANGES + "step",
+        "if core.membership_index > core.commit:",
+        "if False:",
+        scene="members",
+    ),
+    Mutant(
+        "a membership stays when its entry is cut off",
+        CORE + "_cut",
+        "while self.membership_index >= index:",
+        "while False:",
+        scene="members",
+    ),
+    # Reads.
+    Mutant(
+        "a read without a round of heartbeats",
+        READS + "answer",
+        "done = core.membership.quorum_index(round_of)",
+        "done = self.round",
+        scene="reads",
+    ),
+    Mutant(
+        "a read before the leader knows what is committed",
+        LEADERSHIP + "flush",
+        "core.commit >= self.first_index and",
+        "",
+        scene="reads",
+    ),
+    Mutant(
+        "a read before its index is applied",
+        GROUP + "ready",
+        " if at <= core.applied]\n"
+        "        core.reads = [each for each in core.reads if each[0] > core.applied]",
+        "]\n        core.reads = []",
+        scene="reads",
+    ),
+)
