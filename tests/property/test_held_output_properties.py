@@ -1,4 +1,4 @@
-"""Held output against a model: whatever happens in whatever order, bytes leave in order, none early."""
+"""Held output against a model: bytes leave in order, and none before its ticket is released."""
 
 from __future__ import annotations
 

@@ -11,12 +11,14 @@ from cogwork.container.cluster.following import ENGINE, Following
 from cogwork.container.cluster.raft import ClusteredRaft
 from cogwork.container.cluster.storage import Storage
 from cogwork.container.errors import ConfigurationError
+from cogwork.container.journal_records import FIRST_GROUP
 
 if TYPE_CHECKING:
     from cogwork.container.container import Container
     from cogwork.container.mesh.parcels import Parcels
     from cogwork.dataplane.core import Core
     from cogwork.log.directory import Directory
+    from cogwork.log.record import Record
 
 __all__ = ("Replication",)
 
@@ -65,6 +67,8 @@ class Replication:
             found = f"{own!r}, which is this container and has no data directory"
             expected = 'data_dir = "DIR" or --data DIR in every container that votes'
             raise ConfigurationError("configuration", 0, "cluster.voters", found, expected)
+        self._journals = container.journals
+        self._vhosts = container.vhosts
         self.is_in_use = self.storage is not None or voters is not None
         carrier = Carrier(container.core, container.mesh.parcels)
         storage = self.storage
@@ -80,14 +84,32 @@ class Replication:
         following = Following(container.vhosts, self.service)
         self.cluster = Cluster(own, list(voters or [own]), self.service, following)
         if storage is not None:
-            storage.wal.on_durable = self.service.durable
-            storage.wal.on_pressure = self.service.press
+            storage.wal.on_durable = self._durable
+            storage.wal.on_pressure = self._press
+            storage.on_full = self._journals.full
+            storage.on_failure = self._journals.failed
         container.mesh.parcels.take = self.service.receive
         container.engines.add(ENGINE, ClusteredRaft(self.cluster, self.service))
 
     def _directory_of(self, group: int) -> Directory:
         assert self.storage is not None
         return self.storage.directory_of(group)
+
+    def _replay(self, record: Record) -> None:
+        if record.group >= FIRST_GROUP:
+            self._journals.replay(record)
+        else:
+            self.service.replay(record)
+
+    def _durable(self, lsn: int) -> None:
+        self.service.durable(lsn)
+        self._journals.durable(lsn)
+
+    def _press(self, group: int) -> None:
+        if group >= FIRST_GROUP:
+            self._journals.press(group)
+        else:
+            self.service.press(group)
 
     def start(self) -> None:
         """Recovers what is on the disk, and follows the cluster.
@@ -96,8 +118,9 @@ class Replication:
             LogError: The write-ahead log is damaged.
         """
         if self.storage is not None:
-            self.storage.recover(self.service.replay)
+            self.storage.recover(self._replay)
             self.storage.start()
+            self._journals.start(self.storage.wal, self._vhosts)
         if self.is_in_use:
             self.cluster.start()
 
@@ -106,4 +129,5 @@ class Replication:
         await self.cluster.close()
         await self.service.close()
         if self.storage is not None:
+            self._journals.close()
             self.storage.close()

@@ -80,7 +80,8 @@ class Mover:
         self, vhost: VirtualHost, address: str, node: QueueNode, deadline_s: float
     ) -> None:
         while node.store.depth and time.monotonic() < deadline_s:
-            messages = node.store.take_ready(BATCH)
+            taken: list[int] = []
+            messages = node.store.take_ready(BATCH, taken)
             if not messages:  # what consumers have comes back, or is done with
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -89,6 +90,7 @@ class Mover:
                 self._number += 1
                 batch[self._number] = message
             await self._move_batch(vhost, address, node, batch, deadline_s)
+            node.store.moved(taken)
         if node.store.depth:
             self.problem = f"{node.store.depth} items of {address!r} could not be moved"
 
