@@ -48,7 +48,15 @@ class Certificates:
 
 
 class Server:
-    """A started server; leaving the context stops it."""
+    """A started server; leaving the context stops it.
+
+    Attributes:
+        head: What its configuration says before all tables; {root} is a directory of its own.
+        tables: What it says besides the listeners.
+    """
+
+    head = ""
+    tables = ""
 
     def __init__(self, command: str) -> None:
         """Prepares it.
@@ -67,9 +75,9 @@ class Server:
     def __enter__(self) -> Self:
         config = self._root / "cogwork.toml"
         config.write_text(
-            f"[[listen]]\nport = {self.port}\n\n"
+            f"{self.head.format(root=self._root)}[[listen]]\nport = {self.port}\n\n"
             f'[[listen]]\nport = {self.tls_port}\ntransport = "amqps"\n\n'
-            f'[listen.tls]\ncertificate = "{self.certificates.server.name}"\n'
+            f'[listen.tls]\ncertificate = "{self.certificates.server.name}"\n{self.tables}'
         )
         words = {"config": config, "port": self.port, "tls_port": self.tls_port}
         with (self._root / "log").open("wb") as log:

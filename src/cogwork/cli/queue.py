@@ -79,9 +79,16 @@ def list_(url: str, as_json: bool) -> None:
     metavar="K=V",
     help="An option of the queue, as in [[queue]] of the configuration; repeatable.",
 )
-def declare(url: str, address: str, pairs: tuple[str, ...]) -> None:
+@click.option(
+    "--durability",
+    type=click.Choice(["memory", "disk", "replicated"]),
+    help="Where items are kept; short for --option durability=….",
+)
+def declare(url: str, address: str, pairs: tuple[str, ...], durability: str | None) -> None:
     """Make a queue; one that is there with the same options is left as it is."""
     options = parse_options(pairs)
+    if durability is not None:
+        options["durability"] = durability
 
     async def work(mesh: Mesh) -> bool:
         reply = await Manager(mesh).ask("CREATE", "queue", address, body=options)

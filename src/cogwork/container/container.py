@@ -23,6 +23,7 @@ from cogwork.container.balance import Balance
 from cogwork.container.cluster.replication import Replication
 from cogwork.container.effects import EffectRunner
 from cogwork.container.engines import EngineHosts, VhostEngines
+from cogwork.container.journals import QueueJournals, VhostJournals
 from cogwork.container.leaving import Leaving
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
@@ -71,6 +72,7 @@ class Container:
         core: Its data plane.
         outgoing: Sends messages of its own.
         engines: Keep its streams.
+        journals: Keep its queues on disk.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
         mesh: The other containers.
@@ -114,6 +116,8 @@ class Container:
         self.engines = EngineHosts(
             self.id, {each.name: each.options for each in configuration.engines}
         )
+        has_disk = configuration.data_dir is not None
+        self.journals = QueueJournals(self.core, self.id, has_disk=has_disk)
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
@@ -143,6 +147,7 @@ class Container:
             shard=shard_of(self.id, self.incarnation),
             run=self._effects.run,
             engines=VhostEngines(self.engines, name),
+            journals=VhostJournals(self.journals, name),
         )
         vhost.view = View(self, vhost)
         self.vhosts[name] = vhost

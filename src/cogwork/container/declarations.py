@@ -124,6 +124,8 @@ class Declarations:
             raise ManagementError(
                 CONFLICT, f"{name!r:.200} is in use by {senders} senders, {receivers} receivers"
             )
+        if isinstance(node, QueueNode):
+            node.delete()
         self._vhost.remove_node(name)
         return True
 

@@ -208,6 +208,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ordering: `group-id` gives each group to one consumer at a time.
         deduplication_window_s: How long a message-id is remembered; None remembers none.
         deduplication_count: How many message-ids are remembered.
+        durability: Where items are kept.
         partitions: Into how many parts linked containers divide a queue with an ordering or a
             deduplication window.
     """
@@ -224,6 +225,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ordering: Literal["none", "group-id"] = "none"
     deduplication_window_s: Positive | None = None
     deduplication_count: Count = DEDUPLICATION_COUNT
+    durability: Literal["memory", "disk", "replicated"] = "memory"
     partitions: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)] = PARTITIONS
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
     from cogwork.spi.engines import Engines
+    from cogwork.spi.journals import Journals
     from cogwork.spi.management import ContainerView
 
 __all__ = ("VirtualHost",)
@@ -86,6 +87,7 @@ class VirtualHost:
         shard: int,
         run: Callable[[VirtualHost, Iterable[Effect]], None],
         engines: Engines | None = None,
+        journals: Journals | None = None,
     ) -> None:
         """Starts without addresses.
 
@@ -97,6 +99,7 @@ class VirtualHost:
             shard: Of this container's parts of queues.
             run: Carries out what a node wants done in this virtual host.
             engines: For the streams.
+            journals: For the queues on disk.
         """
         self.core = core
         self.name = name
@@ -114,6 +117,7 @@ class VirtualHost:
         self._subscriptions = _Subscriptions(self)
         self._run = run
         self.engines = engines
+        self._journals = journals
         self._start_topics()
 
     def _start_topics(self) -> None:
@@ -383,6 +387,7 @@ class VirtualHost:
                 shard=self._shard,
                 reach=self._subscriptions,
                 engines=self.engines,
+                journals=self._journals,
             )
         )
 

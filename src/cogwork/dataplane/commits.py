@@ -5,9 +5,6 @@ from cython.cimports.libc.stdlib import calloc, free
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-COMMITS = cython.declare(uint32_t, 65536)
-"""Remembered commits: about what a queue's clients can have on their way at once."""
-
 
 class Commits:
     """The last attempts whose claims were confirmed, by the numbers of their items."""
@@ -25,6 +22,19 @@ class Commits:
         self.ring[self.at].attempt = attempt
         self.at = (self.at + 1) & (COMMITS - 1)
         return 0
+
+    def remembered(self) -> list:
+        """Lists the numbers and attempts, oldest first."""
+        at: uint32_t
+        found: list = []
+        commit: cython.pointer(Commit)
+        if self.ring == cython.NULL:
+            return found
+        for at in range(cython.cast(uint32_t, COMMITS)):
+            commit = self.ring + ((self.at + at) & (COMMITS - 1))
+            if commit.attempt:
+                found.append((commit.number, commit.attempt))
+        return found
 
     def has(self, number, attempt):
         """Says whether an attempt was confirmed, looking at the newest first."""

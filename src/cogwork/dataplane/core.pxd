@@ -37,6 +37,14 @@ cdef class Core:
     cdef readonly uint64_t frames_in
     cdef uint64_t sends
     cdef uint64_t sent_bytes
+    cdef readonly uint64_t open_ticket
+    cdef readonly uint64_t released_ticket
+    cdef public object on_ticket
+    cdef bint is_ticket_used
+    cdef uint64_t barrier_ticket
+    cdef list held_wires
+    cdef int use_ticket(self) except -1
+    cdef int hold_all(self) except -1
     cdef int flush_all(self) except -1
     cdef int _run_ports(self) except -1
     cdef int _write_sessions(self) except -1

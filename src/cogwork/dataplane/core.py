@@ -30,6 +30,8 @@ class Core:
         self.overdue = []
         self.expiring = []
         self.congested_at_bytes = CONGESTED_AT_BYTES
+        self.held_wires = []
+        self.open_ticket = 1
         self.on_error = on_error
         self.now = clock_s()
 
@@ -93,6 +95,70 @@ class Core:
             "unsent_bytes": totals.unsent_bytes,
             "held_bytes": self.deliveries.held_bytes,
         }
+
+    # -- output that must not leave before something is durable
+
+    def use_ticket(self):
+        """Has the open ticket closed soon: something happened that waits for it."""
+        if not self.is_ticket_used:
+            self.is_ticket_used = True
+            if self.on_ticket is not None:
+                self.on_ticket()
+        return 0
+
+    def hold_all(self):
+        """Holds whatever is written from now on, on all wires, until the open ticket's release."""
+        if self.barrier_ticket != self.open_ticket:
+            self.barrier_ticket = self.open_ticket
+            self.use_ticket()
+            for wire in self.wires:
+                wire.hold_output()
+        return 0
+
+    def hold_output(self) -> None:
+        """Holds whatever is written from now on until the open ticket's release."""
+        self.hold_all()
+
+    def close_ticket(self) -> int:
+        """Returns the ticket of all that has happened so far; what happens now has the next."""
+        self.is_ticket_used = False
+        self.open_ticket += 1
+        return self.open_ticket - 1
+
+    def release(self, ticket: int) -> None:
+        """Sends what was held for a ticket, and for those before it.
+
+        Args:
+            ticket: A closed one; what happened up to it is durable.
+        """
+        wires: list = self.held_wires
+        assert ticket < self.open_ticket
+        if ticket <= self.released_ticket:
+            return
+        self.released_ticket = ticket
+        self.held_wires = []
+        for wire in wires:
+            if wire.release(ticket):
+                self.held_wires.append(wire)
+        self.flush_all()
+
+    def break_off(self, condition: str, description: str) -> None:
+        """Closes the connections whose output is held; what is held is never sent.
+
+        Args:
+            condition: Why, for programs.
+            description: Why, for people.
+        """
+        wires: list = self.held_wires
+        self.held_wires = []
+        for wire in wires:
+            wire.break_off(condition, description)
+        self.flush_all()
+
+    @property
+    def held_connections(self) -> int:
+        """Counts the connections whose output is held."""
+        return len(self.held_wires)
 
     def tick(self):
         """Reads the clock, so that `now` is true even where nothing arrives."""

@@ -21,6 +21,8 @@ cdef class Dispatcher:
     cdef dict consumers
     cdef list browsers
     cdef list departed
+    cdef dict by_serial
+    cdef Consumer last_held
     cdef Round round
     cdef Round far
     cdef Round _round_of(self, Consumer consumer)
@@ -33,6 +35,7 @@ cdef class Dispatcher:
     cdef int add(self, OutgoingLink link, bint marks_received, bint is_browser, bint is_far) except -1
     cdef int remove(self, OutgoingLink link) except -1
     cdef int on_ready(self, OutgoingLink link) except -1
+    cdef int hold(self, uint32_t serial) except -1
     cdef int offer(self, Item* item) except -1
     cdef int serve(self) except -1
     cdef int serve_one(self, Consumer consumer) except -1

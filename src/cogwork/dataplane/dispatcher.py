@@ -10,7 +10,7 @@ import cython
 from cython.cimports.cogwork.dataplane.chain import is_empty
 from cython.cimports.cogwork.dataplane.octets import store_u32
 from cython.cimports.cogwork.dataplane.packer import describe
-from cython.cimports.cogwork.dataplane.stock import pack
+from cython.cimports.cogwork.dataplane.stock import is_shut, pack
 from cython.cimports.cogwork.dataplane.stored import (
     ACQUIRED,
     EXCLUDED,
@@ -48,6 +48,7 @@ class Dispatcher:
         self.consumers = {}
         self.browsers = []
         self.departed = []
+        self.by_serial = {}
         self.round = Round()
         self.far = Round()
 
@@ -69,6 +70,7 @@ class Dispatcher:
         if is_browser:
             self.browsers.append(consumer)
         self.consumers[link] = consumer
+        self.by_serial[consumer.serial] = consumer
         link.feeder = self.ledger
         if link.credit:
             self.on_ready(link)
@@ -141,7 +143,19 @@ class Dispatcher:
                 node = consumer.hands.out.next
             if not is_empty(cython.address(consumer.hands.out)):
                 self.departed.append(consumer)
+            else:
+                self.by_serial.pop(consumer.serial, None)
         return 0
+
+    def hold(self, serial):
+        """Holds what is said to a consumer until what happened is durable."""
+        consumer: Consumer = self.last_held
+        if consumer is None or consumer.serial != serial:
+            consumer = self.by_serial.get(serial)
+            if consumer is None:
+                return self.ledger.core.hold_all()
+            self.last_held = consumer
+        return consumer.link.session.wire.hold()
 
     def resume(self, link, number, attempt, is_handed):
         """Gives a consumer an attempt that it has from an earlier link, where that goes on.
@@ -150,6 +164,8 @@ class Dispatcher:
         """
         consumer: Consumer = self.consumers[link]
         item: cython.pointer(Item) = self.ledger.in_hand(number, attempt)
+        if self.ledger.journal is not None:
+            link.session.wire.hold()
         if item == cython.NULL:
             return SETTLE if self.ledger.commits.has(number, attempt) else REFUSE
         # A new stamp: what the old link may still say of this item finds nothing.
@@ -166,6 +182,8 @@ class Dispatcher:
         """Gives a consumer what it has new credit for."""
         consumer: Consumer = self.consumers.get(link)
         if consumer is None:
+            return 0
+        if is_shut(self.ledger):
             return 0
         self.shelf.restore()
         if consumer.is_browser:
@@ -187,7 +205,7 @@ class Dispatcher:
                 self.browse(consumer)
         if self.round.count == 0 and self.far.count == 0:
             return 0
-        if self.shelf.is_stirred():
+        if self.shelf.is_stirred() or is_shut(self.ledger):
             return self.ledger.ring()
         if item.state == PARKED:
             if item.group.holder != cython.NULL:
@@ -220,6 +238,8 @@ class Dispatcher:
     def serve(self):
         """Gives what is ready to the consumers in turn, until none of them can take any."""
         consumer: Consumer
+        if is_shut(self.ledger):
+            return 0
         self.shelf.restore()
         for consumer in list(self.browsers):
             self.browse(consumer)
@@ -325,6 +345,8 @@ class Dispatcher:
             item.flags |= LENT
         if consumer.link.presettles:
             item.flags |= PRESETTLED
+        if self.ledger.journal is not None:
+            self.ledger.journal.out(item)
         return self.ship(item, consumer, cython.address(s))
 
     def ship(self, item, consumer, s):
@@ -340,6 +362,8 @@ class Dispatcher:
         store_u32(tag + 8, item.slot)
         store_u32(tag + 12, item.attempt)
         self.sent += 1
+        if self.ledger.journal is not None:
+            consumer.link.session.wire.hold()
         return consumer.link.take(s)
 
     def resend(self, consumer):
@@ -371,5 +395,7 @@ class Dispatcher:
             if not self.suits(item, browser):
                 continue
             pack(self.ledger, item, cython.address(s))
+            if self.ledger.journal is not None:
+                browser.link.session.wire.hold()
             browser.link.take(cython.address(s))
         return 0

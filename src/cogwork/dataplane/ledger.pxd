@@ -22,6 +22,7 @@ cdef class Ledger(Stock):
     cdef readonly uint64_t stale_claims
     cdef Item* in_hand(self, uint64_t number, uint32_t attempt) noexcept
     cdef int conclude(self, Item* item, Verdict* verdict) except -1
+    cdef int hold_consumer(self, Item* item) except -1
     cdef int commit(self, Item* item) except -1
     cdef int modify(self, Item* item, Verdict* verdict) except -1
     cdef int stale(self, Verdict* verdict) except -1

@@ -74,6 +74,8 @@ class Ledger(Stock):
 
     def conclude(self, item, verdict):
         """Applies what was said of an item's newest attempt (AMQP 1.0 §3.4)."""
+        if self.journal is not None and verdict.code != LOST:
+            self.hold_consumer(item)
         if verdict.code == ACCEPTED:
             return self.commit(item)
         if verdict.code == RECEIVED and not verdict.settled:
@@ -96,8 +98,16 @@ class Ledger(Stock):
         self.accepted += 1
         if item.flags & (HANDED | LENT | MARKS):
             self.commits.add(number_of(item), item.attempt)
-        self.forget(item)
+            if self.journal is not None:
+                self.journal.committed(number_of(item), item.attempt)
+        elif self.journal is not None:
+            self.journal.done(number_of(item))
+        self.discard(item)
         return SETTLE
+
+    def hold_consumer(self, item):
+        """Holds what is said to an item's consumer until what happened is durable."""
+        return self.core.hold_all()
 
     def modify(self, item, verdict):
         failed: cython.bint = False

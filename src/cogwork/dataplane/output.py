@@ -1,4 +1,11 @@
-"""What is to be sent on one connection, and the links that wait for room in it."""
+"""What is to be sent on one connection, and the links that wait for room in it.
+
+Theory of operation. All output stands in one buffer and is sent in order. Where something that was
+written follows from a change that is not durable yet, the buffer has a hold: the bytes behind its
+position stay until the core releases its ticket. So whoever writes need not wait, or know, and
+nothing leaves too early. What is held for a ticket that will never be released is cut off, and the
+connection is closed.
+"""
 
 import cython
 from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of, store_u16, store_u32
@@ -12,6 +19,9 @@ KEPT_OUTPUT_MAX_BYTES = cython.declare(uint64_t, 64 * 1024 * 1024)
 """Empty output buffers are kept for the next batch while all of them would be no more than this."""
 
 OUT_SIZE_MIN_BYTES = 1024
+
+HOLDS_MIN = cython.declare(uint32_t, 4)
+"""About as many tickets as are open at once."""
 
 
 class Output(Due):
@@ -27,6 +37,7 @@ class Output(Due):
 
     def __dealloc__(self):
         free(self.out)
+        free(self.holds)
 
     # -- what Python does with it
 
@@ -69,7 +80,8 @@ class Output(Due):
 
     def take_output(self, size_max_bytes: int = 1 << 30) -> bytes:
         """Hands over output for a stream to send; what is handed over counts as sent."""
-        size: uint64_t = min(self.out_end - self.out_start, cython.cast(uint64_t, size_max_bytes))
+        size: uint64_t = self.sendable_end() - self.out_start
+        size = min(size, cython.cast(uint64_t, size_max_bytes))
         data = bytes_from(self.out + self.out_start, size)
         self.out_start += size
         self.bytes_out += size
@@ -81,6 +93,67 @@ class Output(Due):
     def unsent_bytes(self) -> int:
         """Counts the output that the peer's window or the socket has not taken."""
         return self.out_end - self.out_start
+
+    @property
+    def sendable_bytes(self) -> int:
+        """Counts the unsent output that is not held."""
+        return self.sendable_end() - self.out_start
+
+    # -- output that must not leave before something is durable
+
+    def hold_output(self) -> None:
+        """Holds whatever is written from now on until the core's open ticket is released."""
+        self.hold()
+
+    def _hold(self):
+        grown: cython.pointer(Hold)
+        capacity: uint32_t
+        if self.holds_count == self.holds_capacity:
+            capacity = self.holds_capacity * 2 if self.holds_capacity else HOLDS_MIN
+            grown = cython.cast(
+                cython.pointer(Hold), realloc(self.holds, capacity * cython.sizeof(Hold))
+            )
+            if grown == cython.NULL:
+                raise MemoryError("no room for held output")
+            self.holds = grown
+            self.holds_capacity = capacity
+        if self.holds_count == 0:
+            self.core.held_wires.append(self)
+        self.last_ticket = self.core.open_ticket
+        self.holds[self.holds_count].position = self.bytes_out + self.out_end - self.out_start
+        self.holds[self.holds_count].ticket = self.last_ticket
+        self.holds_count += 1
+        return self.core.use_ticket()
+
+    def release(self, ticket: int) -> bool:
+        """Lets go what is held for tickets up to one; returns whether anything is held still.
+
+        It is sent when the core is flushed.
+        """
+        released: uint64_t = ticket
+        count: uint32_t = 0
+        while count < self.holds_count and self.holds[count].ticket <= released:
+            count += 1
+        if count:
+            self.holds_count -= count
+            memmove(self.holds, self.holds + count, self.holds_count * cython.sizeof(Hold))
+            if self.closed and self.on_output is not None:
+                self.on_output()
+            self.mark_dirty()
+        return self.holds_count > 0
+
+    def break_off(self, condition: str, description: str) -> None:
+        """Throws away what is held, and has the owner close the connection."""
+        self.out_end = self.sendable_end()
+        self.holds_count = 0
+        if self.closed:
+            if self.on_output is not None:
+                self.on_output()
+            return
+        try:
+            self.owner.on_violation(condition, description)
+        except Exception as error:
+            self._blame(error)
 
     # -- what is written to it
 
@@ -146,12 +219,13 @@ class Output(Due):
 
     def transmit(self):
         sent: int64_t
+        end: uint64_t = self.sendable_end()
         if self.fd < 0:
-            if self.on_output is not None and self.out_end > self.out_start:
+            if self.on_output is not None and end > self.out_start:
                 self.on_output()
             return 0
-        while self.out_start < self.out_end and not self.blocked:
-            sent = send(self.fd, self.out + self.out_start, self.out_end - self.out_start)
+        while self.out_start < end and not self.blocked:
+            sent = send(self.fd, self.out + self.out_start, end - self.out_start)
             if sent < 0:
                 if sent == -EINTR:
                     continue
@@ -162,6 +236,7 @@ class Output(Due):
                 else:
                     # The owner must not hear of it here: a delivery may be half routed.
                     self.out_start = self.out_end
+                    self.holds_count = 0
                     self.lost_errno = cython.cast(cython.int, -sent)
                     self.core.lost_wires.append(self)
                 break

@@ -29,7 +29,11 @@ cdef class Slots:
     cdef uint32_t free_last
     cdef Node* spare[SPARE_SIZES]
     cdef uint32_t spare_count
+    cdef uint32_t first_stamp
     cdef Item* make(self, octets data, uint32_t size) except NULL
+    cdef Item* make_again(self, uint64_t number, octets data, uint32_t size) except NULL
+    cdef void settle(self, uint32_t first_stamp) noexcept
+    cdef uint32_t highest_stamp(self) noexcept
     cdef void drop(self, Item* item) noexcept
     cdef Item* next_item(self, uint32_t* slot) noexcept
     cdef Item* _new_block(self, uint32_t size) except NULL

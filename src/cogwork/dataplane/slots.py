@@ -50,6 +50,41 @@ class Slots:
         item.size = size
         return item
 
+    def make_again(self, number, data, size):
+        """Makes an item that had this number in an earlier life; `settle` comes after the last."""
+        slot: uint32_t = cython.cast(uint32_t, number)
+        item: cython.pointer(Item)
+        while slot >= self.size:
+            self._grow()
+        if self.slots[slot].item != cython.NULL:
+            raise ValueError("two items with one number")
+        item = self._new_block(size)
+        memset(item, 0, cython.sizeof(Item))
+        memcpy(item.data, data, size)
+        self.slots[slot].item = item
+        item.slot = slot
+        item.birth = cython.cast(uint32_t, number >> 32)
+        item.size = size
+        return item
+
+    def settle(self, first_stamp):
+        """Has new items get numbers above all of an earlier life; no token is out yet."""
+        at: uint32_t
+        self.first_stamp = first_stamp
+        self.free_first = self.free_last = NOWHERE
+        for at in range(self.size):
+            self.slots[at].stamp = first_stamp
+            if self.slots[at].item == cython.NULL:
+                self._free_slot(at)
+
+    def highest_stamp(self):
+        """Returns a number that no stamp is above."""
+        at: uint32_t
+        highest: uint32_t = self.first_stamp
+        for at in range(self.size):
+            highest = max(highest, self.slots[at].stamp)
+        return highest
+
     def drop(self, item):
         """Frees an item; neither its number nor its token finds anything any more."""
         self.slots[item.slot].stamp += 1
@@ -110,7 +145,7 @@ class Slots:
         self.slots = grown
         self.size = size
         while at < size:
-            grown[at].stamp = 0
+            grown[at].stamp = self.first_stamp
             self._free_slot(at)
             at += 1
         return 0

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.port cimport Port
 from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.core cimport Core
+from cogwork.dataplane.journal cimport Journal
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.packer cimport Packer, describe
 from cogwork.dataplane.shelf cimport Shelf
@@ -14,6 +15,7 @@ from cogwork.dataplane.stored cimport ACQUIRED, AGES, Item
 cdef class Stock(Terminus):
     cdef readonly Core core
     cdef readonly Shelf shelf
+    cdef public Journal journal
     cdef public object handler
     cdef public double ttl_s
     cdef public uint32_t maximum_length
@@ -41,6 +43,7 @@ cdef class Stock(Terminus):
     cdef int bury(self, Item* item, str reason, bytes error) except -1
     cdef int mourn(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
     cdef int forget(self, Item* item) except -1
+    cdef int discard(self, Item* item) except -1
     cdef bytes message_of(self, Item* item)
     cdef object _facts(self, Item* item)
 
@@ -51,6 +54,10 @@ cdef inline int pack(Stock stock, Item* item, Shipment* s) except -1:
     if item.flags & (ACQUIRED | AGES):
         return stock.packer.refresh(item, stock.now(), s)
     return 0
+
+# Says whether changes cannot be written down now: nothing is to be taken or given.
+cdef inline bint is_shut(Stock stock) noexcept:
+    return stock.journal is not None and not stock.journal.is_open
 
 cdef inline bint is_full(Stock stock) noexcept:
     if stock.maximum_length and stock.shelf.depth >= stock.maximum_length:

@@ -28,6 +28,7 @@ class Stock(Terminus):
 
     Attributes:
         shelf: Where the items stand.
+        journal: Where changes are written down; None where a queue is kept in memory alone.
         handler: Its `on_batch(store)` is called after a batch in which items died.
         ttl_s: The longest an item lives; 0 leaves it to the message.
         maximum_length: Items held at most; 0 for no bound.
@@ -115,6 +116,8 @@ class Stock(Terminus):
         if item.expires_s != 0.0 and item.expires_s <= self.now():
             return self.expire_one(item)
         self.shelf.give_back(item)
+        if self.journal is not None:
+            self.journal.back(item)
         return self.ring()
 
     def exclude(self, item):
@@ -126,7 +129,10 @@ class Stock(Terminus):
     def bury(self, item, reason, error):
         """Forgets an item that will not be delivered, and keeps it for the handler."""
         self.mourn(reason, item.data, item.size, error, item.failures)
-        return self.forget(item)
+        if self.journal is None or not self.keeps_dead:
+            return self.forget(item)
+        self.journal.done_later(number_of(item))
+        return self.discard(item)
 
     def mourn(self, reason, data, size, error, failures):
         if self.keeps_dead:
@@ -135,6 +141,13 @@ class Stock(Terminus):
         return 0
 
     def forget(self, item):
+        """Gives an item up for good."""
+        if self.journal is not None:
+            self.journal.done(number_of(item))
+        return self.discard(item)
+
+    def discard(self, item):
+        """Takes an item out of memory, of which it is written down elsewhere that it is no more."""
         if item.flags & EXCLUDED:
             del self.exclusions[number_of(item)]
         self.shelf.drop(item)
@@ -211,8 +224,14 @@ class Stock(Terminus):
             "expires_in_s": item.expires_s - now_s if item.expires_s else None,
         }
 
-    def take_ready(self, count: int) -> list:
-        """Takes ready items out, to be moved elsewhere; returns their messages in order."""
+    def take_ready(self, count: int, numbers: list | None = None) -> list:
+        """Takes ready items out, to be moved elsewhere; returns their messages in order.
+
+        Args:
+            count: How many at most.
+            numbers: Gets their numbers, by which `moved` says that they have arrived. Until then
+                a durable queue has them again after a crash. None: they go within this turn.
+        """
         taken: list = []
         item: cython.pointer(Item)
         self.shelf.restore()
@@ -225,8 +244,18 @@ class Stock(Terminus):
                 continue
             taken.append(self.message_of(item))
             self.removed += 1
-            self.forget(item)
+            if numbers is not None:
+                numbers.append(number_of(item))
+            elif self.journal is not None:
+                self.journal.done_later(number_of(item))
+            self.discard(item)
         return taken
+
+    def moved(self, numbers: list) -> None:
+        """Gives up for good what was taken out and has arrived elsewhere."""
+        if self.journal is not None:
+            for number in numbers:
+                self.journal.done(number)
 
     def purge(self, count_max: int = 0xFFFFFFFF) -> int:
         """Forgets items that are not out at a consumer; returns how many.

@@ -1,6 +1,7 @@
 from typing import Final
 
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.journal import Journal
 from cogwork.dataplane.terminus import Terminus
 
 SOURCE_HASH: str
@@ -9,6 +10,7 @@ EXCEEDED: Final[str]
 DROPPED: Final[str]
 
 class Stock(Terminus):
+    journal: Journal | None
     ttl_s: float
     maximum_length: int
     maximum_bytes: int
@@ -22,5 +24,6 @@ class Stock(Terminus):
     def peek(
         self, count: int, offset: int = 0
     ) -> list[tuple[bytes, dict[str, str | int | float | None]]]: ...
-    def take_ready(self, count: int) -> list[bytes]: ...
+    def take_ready(self, count: int, numbers: list[int] | None = None) -> list[bytes]: ...
+    def moved(self, numbers: list[int]) -> None: ...
     def purge(self, count_max: int = 0xFFFFFFFF) -> int: ...

@@ -7,6 +7,7 @@ from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.dispatcher cimport Dispatcher
 from cogwork.dataplane.envelope cimport Envelope
 from cogwork.dataplane.histogram cimport Histogram
+from cogwork.dataplane.journal cimport Journal
 from cogwork.dataplane.ledger cimport Ledger
 from cogwork.dataplane.recent cimport RecentIds
 from cogwork.dataplane.shelf cimport Shelf
@@ -46,6 +47,8 @@ cdef class Store(Ledger):
     cdef readonly uint64_t refused
     cdef readonly uint64_t malformed
     cdef readonly uint64_t duplicates
+    cdef bint is_kept_waiting(self) noexcept
+    cdef bint cannot_write(self, Shipment* s) except -1
     cdef int reply(self, Shipment* s, int code, bytes state) except -1
     cdef int receive(self, Shipment* s) except -1
     cdef int answer_run(self, Shipment* s, uint64_t token, uint32_t count) except -1

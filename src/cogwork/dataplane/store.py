@@ -28,7 +28,7 @@ from cython.cimports.cogwork.dataplane.shipment import (
     fill_shipment,
     fill_verdict,
 )
-from cython.cimports.cogwork.dataplane.stock import is_full
+from cython.cimports.cogwork.dataplane.stock import is_full, is_shut
 from cython.cimports.cogwork.dataplane.stored import AGES
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
@@ -36,10 +36,13 @@ from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Rejected
+from cogwork.amqp.types import Symbol
+from cogwork.dataplane.journal import MESSAGE_BYTES_MAX
 from cogwork.dataplane.ledger import IN_DOUBT, REJECTED_BY_CONSUMER
 from cogwork.dataplane.stock import DROPPED, EXCEEDED, EXPIRED
 
 __all__ = (
+    "DISK_FAILED",
     "DROPPED",
     "EXCEEDED",
     "EXPIRED",
@@ -57,6 +60,9 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 KEEP_CODE, SETTLE_CODE, STALE_CODE = KEEP, SETTLE, REFUSE
 """What `claim` and `resume` return, as Python names it."""
 
+DISK_FAILED = Symbol("cogwork:disk-failed")
+"""The condition of what could not be written down, and of what is refused from then on."""
+
 _POLICIES = ("block", "drop-oldest", "reject")
 
 
@@ -67,6 +73,19 @@ def _rejection(condition, description):
 
 FULL_STATE = cython.declare(
     bytes, _rejection(Condition.RESOURCE_LIMIT_EXCEEDED, "the queue is full")
+)
+DISK_FULL_STATE = cython.declare(
+    bytes, _rejection(Condition.RESOURCE_LIMIT_EXCEEDED, "the queue's disk is full")
+)
+DISK_FAILED_STATE = cython.declare(
+    bytes, _rejection(DISK_FAILED, "the queue's disk has failed; nothing is stored")
+)
+TOO_LARGE_STATE = cython.declare(
+    bytes,
+    _rejection(
+        Condition.LINK_MESSAGE_SIZE_EXCEEDED,
+        f"a queue on disk takes messages of {MESSAGE_BYTES_MAX} octets at most",
+    ),
 )
 MALFORMED_STATE = cython.declare(
     bytes, _rejection(Condition.DECODE_ERROR, "the message's sections are malformed")
@@ -137,6 +156,13 @@ class Store(Ledger):
             raise ValueError(f"no policy {name!r}; expected one of {', '.join(_POLICIES)}")
         self.full_policy = _POLICIES.index(name)
 
+    def reopen(self) -> None:
+        """Goes on after there was no room on the disk."""
+        for link in list(self.dispatcher.consumers):
+            if link.credit:
+                self.dispatcher.on_ready(link)
+        self.ring()
+
     def close(self) -> None:
         """Takes the store out of use; what it held is gone with it."""
         for link in list(self.dispatcher.consumers):
@@ -146,10 +172,18 @@ class Store(Ledger):
     # -- taking messages in
 
     def is_ready(self):
+        if self.journal is not None and self.is_kept_waiting():
+            self.has_refused = True
+            return False
         if self.full_policy == FULL_BLOCKS and is_full(self):
             self.has_refused = True
             return False
         return self.bell is not None
+
+    def is_kept_waiting(self):
+        """Says whether there is no room on the disk, and a message has to wait for it."""
+        journal: Journal = self.journal
+        return not journal.is_open and not journal.is_failed and self.full_policy != FULL_REJECTS
 
     def take(self, s):
         if self.receive(s):
@@ -189,12 +223,16 @@ class Store(Ledger):
         source = self.core.resolve(s.source_index, s.source_generation)
         if source is None:
             return 0
+        if self.journal is not None:
+            self.journal.hold_for(source)
         fill_verdict(cython.address(verdict), ACCEPTED, None)
         return source.resolve_run(token, count, cython.address(verdict))
 
     def receive(self, s):
         """Takes a message in; returns 1 where it is accepted, 0 where it was rejected."""
         e: Envelope
+        if self.journal is not None and self.cannot_write(s):
+            return 0
         if s.format != 0:
             # Not a message of AMQP 1.0 §3.2: nothing in it says how to keep it.
             clear_envelope(cython.address(e))
@@ -216,14 +254,35 @@ class Store(Ledger):
                 return 1
         if e.message_id != cython.NULL:
             self.recent.remember(self.now())
+            if self.journal is not None:
+                self.journal.note_seen(e.message_id, e.message_id_size, self.now())
         self.admit(s, cython.address(e))
+        return 1
+
+    def cannot_write(self, s):
+        """Rejects a message that cannot be written down; returns whether it is one."""
+        state: bytes = None
+        if self.journal.is_failed:
+            state = DISK_FAILED_STATE
+        elif is_shut(self):
+            state = DISK_FULL_STATE
+        elif s.size > MESSAGE_BYTES_MAX:
+            state = TOO_LARGE_STATE
+        if state is None:
+            return 0
+        self.refused += 1
+        self.reply(s, REJECTED, state)
         return 1
 
     def reply(self, s, code, state):
         """Answers for one message, and returns 0."""
         verdict: Verdict
+        source: Terminus
         if s.settled:
             return 0
+        if self.journal is not None and code == ACCEPTED:
+            source = self.core.resolve(s.source_index, s.source_generation)
+            self.journal.hold_for(source)
         fill_verdict(cython.address(verdict), code, state)
         self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
         return 0
@@ -241,7 +300,12 @@ class Store(Ledger):
             item.flags |= AGES
         self.stored += 1
         self.place(item, e)
+        if self.journal is not None:
+            self.journal.put(item)
         return self.dispatcher.offer(item)
+
+    def hold_consumer(self, item):
+        return self.dispatcher.hold(item.consumer)
 
     def place(self, item, e):
         """Puts a new item in its place, or aside until its time comes."""
@@ -273,8 +337,10 @@ class Store(Ledger):
         """
         s: Shipment
         wants: cython.int = self.wants
-        if not self.is_ready():
+        if not self.is_ready() or is_shut(self):
             return False
+        if self.journal is not None:
+            self.core.hold_all()
         fill_shipment(
             cython.address(s), octets_of(message), cython.cast(uint32_t, PyBytes_GET_SIZE(message))
         )

@@ -1,6 +1,7 @@
 from collections.abc import Container
 from typing import Final, Protocol
 
+from cogwork.amqp.types import Symbol
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import AddressEntry
 from cogwork.dataplane.ledger import IN_DOUBT as IN_DOUBT
@@ -13,6 +14,7 @@ from cogwork.dataplane.stock import EXCEEDED as EXCEEDED
 from cogwork.dataplane.stock import EXPIRED as EXPIRED
 
 SOURCE_HASH: str
+DISK_FAILED: Final[Symbol]
 KEEP_CODE: Final[int]
 SETTLE_CODE: Final[int]
 STALE_CODE: Final[int]
@@ -42,6 +44,7 @@ class Store(Ledger):
     def shard(self) -> int: ...
     @property
     def waiting(self) -> int: ...
+    def reopen(self) -> None: ...
     def put(self, message: bytes) -> bool: ...
     def add_consumer(
         self,

@@ -83,6 +83,7 @@ class StreamPump(LingeringSocket):
         self._scratch = scratch
         self._output = bytearray()
         self._is_finishing = False
+        self._is_stream_closed = False
         self._wire = connection.wire
         self._wire.on_output = self._on_output
         connection.transport = self
@@ -122,10 +123,12 @@ class StreamPump(LingeringSocket):
         self._connection.flush()
 
     def _on_output(self) -> None:
-        while self._wire.unsent_bytes and len(self._output) < OUTPUT_MAX_BYTES:
+        while self._wire.sendable_bytes and len(self._output) < OUTPUT_MAX_BYTES:
             self._stream.send(self._wire.take_output(READ_BYTES))
             self._send()
         self._send()
+        if self._is_finishing and not self._is_stream_closed and not self._wire.unsent_bytes:
+            self._close_stream()
 
     def _send(self) -> None:
         self._output += self._stream.take_output()
@@ -148,15 +151,31 @@ class StreamPump(LingeringSocket):
         if not self._waits_to_write:
             self._on_output()
             self._connection.flush()
-        if self._is_finishing and not self._output:
+        if self._is_stream_closed and not self._output:
+            self.shut()
+
+    def _close_stream(self) -> None:
+        """Says at every layer that nothing more will come."""
+        self._is_stream_closed = True
+        self._stream.close()
+        self._send()
+        if not self._output:
             self.shut()
 
     def finish(self, *, linger: bool) -> None:
-        """Sends what is left and closes; lingers where the peer may still be sending."""
+        """Sends what is left and closes; lingers where the peer may still be sending.
+
+        What is held (see `dataplane.output`) is waited for.
+        """
         if self._is_finishing:
             return
-        self._is_finishing = True
         self._on_output()
+        self._is_finishing = True
+        if not self._wire.sendable_bytes and self._wire.unsent_bytes:
+            self.discard_input()
+            self.close_later()
+            return
+        self._is_stream_closed = True
         self._stream.close()
         self._send()
         if self._output:

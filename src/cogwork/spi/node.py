@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
     from cogwork.spi.engines import Engines
+    from cogwork.spi.journals import Journals
     from cogwork.spi.management import ContainerView
 
 __all__ = ("Node", "NodeContext", "NodeFactory", "Refused", "Subscription")
@@ -59,6 +60,7 @@ class NodeContext:
         shard: The container's number among those that have a part of the same queue.
         reach: Tells other containers what is wanted here; None where there is nobody to tell.
         engines: Opens streams; None where there are none.
+        journals: Keep queues on disk; None where nothing does.
     """
 
     core: Core
@@ -71,6 +73,7 @@ class NodeContext:
     shard: int = 0
     reach: Subscriptions | None = None
     engines: Engines | None = None
+    journals: Journals | None = None
 
 
 class Subscriptions(Protocol):

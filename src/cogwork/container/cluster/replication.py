@@ -12,12 +12,15 @@ from cogwork.container.cluster.following import ENGINE, Following
 from cogwork.container.cluster.raft import ClusteredRaft
 from cogwork.container.cluster.storage import Storage
 from cogwork.container.errors import ConfigurationError
+from cogwork.container.journal_records import FIRST_GROUP
 
 if TYPE_CHECKING:
     from cogwork.container.container import Container
     from cogwork.container.mesh.parcels import Parcels
     from cogwork.dataplane.core import Core
     from cogwork.log.directory import Directory
+    from cogwork.log.errors import LogFailed
+    from cogwork.log.record import Record
 
 __all__ = ("Replication",)
 
@@ -69,6 +72,8 @@ class Replication:
             found = f"{own!r}, which is this container and has no data directory"
             expected = 'data_dir = "DIR" or --data DIR in every container that votes'
             raise ConfigurationError("configuration", 0, "cluster.voters", found, expected)
+        self._journals = container.journals
+        self._vhosts = container.vhosts
         self.is_in_use = self.storage is not None or voters is not None
         carrier = Carrier(container.core, container.mesh.parcels)
         storage = self.storage
@@ -84,9 +89,10 @@ class Replication:
         following = Following(container.vhosts, self.service, self._kept)
         self.cluster = Cluster(own, list(voters or [own]), self.service, following)
         if storage is not None:
-            storage.wal.on_durable = self.service.durable
-            storage.wal.on_pressure = self.service.press
-            storage.on_trouble = self.service.step_back
+            storage.wal.on_durable = self._durable
+            storage.wal.on_pressure = self._press
+            storage.on_full = self._take_space
+            storage.on_failure = self._take_failure
         container.mesh.on_neighbour_down = self.service.lost
         container.mesh.parcels.take = self.service.receive
         if self.is_in_use:
@@ -104,6 +110,31 @@ class Replication:
         """Returns what is known of the cluster, in plain values; None where there is none."""
         return self.cluster.facts() if self.is_in_use else None
 
+    def _replay(self, record: Record) -> None:
+        if record.group >= FIRST_GROUP:
+            self._journals.replay(record)
+        else:
+            self.service.replay(record)
+
+    def _durable(self, lsn: int) -> None:
+        self.service.durable(lsn)
+        self._journals.durable(lsn)
+
+    def _press(self, group: int) -> None:
+        if group >= FIRST_GROUP:
+            self._journals.press(group)
+        else:
+            self.service.press(group)
+
+    def _take_space(self, is_full: bool) -> None:
+        self._journals.full(is_full)
+        if is_full:
+            self.service.step_back()
+
+    def _take_failure(self, failure: LogFailed) -> None:
+        self._journals.failed(failure)
+        self.service.step_back()
+
     def start(self) -> None:
         """Recovers what is on the disk, and follows the cluster.
 
@@ -111,8 +142,9 @@ class Replication:
             LogError: The write-ahead log is damaged.
         """
         if self.storage is not None:
-            self.storage.recover(self.service.replay)
+            self.storage.recover(self._replay)
             self.storage.start()
+            self._journals.start(self.storage.wal, self._vhosts)
         if self.is_in_use:
             self.cluster.start()
 
@@ -128,4 +160,5 @@ class Replication:
         await self.cluster.close()
         await self.service.close()
         if self.storage is not None:
+            self._journals.close()
             self.storage.close()

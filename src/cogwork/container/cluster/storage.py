@@ -35,7 +35,8 @@ class Storage:
     Attributes:
         queue: The way to the disk.
         wal: The write-ahead log.
-        on_trouble: Called when the disk is full, or fails.
+        on_full: Called with whether there is no space, when that changes.
+        on_failure: Called when nothing can be written any more.
     """
 
     def __init__(self, data_dir: str, container_id: str) -> None:
@@ -56,9 +57,10 @@ class Storage:
         except BaseException:
             self.queue.close()
             raise
-        self.on_trouble: Callable[[], object] = _ignore
-        self.wal.on_full = self._take_space
-        self.wal.on_failure = self._take_failure
+        self.on_full: Callable[[bool], object] | None = None
+        self.on_failure: Callable[[LogFailed], object] | None = None
+        self.wal.on_full = self._full
+        self.wal.on_failure = self._failed
         self._timer: asyncio.TimerHandle | None = None
 
     def recover(self, take: Callable[[Record], None]) -> None:
@@ -82,21 +84,23 @@ class Storage:
         names = [each.name for each in path.iterdir()] if path.is_dir() else []
         return [int(name) for name in names if name.isdecimal()]
 
-    def _take_space(self, is_full: bool) -> None:
-        if is_full:
-            log.error("the disk is full: nothing is appended until there is space")
-            self.on_trouble()
-        else:
-            log.warning("there is space on the disk again")
-
-    def _take_failure(self, failure: LogFailed) -> None:
-        log.critical("%s", failure)
-        self.on_trouble()
-
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(TICK_S, self._tick)
         self.wal.tick(loop.time())
+
+    def _full(self, is_full: bool) -> None:  # the log's callback
+        if is_full:
+            log.error("the disk is full: nothing is appended until there is space")
+        else:
+            log.warning("there is space on the disk again")
+        if self.on_full is not None:
+            self.on_full(is_full)
+
+    def _failed(self, failure: LogFailed) -> None:
+        log.critical("%s", failure)
+        if self.on_failure is not None:
+            self.on_failure(failure)
 
     def close(self) -> None:
         """Writes what is to be written, and lets the directory go."""
@@ -105,7 +109,3 @@ class Storage:
             asyncio.get_running_loop().remove_reader(self.queue.fileno())
         self.wal.close()
         self.queue.close()
-
-
-def _ignore() -> None:
-    """Takes notice of nothing."""

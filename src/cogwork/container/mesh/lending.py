@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.spi.node import Node, Subscription
 
-__all__ = ("MARKS_RECEIVED", "Lender", "Lending", "shard_of")
+__all__ = ("DURABLE_LIFE", "MARKS_RECEIVED", "Lender", "Lending", "shard_of")
 
 BROKEN_S = 5.0
 """So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
@@ -60,6 +60,10 @@ STALE_STATE = b"\x00\x53\x25\xc0\x1e\x01\x00\x53\x1d\xc0\x18\x01\xa3\x15cogwork:
 """Rejected, for an attempt that its shard knows nothing of any more."""
 
 log = logging.getLogger("cogwork")
+
+
+DURABLE_LIFE = 0
+"""The incarnation by which the shards of queues on disk are numbered: they outlive others."""
 
 
 def shard_of(container: str, incarnation: int) -> int:
@@ -232,9 +236,10 @@ class Lending:
         """Returns the other containers by the number of their shards."""
         known = (record.advertisement for record in self._mesh.mesh.database)
         return {
-            shard_of(each.origin, each.life or each.incarnation): each.origin
+            shard_of(each.origin, life): each.origin
             for each in known
             if each.origin != self._mesh.id
+            for life in (each.life or each.incarnation, DURABLE_LIFE)
         }
 
     def answered(self, consumer: Consumer, container: str) -> None:

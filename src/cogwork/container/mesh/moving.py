@@ -92,7 +92,8 @@ class Mover:
     ) -> None:
         given: Counter[str] = Counter()
         while node.store.depth and time.monotonic() < deadline_s:
-            messages = node.store.take_ready(self._batch(node))
+            taken: list[int] = []
+            messages = node.store.take_ready(self._batch(node), taken)
             if not messages:  # what consumers have comes back, or is done with
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -101,6 +102,7 @@ class Mover:
                 self._number += 1
                 batch[self._number] = message
             await self._move_batch(vhost, node, batch, given, deadline_s)
+            node.store.moved(taken)
         if node.store.depth:
             self.problem = f"{node.store.depth} items of {address!r} could not be moved"
 

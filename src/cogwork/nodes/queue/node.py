@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import Condition
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.terminus import COPY
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
@@ -19,11 +20,13 @@ from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
 from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
 from cogwork.nodes.queue.options import QueueOptions
 from cogwork.spi.effects import Send
+from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cogwork.spi.effects import Effect
+    from cogwork.spi.journals import JournalHandle
     from cogwork.spi.node import NodeContext, Subscription
 
 __all__ = ("QueueNode",)
@@ -65,6 +68,10 @@ class QueueNode:
         self.store.inlet = self._entry
         self.inlet: PartitionedInlet | None = None
         self._near_entry = self._entry
+        self._journal: JournalHandle | None = None
+        if self.options.durability == "disk" and context.journals is not None:
+            facts = {**context.options, **asdict(self.options)}
+            self._journal = context.journals.open(self.address, facts, self.store)
 
     # -- the contract of nodes
 
@@ -125,6 +132,11 @@ class QueueNode:
     def status(self) -> Mapping[str, object]:
         """Counts items by where they stand, and what has happened so far."""
         return {**self.store.counts(), "held": self._entry.held, "options": asdict(self.options)}
+
+    def delete(self) -> None:
+        """Gives up what is on disk of the queue, for good; `close` comes next."""
+        if self._journal is not None:
+            self._journal.delete()
 
     def close(self) -> None:
         """Gives up the queue with its items; what is sent from now on is released."""
@@ -191,9 +203,23 @@ class QueueNode:
 
 
 def _store(context: NodeContext, options: QueueOptions) -> Store:
+    shard = context.shard
+    if options.durability == "replicated":
+        raise Refused(
+            f"queue option durability of {context.address!r:.200}: replicated queues are not there "
+            "yet; expected memory or disk",
+            Condition.NOT_IMPLEMENTED,
+        )
+    if options.durability == "disk":
+        if context.journals is None:
+            raise Refused(
+                f"{context.address!r:.200} is to be kept on disk, and there is none here",
+                Condition.NOT_IMPLEMENTED,
+            )
+        shard = context.journals.shard
     store = Store(
         context.core,
-        context.shard,
+        shard,
         priorities=options.priorities,
         delays=options.delay,
         is_ordered=options.ordering == "group-id",

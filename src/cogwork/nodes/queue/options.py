@@ -50,6 +50,7 @@ class QueueOptions:
         ordering: `group-id` gives each group to one consumer at a time; `none`.
         deduplication_window_s: How long a message-id is remembered; None remembers none.
         deduplication_count: How many message-ids are remembered.
+        durability: Where items are kept: `memory`, or `disk`, where they outlive the container.
         partitions: Into how many parts linked containers divide a queue that is ordered, or
             remembers message-ids.
 
@@ -70,6 +71,7 @@ class QueueOptions:
     ordering: str = "none"
     deduplication_window_s: float | None = None
     deduplication_count: int = DEDUPLICATION_COUNT
+    durability: str = "memory"
     partitions: int = PARTITIONS
 
     def __post_init__(self) -> None:
@@ -136,6 +138,7 @@ _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "ordering": _is_one_of("none", "group-id"),
     "deduplication_window_s": _POSITIVE,
     "deduplication_count": _COUNT,
+    "durability": _is_one_of("memory", "disk", "replicated"),
     "partitions": (
         f"a whole number from 1 to {PARTITIONS_MAX}",
         lambda value: _is_count(value) and value in range(1, PARTITIONS_MAX + 1),

@@ -1,0 +1,454 @@
+"""Queues on disk: each one's records on their way to the write-ahead log, and back from it.
+
+Theory of operation. A queue of durability `disk` is a group of the log. At the end of each turn of
+the loop what its journal has is appended as one record; whatever the queue did since then has made
+its mark on the output (`dataplane.output`), and the ticket of the turn is released once the log is
+durable up to there. Nothing waits, so many turns share one write.
+
+Where the log takes nothing, for want of space or because too much waits for the disk, records queue
+up here, and the queues take and give nothing until they have gone. What a failed disk leaves
+unwritten never becomes true: the connections that would tell of it are closed.
+
+When a queue holds the log's oldest file, a checkpoint writes its items anew, part by part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogwork.amqp.errors import Condition
+from cogwork.container.declarations import Declarations
+from cogwork.container.journal_records import (
+    BEGIN,
+    CHANGES,
+    END,
+    FIRST_GROUP,
+    GONE,
+    PART,
+    Begin,
+    Replayed,
+)
+from cogwork.container.mesh.lending import DURABLE_LIFE, shard_of
+from cogwork.container.settings import QueueOptions
+from cogwork.container.shape import keys_at
+from cogwork.dataplane.journal import Journal
+from cogwork.dataplane.journal_image import JournalImage
+from cogwork.dataplane.restoration import Checkpoint, restore
+from cogwork.dataplane.store import DISK_FAILED
+from cogwork.log.errors import LogError
+from cogwork.spi.management import NOT_FOUND, ManagementError
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.store import Store
+    from cogwork.log.errors import LogFailed
+    from cogwork.log.record import Record
+    from cogwork.log.wal import Wal
+
+__all__ = ("QueueJournals", "VhostJournals")
+
+PART_BYTES = 1 << 20
+"""What a checkpoint writes in one turn."""
+
+PATIENCE_S = 5.0
+"""How long connections may be held for a log without room, before they are closed with the reason:
+their peers would take them for dead."""
+
+log = logging.getLogger("cogwork")
+
+
+class _Append(NamedTuple):
+    """A record that is to be appended."""
+
+    queue: QueueJournal
+    kind: int
+    payload: bytes
+
+
+class QueueJournal:
+    """One queue's journal.
+
+    Attributes:
+        group: Its number in the log.
+        journal: What its store writes to.
+        begin_lsn: Where the newest complete account of it begins.
+    """
+
+    def __init__(
+        self,
+        owner: QueueJournals,
+        name: tuple[str, str],
+        options: Mapping[str, object],
+        store: Store,
+    ) -> None:
+        self.group = 0
+        self.vhost, self.address = name
+        self.options = options
+        self.store = store
+        self.journal: Journal | None = None
+        self.checkpoint: Checkpoint | None = None
+        self.checkpoint_lsn = 0
+        self._owner = owner
+
+    def attach(self, replayed: Replayed | None, core: Core) -> None:
+        """Gives the store what was written of it, and a journal for what is to come."""
+        seen_max = 0
+        if self.options.get("deduplication_window_s"):
+            count = self.options.get("deduplication_count")
+            seen_max = count if isinstance(count, int) else 0
+        image = JournalImage(seen_max) if replayed is None else replayed.image
+        if replayed is None:
+            image.birth_base = secrets.randbits(31)
+        self.journal = Journal(core, image.sequence_max, seen_max, image.seen)
+        self.journal.on_dirty = self._note
+        self.store.journal = self.journal
+        restore(self.store, image)
+
+    def begin(self, birth_base: int) -> bytes:
+        """Returns the payload of the record that an account begins with."""
+        return Begin(
+            self.vhost, self.address, self.store.shard, birth_base, dict(self.options)
+        ).encode()
+
+    def _note(self) -> None:
+        self._owner.note(self)
+
+    def delete(self) -> None:
+        """Gives up all that it holds, for good."""
+        self._owner.forget(self)
+
+
+class QueueJournals:
+    """All queues on this container's disk. Owned by the container."""
+
+    def __init__(self, core: Core, container_id: str, *, has_disk: bool) -> None:
+        """Has none yet.
+
+        Args:
+            core: Whose output is held.
+            container_id: Its id.
+            has_disk: Whether there is a data directory.
+        """
+        self.shard = shard_of(container_id, DURABLE_LIFE)
+        self._core = core
+        self._has_disk = has_disk
+        self._wal: Wal | None = None
+        self._queues: dict[int, QueueJournal] = {}
+        self._replayed: dict[int, Replayed] = {}
+        self._next_group = FIRST_GROUP
+        self._early: list[QueueJournal] = []
+        self._lost: set[int] = set()
+        self._dirty: list[QueueJournal] = []
+        self._pressed: dict[int, QueueJournal] = {}
+        self._waiting: deque[_Append | int] = deque()
+        self._tickets: deque[tuple[int, int]] = deque()
+        self._is_due = False
+        self._is_shut = False
+        self._failure: LogFailed | None = None
+        self._patience: asyncio.TimerHandle | None = None
+
+    # -- queues come and go
+
+    def open(
+        self, vhost: str, address: str, options: Mapping[str, object], store: Store
+    ) -> QueueJournal:
+        """Has a queue's changes written down; see `cogwork.spi.journals.Journals`.
+
+        Before `start` that only takes note of the queue.
+        """
+        if not self._has_disk:
+            raise Refused(
+                f"{address!r:.200} is to be kept on disk, and this container has no data "
+                "directory: start it with data_dir, or --data DIR",
+                Condition.NOT_IMPLEMENTED,
+            )
+        if self._failure is not None:
+            raise Refused(str(self._failure), DISK_FAILED)
+        known = keys_at(QueueOptions, ())
+        given = {key: value for key, value in options.items() if key in known}
+        queue = QueueJournal(self, (vhost, address), given, store)
+        if self._wal is None:
+            self._early.append(queue)
+        else:
+            self._attach(queue)
+            self._core.hold_output()
+        return queue
+
+    def _group_of(self, vhost: str, address: str) -> int:
+        for group, replayed in self._replayed.items():
+            if (replayed.begin.vhost, replayed.begin.address) == (vhost, address):
+                return group
+        self._next_group += 1
+        return self._next_group - 1
+
+    def _attach(self, queue: QueueJournal) -> None:
+        queue.group = self._group_of(queue.vhost, queue.address)
+        self._queues[queue.group] = queue
+        replayed = self._replayed.pop(queue.group, None)
+        queue.attach(replayed, self._core)
+        if replayed is None:
+            self._waiting.append(_Append(queue, BEGIN, queue.begin(self._birth_base(queue))))
+            self._waiting.append(_Append(queue, END, b""))
+            self._commit_soon()
+        if self._is_shut and queue.journal is not None:
+            queue.journal.is_open = False
+
+    @staticmethod
+    def _birth_base(queue: QueueJournal) -> int:
+        return Checkpoint(queue.store).birth_base
+
+    def forget(self, queue: QueueJournal) -> None:
+        """Gives a queue up for good."""
+        self._queues.pop(queue.group, None)
+        self._pressed.pop(queue.group, None)
+        queue.store.journal = queue.journal = None
+        self._waiting.append(_Append(queue, GONE, b""))
+        self._core.hold_output()
+        self._commit_soon()
+
+    # -- the start
+
+    def replay(self, record: Record) -> None:
+        """Takes a record of the log, before `start`.
+
+        Raises:
+            ValueError: It is none of a queue's.
+        """
+        self._next_group = max(self._next_group, record.group + 1)
+        replayed = self._replayed.setdefault(record.group, Replayed())
+        replayed.take(record.kind, record.payload)
+        if replayed.is_gone:
+            del self._replayed[record.group]
+            self._lost.add(record.group)
+        else:
+            self._lost.discard(record.group)
+
+    def start(self, wal: Wal, vhosts: Mapping[str, VirtualHost]) -> None:
+        """Fills the queues that there are, and declares those again that there were.
+
+        Args:
+            wal: Recovered.
+            vhosts: Where they are.
+        """
+        self._wal = wal
+        self._core.on_ticket = self._commit_soon
+        for group in [group for group, each in self._replayed.items() if not each.is_complete]:
+            del self._replayed[group]
+            self._lost.add(group)
+        for group in self._lost:
+            wal.low_water(group, wal.end_lsn)
+        for queue in self._early:
+            self._attach(queue)
+        self._early.clear()
+        for replayed in list(self._replayed.values()):
+            self._declare(replayed.begin, vhosts)
+
+    @staticmethod
+    def _declare(begin: Begin, vhosts: Mapping[str, VirtualHost]) -> None:
+        vhost = vhosts.get(begin.vhost)
+        options = {key: value for key, value in begin.options.items() if value is not None}
+        try:
+            if vhost is None:
+                raise ManagementError(NOT_FOUND, f"there is no virtual host {begin.vhost!r}")
+            Declarations(vhost).declare(begin.address, options)
+        except ManagementError as error:
+            log.error(
+                "the queue %r is on disk and not had here: %s; its items stay on disk",
+                begin.address,
+                error,
+            )
+
+    # -- turns
+
+    def note(self, queue: QueueJournal) -> None:
+        """Takes note that a queue has something to write."""
+        self._dirty.append(queue)
+        self._commit_soon()
+
+    def _commit_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self.commit)
+
+    def commit(self) -> None:
+        """Ends a turn: what the queues have written goes to the log, as far as that takes it."""
+        self._is_due = False
+        dirty, self._dirty = self._dirty, []
+        for queue in dirty:
+            if queue.journal is not None:
+                self._waiting += (_Append(queue, CHANGES, each) for each in queue.journal.take())
+        for queue in list(self._pressed.values()):
+            self._go_on(queue)
+        self._waiting.append(self._core.close_ticket())
+        self._append_all()
+
+    def _append_all(self) -> None:
+        """Appends what waits, until the log takes no more."""
+        wal = self._wal
+        if wal is None:
+            return
+        if self._failure is not None:
+            self._waiting.clear()
+            asyncio.get_running_loop().call_soon(self._break_off)
+            return
+        try:
+            while self._waiting:
+                first = self._waiting[0]
+                if isinstance(first, int):
+                    self._tickets.append((wal.end_lsn, first))
+                else:
+                    self._append(wal, first)
+                self._waiting.popleft()
+        except LogError as error:
+            self._shut(error)
+        else:
+            self._reopen()
+        wal.flush()
+        self.durable(wal.durable_lsn)
+
+    @staticmethod
+    def _append(wal: Wal, each: _Append) -> None:
+        queue = each.queue
+        lsn = wal.append(queue.group, each.kind, 0, 0, each.payload)
+        if each.kind == BEGIN:
+            queue.checkpoint_lsn = lsn
+        elif each.kind == END:
+            wal.low_water(queue.group, queue.checkpoint_lsn)
+        elif each.kind == GONE:
+            wal.low_water(queue.group, wal.end_lsn)
+
+    def durable(self, lsn: int) -> None:
+        """Takes note that the log is durable up to a place: what waited for that goes out."""
+        ticket = 0
+        while self._tickets and self._tickets[0][0] <= lsn:
+            ticket = self._tickets.popleft()[1]
+        if ticket:
+            self._core.release(ticket)
+        if self._is_shut and self._failure is None:
+            self._commit_soon()
+
+    # -- checkpoints
+
+    def press(self, group: int) -> None:
+        """Has a queue that holds an old file of the log write its items anew."""
+        queue = self._queues.get(group)
+        if queue is not None and queue.journal is not None:
+            self._pressed[group] = queue
+            self._commit_soon()
+
+    def _go_on(self, queue: QueueJournal) -> None:
+        """Writes the next part of a checkpoint, unless older records wait for the log."""
+        if self._is_shut:
+            return
+        if queue.checkpoint is None:
+            queue.checkpoint = Checkpoint(queue.store)
+            begin = queue.begin(queue.checkpoint.birth_base)
+            self._waiting.append(_Append(queue, BEGIN, begin))
+        part = queue.checkpoint.next_part(PART_BYTES)
+        self._waiting.append(_Append(queue, PART, part))
+        if queue.checkpoint.is_finished:
+            queue.checkpoint = None
+            del self._pressed[queue.group]
+            self._waiting.append(_Append(queue, END, b""))
+        else:
+            self._commit_soon()
+
+    # -- no room, or no disk
+
+    def full(self, is_full: bool) -> None:
+        """Takes note whether there is space on the disk."""
+        if not is_full and self._is_shut:
+            self._commit_soon()
+
+    def failed(self, failure: LogFailed) -> None:
+        """Takes note that nothing more can be written until a new start."""
+        self._failure = failure
+        self._tickets.clear()
+        self._set_open(is_open=False)
+        for queue in self._queues.values():
+            if queue.journal is not None:
+                queue.journal.is_failed = True
+                queue.store.reopen()
+        self._commit_soon()
+
+    def _break_off(self) -> None:
+        if self._core.held_connections:
+            self._core.break_off(
+                str(DISK_FAILED), f"the container's disk has failed: {self._failure}"
+            )
+
+    def _shut(self, error: LogError) -> None:
+        if self._is_shut:
+            return
+        log.warning("queues on disk take and give nothing for now: %s", error)
+        self._is_shut = True
+        self._set_open(is_open=False)
+        self._wait_for_room()
+
+    def _wait_for_room(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._patience = loop.call_later(PATIENCE_S, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        if self._is_shut and self._failure is None:
+            self._core.break_off(
+                str(Condition.RESOURCE_LIMIT_EXCEEDED),
+                "the container's disk is full: what was not confirmed by now is in doubt",
+            )
+            self._wait_for_room()
+
+    def _reopen(self) -> None:
+        if not self._is_shut:
+            return
+        self._is_shut = False
+        if self._patience is not None:
+            self._patience.cancel()
+        log.warning("queues on disk go on")
+        self._set_open(is_open=True)
+        for queue in self._queues.values():
+            queue.store.reopen()
+        self._core.flush()
+
+    def _set_open(self, *, is_open: bool) -> None:
+        for queue in self._queues.values():
+            if queue.journal is not None:
+                queue.journal.is_open = is_open
+
+    def close(self) -> None:
+        """Writes what is to be written."""
+        if self._patience is not None:
+            self._patience.cancel()
+        if self._wal is not None and self._failure is None:
+            self.commit()
+        self._core.on_ticket = None
+
+
+class VhostJournals:
+    """The journals of one virtual host's queues, as its nodes see them."""
+
+    def __init__(self, journals: QueueJournals, vhost: str) -> None:
+        """Needs the container's.
+
+        Args:
+            journals: The container's.
+            vhost: The virtual host's name.
+        """
+        self._journals = journals
+        self._vhost = vhost
+
+    @property
+    def shard(self) -> int:
+        """The number of this container's parts of queues, the same in all its lives."""
+        return self._journals.shard
+
+    def open(self, address: str, options: Mapping[str, object], store: Store) -> QueueJournal:
+        """Has a queue's changes written down."""
+        return self._journals.open(self._vhost, address, options, store)

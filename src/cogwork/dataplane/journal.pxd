@@ -1,0 +1,69 @@
+cimport cython
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from cogwork.dataplane.core cimport Core
+from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.stored cimport Item
+from cogwork.dataplane.terminus cimport Terminus
+
+cdef extern from *:
+    """
+    #include <time.h>
+    static double cogwork_clock_of(clockid_t clock) {
+        struct timespec t;
+        clock_gettime(clock, &t);
+        return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    }
+    static double cogwork_wall_offset_s(void) {
+        return cogwork_clock_of(CLOCK_REALTIME) - cogwork_clock_of(CLOCK_MONOTONIC);
+    }
+    """
+    double cogwork_wall_offset_s() noexcept nogil
+
+# The records' kinds, and what they take.
+cdef enum:
+    PUT = 1
+    OUT_AGAIN = 2
+    DONE = 3
+    COMMITTED = 4
+    BACK = 5
+    SEEN = 6
+    PUT_BYTES = 51
+    OUT_BYTES = 13
+    DONE_BYTES = 9
+    COMMITTED_BYTES = 13
+    BACK_BYTES = 17
+    SEEN_BYTES = 11
+
+
+@cython.final
+cdef class Journal:
+    cdef Core core
+    cdef public object on_dirty
+    cdef public bint is_open
+    cdef public bint is_failed
+    cdef readonly uint64_t sequence_base
+    cdef readonly double wall_offset_s
+    cdef uint8_t* data
+    cdef uint64_t size
+    cdef uint64_t capacity
+    cdef list parts
+    cdef list later
+    cdef list ripe
+    cdef public object seen
+    cdef bint is_dirty
+    cdef uint8_t* reserve(self, uint64_t size) except NULL
+    cdef int put(self, Item* item) except -1
+    cdef int out(self, Item* item) except -1
+    cdef int done(self, uint64_t number) except -1
+    cdef int committed(self, uint64_t number, uint32_t attempt) except -1
+    cdef int back(self, Item* item) except -1
+    cdef int saw(self, uint64_t seen_ms, bytes message_id) except -1
+    cdef int note_seen(self, octets message_id, uint32_t size, double now_s) except -1
+    cdef int done_later(self, uint64_t number) except -1
+    cdef int hold_for(self, Terminus end) except -1
+    cdef uint64_t wall_ms(self, double at_s) noexcept
+    cdef bytes cut(self)
+    cdef int _mark_dirty(self) except -1
+    cdef int _grow(self, uint64_t size) except -1

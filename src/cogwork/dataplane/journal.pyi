@@ -1,0 +1,27 @@
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from cogwork.dataplane.core import Core
+
+SOURCE_HASH: str
+MESSAGE_BYTES_MAX: Final[int]
+
+class Journal:
+    on_dirty: Callable[[], object] | None
+    is_open: bool
+    is_failed: bool
+    seen: deque[tuple[int, bytes]] | None
+    def __init__(
+        self,
+        core: Core,
+        sequence_base: int = 0,
+        seen_max: int = 0,
+        seen: Iterable[tuple[int, bytes]] = (),
+    ) -> None: ...
+    @property
+    def sequence_base(self) -> int: ...
+    @property
+    def wall_offset_s(self) -> float: ...
+    def take(self) -> list[bytes]: ...
+    def hold_output(self) -> None: ...

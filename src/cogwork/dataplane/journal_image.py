@@ -1,0 +1,164 @@
+"""What a queue's records add up to: its items as they were when the last record was written."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import cython
+from cython.cimports.cogwork.dataplane.commits import COMMITS
+from cython.cimports.cogwork.dataplane.envelope import WANTS_MESSAGE_ID, Envelope, read_envelope
+from cython.cimports.cogwork.dataplane.journal import (
+    BACK,
+    BACK_BYTES,
+    COMMITTED,
+    COMMITTED_BYTES,
+    DONE,
+    DONE_BYTES,
+    OUT_AGAIN,
+    OUT_BYTES,
+    PUT,
+    PUT_BYTES,
+    SEEN,
+    SEEN_BYTES,
+)
+from cython.cimports.cogwork.dataplane.octets import (
+    bytes_from,
+    load_u16,
+    load_u32,
+    load_u64,
+    octets_of,
+)
+
+__all__ = ("SOURCE_HASH", "JournalImage", "KeptItem")
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class KeptItem:
+    """An item as the records tell it.
+
+    Attributes:
+        number: For life.
+        sequence: Its place in the queue; 0 where it was delayed.
+        stored_ms: When it came, by the wall clock.
+        expires_ms: When its time is over; 0 for never.
+        due_ms: Until when it was delayed; 0 where it was not.
+        format: The message's.
+        attempt: The newest.
+        failures: Attempts that failed.
+        priority: Its level.
+        ages: Whether its message has a ttl.
+        is_out: Whether that attempt goes on.
+        message: Encoded.
+    """
+
+
+class JournalImage:
+    """A queue's items, made of its records.
+
+    Attributes:
+        items: By number.
+        commits: What was confirmed last: numbers and attempts.
+        seen: Message-ids with their times, oldest first.
+        birth_base: Above what any item's number was made of.
+        sequence_max: The highest place in the queue.
+    """
+
+    def __init__(self, seen_max: int = 0):
+        """Is empty.
+
+        Args:
+            seen_max: How many message-ids are wanted.
+        """
+        self.items = {}
+        self.commits = deque(maxlen=COMMITS)
+        self.seen = deque(maxlen=seen_max)
+        self.keeps_seen = seen_max > 0
+
+    def apply(self, payload: bytes) -> None:
+        """Applies the records of a turn.
+
+        Raises:
+            ValueError: It is no such payload.
+        """
+        at: int64_t = 0
+        size: int64_t = len(payload)
+        taken: int64_t
+        while at < size:
+            taken = self._apply_one(octets_of(payload) + at, size - at)
+            if taken == 0:
+                raise ValueError(f"no record of a queue at octet {at} of {size}")
+            at += taken
+
+    def _apply_one(self, p, size):
+        """Applies a record; returns what it takes, 0 where it is none."""
+        kind: cython.int = p[0]
+        message_size: uint32_t
+        item: KeptItem
+        if kind == PUT and size >= PUT_BYTES:
+            message_size = load_u32(p + 47)
+            if size - PUT_BYTES < message_size:
+                return 0
+            self._put(p, message_size)
+            return PUT_BYTES + cython.cast(int64_t, message_size)
+        if kind == OUT_AGAIN and size >= OUT_BYTES:
+            item = self.items.get(load_u64(p + 1))
+            if item is not None:
+                item.attempt = load_u32(p + 9)
+                item.is_out = True
+            return OUT_BYTES
+        if kind == DONE and size >= DONE_BYTES:
+            self.items.pop(load_u64(p + 1), None)
+            return DONE_BYTES
+        if kind == COMMITTED and size >= COMMITTED_BYTES:
+            self.items.pop(load_u64(p + 1), None)
+            self.commits.append((load_u64(p + 1), load_u32(p + 9)))
+            return COMMITTED_BYTES
+        if kind == BACK and size >= BACK_BYTES:
+            item = self.items.get(load_u64(p + 1))
+            if item is not None:
+                item.attempt = load_u32(p + 9)
+                item.failures = load_u32(p + 13)
+                item.is_out = False
+            return BACK_BYTES
+        if kind == SEEN and size >= SEEN_BYTES:
+            message_size = load_u16(p + 9)
+            if size - SEEN_BYTES < message_size:
+                return 0
+            self.seen.append((load_u64(p + 1), bytes_from(p + SEEN_BYTES, message_size)))
+            return SEEN_BYTES + cython.cast(int64_t, message_size)
+        return 0
+
+    def _put(self, p, size):
+        item: KeptItem = KeptItem.__new__(KeptItem)
+        birth: uint32_t
+        item.number = load_u64(p + 1)
+        item.sequence = load_u64(p + 9)
+        item.stored_ms = load_u64(p + 17)
+        item.expires_ms = load_u64(p + 25)
+        item.due_ms = load_u64(p + 33)
+        item.format = load_u32(p + 41)
+        item.priority = min(p[45], 9)
+        item.ages = p[46] & 1
+        item.message = bytes_from(p + PUT_BYTES, size)
+        self.items[item.number] = item
+        birth = cython.cast(uint32_t, item.number >> 32)
+        self.birth_base = max(self.birth_base, birth + 1)
+        self.sequence_max = max(self.sequence_max, item.sequence)
+        if self.keeps_seen:
+            self._note_seen(item)
+        return 0
+
+    def _note_seen(self, item):
+        e: Envelope
+        if item.format != 0:
+            return 0
+        if (
+            read_envelope(
+                octets_of(item.message), len(item.message), WANTS_MESSAGE_ID, cython.address(e)
+            )
+            >= 0
+            and e.message_id != cython.NULL
+        ):
+            self.seen.append((item.stored_ms, bytes_from(e.message_id, e.message_id_size)))
+        return 0

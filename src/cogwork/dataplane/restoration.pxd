@@ -1,0 +1,28 @@
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from cogwork.dataplane.journal cimport Journal
+from cogwork.dataplane.journal_image cimport JournalImage, KeptItem
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.store cimport Store
+from cogwork.dataplane.stored cimport Hands, Item
+
+
+@cython.final
+cdef class Restoration:
+    cdef Store store
+    cdef Hands ghost
+    cdef double wall_offset_s
+    cdef double now_s
+    cdef int _restore(self, KeptItem kept, bint is_delayed) except -1
+    cdef int _doubt(self) except -1
+    cdef double _at(self, uint64_t wall_ms) noexcept
+
+
+@cython.final
+cdef class Checkpoint:
+    cdef Store store
+    cdef Journal scratch
+    cdef uint32_t slot
+    cdef readonly bint is_finished
+    cdef int _write_memory(self) except -1

@@ -1,0 +1,193 @@
+"""A queue's items written down anew, and made again of what was written down.
+
+Theory of operation. After a restart an item whose attempt had begun is in doubt, with that attempt:
+its consumer may come back with its tag. All others are ready in their old order, or delayed for as
+long as they still were. New items get numbers that no item has had before, so that no old tag names
+a new item.
+
+A checkpoint goes through the items slot by slot, some in each turn, while the queue goes on: what
+comes into being or changes behind it is in the records of the turns since it began.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.chain import Node, clear, is_empty
+from cython.cimports.cogwork.dataplane.envelope import Envelope, read_envelope
+from cython.cimports.cogwork.dataplane.journal import cogwork_wall_offset_s
+from cython.cimports.cogwork.dataplane.octets import octets_of
+from cython.cimports.cogwork.dataplane.recent import cogwork_hash
+from cython.cimports.cogwork.dataplane.stored import (
+    AGES,
+    DOUBT,
+    HANDED,
+    OUT,
+    PARKED,
+    READY,
+)
+from cython.cimports.cogwork.dataplane.system import clock_s
+
+__all__ = ("SOURCE_HASH", "Checkpoint", "restore")
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+def restore(store: Store, image: JournalImage) -> None:
+    """Fills an empty store with what was written down.
+
+    Args:
+        store: Without consumers and without a journal yet.
+        image: What the records add up to.
+    """
+    restoration: Restoration = Restoration(store)
+    restoration.run(image)
+
+
+def _place_of(kept: KeptItem) -> tuple:
+    """Orders items: as they stood, then those whose delay was going on, by when that is over."""
+    return (kept.sequence == 0, kept.sequence or kept.due_ms)
+
+
+class Restoration:
+    """Makes items again."""
+
+    def __init__(self, store: Store):
+        """Makes none yet.
+
+        Args:
+            store: Where they belong.
+        """
+        self.store = store
+        self.wall_offset_s = cogwork_wall_offset_s()
+        self.now_s = clock_s()
+        clear(cython.address(self.ghost.out))
+        clear(cython.address(self.ghost.held))
+        clear(cython.address(self.ghost.wanting))
+
+    def run(self, image: JournalImage) -> None:
+        """Makes all of them."""
+        store: Store = self.store
+        kept: KeptItem
+        now_ms: uint64_t = cython.cast(uint64_t, (self.now_s + self.wall_offset_s) * 1000.0)
+        for kept in sorted(image.items.values(), key=_place_of):
+            self._restore(kept, kept.sequence == 0 and kept.due_ms > now_ms)
+        self._doubt()
+        store.shelf.slots.settle(image.birth_base)
+        for number, attempt in image.commits:
+            store.commits.add(number, attempt)
+        if store.recent is not None:
+            for seen_ms, message_id in image.seen:
+                seen_s: cython.double = min(self._at(seen_ms), self.now_s)
+                if not store.recent.saw(octets_of(message_id), len(message_id), seen_s):
+                    store.recent.remember(seen_s)
+
+    def _restore(self, kept, is_delayed):
+        store: Store = self.store
+        e: Envelope
+        item: cython.pointer(Item) = store.shelf.slots.make_again(
+            kept.number, octets_of(kept.message), cython.cast(uint32_t, len(kept.message))
+        )
+        store.shelf.depth += 1
+        store.shelf.size_bytes += item.size
+        item.format = kept.format
+        item.priority = kept.priority
+        item.attempt = kept.attempt
+        item.failures = kept.failures
+        item.stored_s = min(self._at(kept.stored_ms), self.now_s)
+        if kept.ages:
+            item.flags |= AGES
+        if (
+            store.wants
+            and item.format == 0
+            and read_envelope(item.data, item.size, store.wants, cython.address(e)) >= 0
+            and e.group_id_size
+        ):
+            item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
+        if kept.expires_ms:
+            store.shelf.expire_at(item, self._at(kept.expires_ms))
+        if is_delayed:
+            return store.shelf.delay(item, self._at(kept.due_ms))
+        store.shelf.enter(item)
+        if item.attempt:
+            store.shelf.disorder.lose(item.sequence)
+        if kept.is_out:
+            # Marked until `_doubt`, which needs all of its group to stand in order first.
+            item.flags |= HANDED
+        return 0
+
+    def _doubt(self):
+        """Puts into doubt what was out at somebody."""
+        store: Store = self.store
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        node: cython.pointer(Node)
+        while True:
+            item = store.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                break
+            if item.flags & HANDED and (item.state == READY or item.state == PARKED):
+                store.shelf.hand_out(item, cython.address(self.ghost))
+        while not is_empty(cython.address(self.ghost.out)):
+            node = self.ghost.out.next
+            store.lose(cython.cast(cython.pointer(Item), node))
+        return 0
+
+    def _at(self, wall_ms):
+        """Says when something is by the monotonic clock."""
+        return wall_ms * 0.001 - self.wall_offset_s
+
+
+class Checkpoint:
+    """Writes a queue's items down anew, part by part.
+
+    Attributes:
+        is_finished: Whether all is written.
+    """
+
+    def __init__(self, store: Store):
+        """Begins.
+
+        Args:
+            store: One with a journal.
+        """
+        self.store = store
+        self.scratch = Journal(store.core, store.journal.sequence_base)
+        self.scratch.is_dirty = True
+
+    @property
+    def birth_base(self) -> int:
+        """Above what any item's number so far was made of."""
+        return self.store.shelf.slots.highest_stamp() + 1
+
+    def next_part(self, size_bytes: int) -> bytes:
+        """Returns the records of the next items; `is_finished` says whether they were the last.
+
+        All that the store's journal had must have gone to the log before.
+
+        Args:
+            size_bytes: About as much at once.
+        """
+        item: cython.pointer(Item)
+        size: uint64_t = size_bytes
+        while self.scratch.size < size:
+            item = self.store.shelf.slots.next_item(cython.address(self.slot))
+            if item == cython.NULL:
+                self._write_memory()
+                self.is_finished = True
+                break
+            self.scratch.put(item)
+            if item.attempt:
+                self.scratch.back(item)
+            if item.state == OUT or item.state == DOUBT:
+                self.scratch.out(item)
+        parts: list = self.scratch.parts
+        self.scratch.parts = []
+        parts.append(self.scratch.cut())
+        return b"".join(parts)
+
+    def _write_memory(self):
+        """Writes what is known of items that are no more."""
+        for number, attempt in self.store.commits.remembered():
+            self.scratch.committed(number, attempt)
+        if self.store.journal.seen is not None:
+            for seen_ms, message_id in self.store.journal.seen:
+                self.scratch.saw(seen_ms, message_id)
+        return 0

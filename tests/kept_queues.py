@@ -1,0 +1,103 @@
+"""A store with a journal, whose records a test keeps, and makes another store of."""
+
+from __future__ import annotations
+
+import peers
+
+from cogwork.amqp.message import Data, Sections, decode_sections, encode_sections
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
+from cogwork.dataplane.journal import Journal
+from cogwork.dataplane.journal_image import JournalImage
+from cogwork.dataplane.restoration import Checkpoint, restore
+from cogwork.dataplane.store import Store
+
+
+def text_of(data: bytes) -> str:
+    body = decode_sections(data).body
+    assert isinstance(body, Data)
+    return body.parts[0].decode()
+
+
+class KeptQueue:
+    """A store behind an address, with one publisher, and all that its journal wrote.
+
+    Attributes:
+        records: What went to the log, turn by turn.
+    """
+
+    def __init__(self, image: JournalImage | None = None, **options: object) -> None:
+        self.core = Core()
+        self.options = options
+        self.store = Store(self.core, 7, **options)  # type: ignore[arg-type]  # whatever a test needs
+        self.store.handler = self
+        self.store.keeps_dead = True
+        self.seen_max = 100 if "deduplication_window_s" in options else 0
+        first = JournalImage(self.seen_max) if image is None else image
+        self.journal = Journal(self.core, first.sequence_max, self.seen_max, first.seen)
+        self.store.journal = self.journal
+        restore(self.store, first)
+        self.entry = AddressEntry(self.core, "queue/a", BALANCED_CODE)
+        self.entry.add_outlet(self.store)
+        self.store.inlet = self.entry
+        self.records: list[bytes] = []
+        self.birth_base = 0
+        self.dead: list[str] = []
+        self.publisher = self.peer()
+        self.link = self.publisher.publisher(self.entry)
+
+    def peer(self) -> peers.Peer:
+        return peers.Peer(self.core)
+
+    def message(self, text: str, **sections: object) -> bytes:
+        return encode_sections(Sections(body=Data([text.encode()]), **sections))  # type: ignore[arg-type]  # whatever a test needs
+
+    def send(self, *texts: str, **sections: object) -> None:
+        for text in texts:
+            self.publisher.send(self.link, self.message(text, **sections))
+
+    def on_batch(self, store: Store) -> None:
+        self.dead += [text_of(data) for _, data, _, _ in store.take_exceptions()]
+
+    def commit(self) -> None:
+        """Ends a turn, and has it durable at once."""
+        self.records += self.journal.take()
+        self.core.release(self.core.close_ticket())
+
+    def image(self, count: int | None = None) -> JournalImage:
+        """What the first turns' records add up to."""
+        image = JournalImage(self.seen_max)
+        image.birth_base = self.birth_base
+        for each in self.records[:count]:
+            image.apply(each)
+        return image
+
+    def restarted(self, *, flushes: bool = True) -> KeptQueue:
+        """Another store, of what this one wrote; its records begin with these."""
+        if flushes:
+            self.commit()
+        again = KeptQueue(self.image(), **self.options)
+        again.records = list(self.records)
+        again.birth_base = self.birth_base
+        return again
+
+    def checkpointed(self, part_bytes: int = 100) -> KeptQueue:
+        """The same, with its records written anew."""
+        self.commit()
+        checkpoint = Checkpoint(self.store)
+        self.birth_base = checkpoint.birth_base
+        self.records = []
+        while not checkpoint.is_finished:
+            self.records.append(checkpoint.next_part(part_bytes))
+        return self
+
+    def count(self, name: str) -> int:
+        counted = self.store.counts()[name]
+        assert isinstance(counted, int)
+        return counted
+
+    def texts(self) -> list[str]:
+        return [text_of(data) for data, _ in self.store.peek(1000)]
+
+    def facts(self) -> list[dict[str, str | int | float | None]]:
+        return [facts for _, facts in self.store.peek(1000)]

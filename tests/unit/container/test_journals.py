@@ -1,0 +1,235 @@
+"""Queues on disk and their log: tickets, checkpoints, no room, a failed disk, declarations."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kept_queues import KeptQueue
+
+from cogwork.container import journals as journals_module
+from cogwork.container.journal_records import (
+    BEGIN,
+    CHANGES,
+    END,
+    FIRST_GROUP,
+    GONE,
+    PART,
+    Begin,
+    Replayed,
+)
+from cogwork.container.journals import QueueJournals
+from cogwork.log.errors import DiskFull, LogFailed
+from cogwork.log.record import Record
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogwork.amqp.errors import CogworkError
+
+
+class FakeLog:
+    """A write-ahead log in memory, durable when a test says so."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.end_lsn = 0
+        self.durable_lsn = 0
+        self.problem: CogworkError | None = None
+        self.low: dict[int, int] = {}
+
+    def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
+        if self.problem is not None:
+            raise self.problem
+        lsn = self.end_lsn
+        self.records.append(Record(lsn, group, kind, index, term, payload))
+        self.end_lsn += 40 + len(payload)
+        return lsn
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+    def low_water(self, group: int, lsn: int) -> None:
+        self.low[group] = lsn
+
+    def kinds(self) -> list[int]:
+        return [record.kind for record in self.records]
+
+
+class Box:
+    """A container's journals with one queue, step by step."""
+
+    def __init__(self) -> None:
+        self.queue = KeptQueue()
+        self.queue.store.journal = None
+        self.journals = QueueJournals(self.queue.core, "box", has_disk=True)
+        self.log = FakeLog()
+        self.handle = self.journals.open("", "queue/a", {"priorities": 3}, self.queue.store)
+        self.journals.start(self.log, {})  # type: ignore[arg-type]  # as much of a log as is needed
+
+    async def turn(self, *, is_durable: bool = True) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+            if is_durable:
+                self.log.durable_lsn = self.log.end_lsn
+                self.journals.durable(self.log.end_lsn)
+        self.queue.publisher.hear()
+
+    @property
+    def accepted(self) -> int:
+        return len(self.queue.publisher.dispositions)
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+def test_answers_go_out_once_the_log_is_durable(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        await box.turn()
+        assert box.log.kinds() == [BEGIN, END]
+        box.queue.send("a")
+        await box.turn(is_durable=False)
+        assert (box.log.kinds()[-1], box.accepted) == (CHANGES, 0)
+        await box.turn()
+        assert box.accepted == 1
+
+    runner.run(story())
+
+
+def test_without_room_nothing_is_taken_and_nothing_is_lost(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        await box.turn()
+        box.log.problem = DiskFull("data")
+        box.queue.send("a")
+        await box.turn()
+        box.queue.send("b")
+        await box.turn()
+        assert (box.queue.store.depth, box.accepted) == (1, 0)
+        box.log.problem = None
+        box.journals.full(is_full=False)
+        await box.turn()
+        assert (box.queue.store.depth, box.accepted) == (2, 2)
+
+    runner.run(story())
+
+
+def test_connections_held_too_long_for_room_are_told_why(
+    runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals_module, "PATIENCE_S", 0.01)
+
+    async def story() -> None:
+        box = Box()
+        await box.turn()
+        told: list[str] = []
+        monkeypatch.setattr(
+            type(box.queue.publisher),
+            "on_violation",
+            lambda _self, condition, _description: told.append(condition),
+            raising=False,
+        )
+        box.log.problem = DiskFull("data")
+        box.queue.send("a")
+        await asyncio.sleep(0.05)
+        assert told == ["amqp:resource-limit-exceeded"]
+        assert box.queue.store.depth == 1
+        box.journals.close()
+
+    runner.run(story())
+
+
+def test_a_failed_disk_closes_who_would_be_told_what_is_not_true(
+    runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        box = Box()
+        await box.turn()
+        told: list[str] = []
+        monkeypatch.setattr(
+            type(box.queue.publisher),
+            "on_violation",
+            lambda _self, condition, _description: told.append(condition),
+            raising=False,
+        )
+        box.queue.send("a")
+        await box.turn(is_durable=False)
+        box.journals.failed(LogFailed("file", 5))
+        await box.turn(is_durable=False)
+        assert (told, box.accepted) == (["cogwork:disk-failed"], 0)
+        with pytest.raises(Refused):
+            box.journals.open("", "queue/b", {}, box.queue.store)
+
+    runner.run(story())
+
+
+def test_a_checkpoint_makes_older_records_superfluous(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        box.queue.send("a", "b")
+        await box.turn()
+        box.journals.press(FIRST_GROUP)
+        box.queue.send("c")
+        await box.turn()
+        begin = max(at for at, kind in enumerate(box.log.kinds()) if kind == BEGIN)
+        assert box.log.kinds()[begin:] == [BEGIN, PART, END]
+        assert box.log.low[FIRST_GROUP] == box.log.records[begin].lsn
+        replayed = Replayed()
+        for record in box.log.records[begin:]:
+            replayed.take(record.kind, record.payload)
+        assert replayed.is_complete
+        assert replayed.begin.options == {"priorities": 3}
+        assert len(replayed.image.items) == 3
+
+    runner.run(story())
+
+
+def test_an_account_that_is_not_complete_does_not_count() -> None:
+    replayed = Replayed()
+    head = Begin("", "queue/a", 7, 1).encode()
+    replayed.take(BEGIN, head)
+    assert not replayed.is_complete
+    replayed.take(END, b"")
+    replayed.take(BEGIN, head)
+    image = replayed.image
+    replayed.take(CHANGES, b"\x03" + bytes(8))
+    assert replayed.image is image
+    replayed.take(END, b"")
+    assert replayed.image is not image
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x02" + bytes(8) + b"{}", b"\x01" + bytes(8) + b"{}"])
+def test_a_head_that_is_none_is_refused(payload: bytes) -> None:
+    with pytest.raises(ValueError, match="queue"):
+        Begin.decode(payload)
+
+
+def test_a_deleted_queue_leaves_nothing(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        box.queue.send("a")
+        await box.turn()
+        box.handle.delete()
+        await box.turn()
+        assert box.log.kinds()[-1] == GONE
+        assert box.log.low[FIRST_GROUP] == box.log.end_lsn
+        again = QueueJournals(box.queue.core, "box", has_disk=True)
+        for record in box.log.records:
+            again.replay(record)
+        log: Any = FakeLog()
+        again.start(log, {})
+        assert log.low == {FIRST_GROUP: 0}
+
+    runner.run(story())
+
+
+def test_there_is_no_queue_on_disk_without_a_disk() -> None:
+    queue = KeptQueue()
+    with pytest.raises(Refused, match="data directory"):
+        QueueJournals(queue.core, "box", has_disk=False).open("", "queue/a", {}, queue.store)
