@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ from cogwork.consensus.registry import factory_of
 from cogwork.plugins import PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cogwork.consensus.engine import EngineHost
 
@@ -97,12 +97,11 @@ def engines(
     if "KAFKA_BOOTSTRAP" in os.environ:
         where.setdefault("kafka", os.environ["KAFKA_BOOTSTRAP"])
     found: dict[str, Figures] = {}
-    # A container here tells of links that break: leaders are killed on purpose.
-    logging.getLogger("cogwork").setLevel(logging.CRITICAL)
     for name in chosen or MEASURED:
         for count in _counts(name, is_named=name in where, no_clusters=no_clusters):
             try:
-                figures = _measure(name, count, where.get(name), seconds)
+                with _quiet():
+                    figures = _measure(name, count, where.get(name), seconds)
             except (Missing, RuntimeError, PluginError, ConsensusError, ValueError) as error:
                 click.echo(f"{name}: not measured: {error}", err=True)
                 continue
@@ -119,6 +118,18 @@ def _place(text: str) -> tuple[str, str]:
     if not equals or name not in MEASURED:
         raise click.BadParameter(f"{text!r} is not like redis=redis://localhost:6379/0")
     return name, place
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps a container here from telling of links that break: leaders are killed on purpose."""
+    log = logging.getLogger("cogwork")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _counts(name: str, *, is_named: bool, no_clusters: bool) -> tuple[int, ...]:
