@@ -11,10 +11,17 @@ from cogwork.consensus.shared.server import Gone, ServerDown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ("ABSENT_S", "Absence")
+__all__ = ("ABSENT_S", "Absence", "Absent")
 
 ABSENT_S = 10.0
 """A broker that has just begun knows no topics until the controller has told it of them."""
+
+
+class Absent(ServerDown):
+    """The topic is not known now; it was before."""
+
+    def __init__(self) -> None:
+        super().__init__("Kafka: the broker knows nothing of the topic yet")
 
 
 def _now_s() -> float:
@@ -46,7 +53,7 @@ class Absence:
         """Judges what one call says.
 
         Raises:
-            ServerDown: The topic is absent, and may come back.
+            Absent: The topic may come back.
         """
         try:
             yield
@@ -54,5 +61,5 @@ class Absence:
             if self._since_s is None:
                 self._since_s = self._now_s()
             if self._was_there and self._now_s() < self._since_s + ABSENT_S:
-                raise ServerDown("Kafka: the broker knows nothing of the topic yet") from gone
+                raise Absent from gone
             raise

@@ -16,7 +16,7 @@ from confluent_kafka import (
 )
 
 from cogwork.consensus.capabilities import Capabilities
-from cogwork.consensus.kafka.absence import Absence
+from cogwork.consensus.kafka.absence import Absence, Absent
 from cogwork.consensus.kafka.errors import REQUEST_TIMEOUT_S, translated
 from cogwork.consensus.kafka.sender import ENTRY_BYTES_MAX
 from cogwork.consensus.shared.server import Moved, ServerDown
@@ -74,16 +74,14 @@ class KafkaLog:
     async def fetch(self, position: int) -> tuple[int, bytes] | None:
         """Returns the first entry at a position or above."""
         async with self._fetching:
-            fetcher = self._opened()
             if position > self._last:
-                _, self._last = await fetcher.ends()
-            return await fetcher.fetch(position) if position <= self._last else None
+                await self._look()
+            return await self._opened().fetch(position) if position <= self._last else None
 
     async def ends(self) -> tuple[int, int]:
         """Returns the positions of the first and the last entry."""
         async with self._fetching:
-            first, self._last = await self._opened().ends()
-            return first, self._last
+            return await self._look()
 
     async def reader(self, position: int) -> KafkaReader:
         """Returns a reader that begins at a position."""
@@ -106,6 +104,16 @@ class KafkaLog:
         fetcher, self._fetcher = self._fetcher, None
         if fetcher is not None:
             await fetcher.close()
+
+    async def _look(self) -> tuple[int, int]:
+        """Asks for the ends."""
+        try:
+            first, self._last = await self._opened().ends()
+        except Absent:
+            # A client that was told of no such topic may go on believing it; another one asks.
+            await self.close()
+            raise
+        return first, self._last
 
     def _opened(self) -> KafkaReader:
         if self._fetcher is None:
