@@ -11,6 +11,7 @@ import pytest
 
 import cogwork
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.client import LinkDetached
 
 from .meshes import Member, linked, meshed
 from .served import COGWORK, READY_TIMEOUT_S, within
@@ -135,3 +136,25 @@ def test_who_was_away_hears_of_everything(members: dict[str, Member], tmp_path: 
     assert f"digest {cluster_at(d)['digest'][:12]}" in done("status", d.url)
     done("stream", "delete", c.url, "kept")
     all_have(members, ["stream/new"])
+
+
+def test_links_end_where_their_stream_is_deleted_elsewhere(members: dict[str, Member]) -> None:
+    a, c = members["a"], members["c"]
+    done("stream", "create", a.url, "orders", "--engine", "raft")
+    all_have(members, ["stream/orders"])
+
+    async def story() -> None:
+        async with (
+            cogwork.connect(c.url) as mesh,
+            mesh.stream("orders").publisher() as out,
+            mesh.stream("orders").read("first") as reader,
+        ):
+            await out.send("one")
+            assert (await anext(reader)).body == "one"
+            await asyncio.to_thread(done, "stream", "delete", a.url, "orders")
+            with pytest.raises(LinkDetached, match="was deleted"):
+                await anext(reader)
+            with pytest.raises(LinkDetached, match="was deleted"):
+                await out.send("two")
+
+    asyncio.run(asyncio.wait_for(story(), 30))

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.amqp.types import Symbol
+    from cogwork.dataplane.ends import LinkEnd
     from cogwork.dataplane.entry import AddressEntry
-    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.terminus import Terminus
 
 __all__ = ("ACCEPTED", "Detach", "Effect", "Publish", "Report", "Send", "Settle")
@@ -64,16 +64,16 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Detach:
-    """Ends a consumer's link.
+    """Ends a link, a consumer's or a publisher's.
 
     Attributes:
-        link: The compiled end, as `subscribe` was given it.
+        link: The compiled end, as `subscribe` was given it, or a source of the node's entry.
         condition: Why, for the peer's program.
         description: Why, for people, and what would be right.
         info: What else the peer's program may want to know.
     """
 
-    link: OutgoingLink
+    link: LinkEnd
     condition: Symbol
     description: str
     info: Mapping[str, object] | None = None

@@ -16,7 +16,7 @@ from cogwork.consensus.registry import factory_of
 from cogwork.plugins import PluginError
 
 PAGE = Path(__file__).parents[3] / "docs" / "engines.md"
-ENGINES = ("orb", "redis", "etcd", "nats", "kafka")
+ENGINES = ("orb", "raft", "redis", "etcd", "nats", "kafka")
 BEGIN, END = "<!-- declared: begin -->\n", "<!-- declared: end -->"
 FIGURES = Figures(
     engine="orb",

@@ -59,7 +59,11 @@ class Following:
         vhost = self._vhosts.get(declaration.vhost)
         if vhost is None or declaration.kind != "stream":
             return
-        vhost.remove_node(_address_of(declaration))
+        address = _address_of(declaration)
+        node = StreamDeclarations(vhost).stream(address)
+        if node is not None:
+            node.end_links()
+        vhost.remove_node(address)
         name = f"{declaration.vhost}:{declaration.name}" if declaration.vhost else declaration.name
         self._service.remove(name, FIRST_GROUP + declaration.number)
 

@@ -289,6 +289,13 @@ class StreamNode:
         )
         self._flush()
 
+    def end_links(self) -> None:
+        """Ends all links: the stream was deleted, perhaps at another container."""
+        text = f"{self.address} was deleted"
+        links = [*self._readers, *self._entry.sources]
+        self._emit([Detach(link, Condition.RESOURCE_DELETED, text) for link in links])
+        self._flush()
+
     async def _look(self, engine: Engine) -> None:
         with suppress(ConsensusError):
             self._bounds = await engine.bounds()
