@@ -9,7 +9,7 @@ from mutants.mutant import Mutant, Stale
 
 from cogwork.consensus.raft.membership import Membership
 
-SOON = 100
+SOON = 200
 """Stories."""
 
 SLOW = {
@@ -21,6 +21,9 @@ SLOW = {
     "a leader stays one in a higher term",
     "a read without a round of heartbeats",
     "a read before the leader knows what is committed",
+    "the next step of a change before the last one is committed",
+    "a leader that leaves does not stand again when nobody else has the new members",
+    "a voter waits as long as the learner that it was",
 }
 """Those that take longer; that they fit the core is seen here."""
 

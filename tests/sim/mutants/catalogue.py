@@ -245,6 +245,20 @@ MUTANTS = (
         "while False:",
         scene="members",
     ),
+    Mutant(
+        "a leader that leaves does not stand again when nobody else has the new members",
+        CORE + "is_voter",
+        "return self.own in self._memberships[-2][1].all_voters",
+        "return False",
+        scene="members",
+    ),
+    Mutant(
+        "a voter waits as long as the learner that it was",
+        CORE + "replace",
+        "if self.membership is not before:",
+        "if False:",
+        scene="members",
+    ),
     # Reads.
     Mutant(
         "a read without a round of heartbeats",

@@ -130,8 +130,17 @@ class Core:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this member may stand for election."""
-        return self.own in self.membership.all_voters
+        """Whether this member may stand for election.
+
+        One that the latest membership leaves out may be the only one that has it: until it knows
+        that the others do, it is needed (dissertation §4.2.2). The one before it is committed, as
+        there is but one change at a time.
+        """
+        if self.own in self.membership.all_voters:
+            return True
+        if self.membership_index <= self.commit:
+            return False
+        return self.own in self._memberships[-2][1].all_voters
 
     def membership_at(self, index: int) -> Membership:
         """Returns the membership in effect at an entry that is not compacted."""
@@ -189,7 +198,10 @@ class Core:
         self.draw_timeout()
 
     def draw_timeout(self) -> None:
-        """Draws how long to wait: longer the less senior this member is, never the same for two."""
+        """Draws how long to wait: longer the less senior this member is, never the same for two.
+
+        It is drawn anew with the membership: a voter must not wait as long as the learner it was.
+        """
         rank = self.membership.rank(self.own)
         share = 1 + self.settings.rank_share * rank + self.random.random() / 2
         if not self.is_voter:
@@ -217,10 +229,20 @@ class Core:
             Malformed: One of them should be a membership, and is none; nothing has changed.
         """
         memberships = _memberships(entries)
+        before = self.membership
         if entries[0].index <= self.log.last_index:
             self._cut(entries[0].index)
         self._memberships += memberships
         self.log.extend(entries)
+        if self.membership is not before:
+            self.draw_timeout()
+
+    def commit_to(self, index: int) -> None:
+        """Knows that the entries up to an index are committed."""
+        is_settled = self.commit < self.membership_index <= index
+        self.commit = max(self.commit, index)
+        if is_settled:
+            self.draw_timeout()
 
     def _cut(self, index: int) -> None:
         """Drops entries from an index on, and the memberships that came with them."""

@@ -126,7 +126,7 @@ class Following:
 
     def _commit(self, index: int) -> None:
         core = self._core
-        core.commit = max(core.commit, min(index, self._matched))
+        core.commit_to(min(index, self._matched))
 
     # Snapshots.
 

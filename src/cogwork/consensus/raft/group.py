@@ -201,8 +201,8 @@ class Group:
         kind = type(message)
         if kind is Vote:
             assert isinstance(message, Vote)
-            if core.is_quiescent and core.leadership is not None:
-                core.leadership.wake()
+            if core.leadership is not None:
+                core.leadership.on_vote(sender)
             self._elections.on_vote(sender, message)
         elif kind is VoteReply:
             assert isinstance(message, VoteReply)

@@ -56,7 +56,7 @@ class Leadership:
         self.active_s = core.now_s
         self._replication = Replication(core, self.progress)
         self._seniority = Seniority(core)
-        self._leaving: dict[str, tuple[int, float]] = {}
+        self._leaving: dict[str, tuple[int, float]] = {}  # which entry says so, until when
         self._members: Membership | None = None
         self._due_s = core.now_s + core.heartbeat_s
         core.set_leader(core.own)
@@ -109,8 +109,6 @@ class Leadership:
         self.commit()
         if self.transfer is not None and self.transfer.to == member:
             self.transfer.look(progress.match)
-        if member in self._leaving and progress.match >= self._leaving[member][0]:
-            self._drop(member)
 
     def on_heartbeat_reply(self, member: str, reply: HeartbeatReply) -> None:
         """Takes note that a member follows."""
@@ -134,6 +132,18 @@ class Leadership:
         self.active_s = self._core.now_s
         self.reads.ask(member, read.number)
 
+    def on_vote(self, candidate: str) -> None:
+        """Takes note that somebody stands for election, and so misses something.
+
+        One that has left, and does not know it, would ask for ever.
+        """
+        core = self._core
+        if core.is_quiescent:
+            self.wake()
+        if candidate not in core.membership.everyone and candidate not in self._leaving:
+            self._begin_progress(candidate)
+            self._leaving[candidate] = (core.membership_index, inf)
+
     def _round_of(self, member: str) -> int:
         return self.reads.round if member == self._core.own else self.progress[member].round
 
@@ -150,7 +160,7 @@ class Leadership:
         if index <= core.commit or index < self.first_index:
             return
         self._count_committed(index)
-        core.commit = index
+        core.commit_to(index)
         self.changes.step(self._is_caught_up)
         self._follow_membership()
 
@@ -221,9 +231,7 @@ class Leadership:
         for member, progress in self.progress.items():
             if self._is_beat_due(member, progress):
                 self._beat(member, progress)
-        for member, (_, until_s) in list(self._leaving.items()):
-            if core.now_s >= until_s:
-                self._drop(member)
+        self._let_go()
         self.changes.step(self._is_caught_up)
         self._follow_membership()
         self._look_for_transfer()
@@ -239,7 +247,7 @@ class Leadership:
         """Tells whether a heartbeat is due; entries stand for one where they are answered."""
         core = self._core
         pause_s = core.heartbeat_s * 0.99
-        if member not in core.membership.all_voters:
+        if member not in core.membership.all_voters and member not in self._leaving:
             pause_s *= core.settings.learner_share
         due_s = core.now_s - pause_s
         quiet_s = min(progress.sent_s, progress.heard_s)
@@ -262,7 +270,7 @@ class Leadership:
         self._follow_membership()
 
     def _follow_membership(self) -> None:
-        """Has a progress for every member; one that leaves still gets the entry that says so."""
+        """Has a progress for every member; one that leaves is still told so."""
         core = self._core
         if self._members is core.membership:
             return
@@ -273,17 +281,27 @@ class Leadership:
                 if voter in self.progress:  # learners are heard more rarely than voters must be
                     self.progress[voter].heard_s = core.now_s
         for member in sorted(members - self.progress.keys()):
-            share = self._share_of(member)
-            self.progress[member] = Progress(core.log.last_index + 1, share, core.now_s)
-        until_s = core.now_s + 2 * core.election_s
+            self._begin_progress(member)
         for member in self.progress.keys() - members:
-            self._leaving.setdefault(member, (core.membership_index, until_s))
+            self._leaving.setdefault(member, (core.membership_index, inf))
         for member in self._leaving.keys() & members:
             del self._leaving[member]
 
-    def _drop(self, member: str) -> None:
-        del self._leaving[member]
-        self.progress.pop(member).release()
+    def _begin_progress(self, member: str) -> None:
+        core = self._core
+        next_index = core.log.last_index + 1
+        self.progress[member] = Progress(next_index, self._share_of(member), core.now_s)
+
+    def _let_go(self) -> None:
+        """Drops those that have left and were told that it is committed, or cannot be told."""
+        core = self._core
+        for member, (index, until_s) in list(self._leaving.items()):
+            progress = self.progress[member]
+            if min(progress.match, progress.commit_sent) >= index or core.now_s >= until_s:
+                del self._leaving[member]
+                self.progress.pop(member).release()
+            elif until_s == inf and index <= core.commit:
+                self._leaving[member] = (index, core.now_s + 2 * core.election_s)
 
     def _is_caught_up(self, member: str) -> bool:
         """Tells whether a member has all that is committed, and takes what comes."""

@@ -156,22 +156,25 @@ def test_a_container_that_was_stopped_deposes_nobody() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_tick_when_it_is_due_is_never_too_early(seed: int) -> None:
-    """After a stop the host's time differs from the container's, and rounds differently."""
+    """Sums round: after a stop those of the host, always those of a caller with another zero."""
     random = Random(seed)
-    now_s = random.uniform(0, 1e6)
+    zero_s = random.uniform(0, 1e6)
+    now_s, rounded = 0.0, 0
     host = RaftHost("a", 1, random, now_s)
     host.open(1, Recovered(snapshot=Snapshot(membership=Membership(("a", "b")))), now_s)
     for _ in range(50):
         host.ready()
-        now_s += random.uniform(0, 7)
+        now_s += random.uniform(0, 1000)
         host.tick(now_s)
         for _ in range(3):
             host.ready()
             due_s = host.wake_s
-            host.tick(max(now_s, due_s))
+            now_s = max(now_s, due_s + zero_s - zero_s)
+            rounded += now_s < due_s
+            host.tick(now_s)
             host.ready()
             assert host.wake_s > due_s
-            now_s = max(now_s, due_s)
+    assert rounded, "in none of these does the sum come out smaller"
 
 
 def test_a_leader_that_was_stopped_is_replaced_and_learns_of_it() -> None:
