@@ -16,6 +16,7 @@ from cython.cimports.cogwork.dataplane.journal import cogwork_wall_offset_s
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
 from cython.cimports.cogwork.dataplane.stored import (
+    ACQUIRED,
     AGES,
     DOUBT,
     HANDED,
@@ -107,6 +108,7 @@ class Restoration:
             return store.shelf.delay(item, self._at(kept.due_ms))
         store.shelf.enter(item)
         if item.attempt:
+            item.flags |= ACQUIRED
             store.shelf.disorder.lose(item.sequence)
         if kept.is_out:
             # Marked until `_doubt`, which needs all of its group to stand in order first.

@@ -8,7 +8,7 @@ import peers
 import pytest
 from kept_queues import KeptQueue, text_of
 
-from cogwork.amqp.message import Header, Properties
+from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Released
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.dataplane.journal_image import JournalImage
@@ -169,6 +169,13 @@ def test_failed_attempts_count_after_a_restart(queue: KeptQueue) -> None:
     again = queue.restarted()
     assert again.facts()[0]["failures"] == 1
     assert again.count("ready") == 1
+    other = again.peer()
+    other.consumer(again.store, 1)
+    again.commit()
+    other.hear()
+    header = decode_sections(other.take()[0].message).header
+    assert header is not None
+    assert (header.delivery_count, header.first_acquirer) == (1, False)
 
 
 def test_a_released_item_is_not_in_doubt(queue: KeptQueue) -> None:
