@@ -267,10 +267,11 @@ def _memory_bytes(process_id: int) -> int:
     return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-async def _row(trio: Trio, stream: str) -> Any:
+async def _row(trio: Trio, stream: str) -> dict[str, Any]:
     async with cogwork.connect(trio.url("a")) as mesh:
         row = await mesh.manage("READ", {"type": "stream", "name": f"stream/{stream}"})
-        return row.body
+        found: dict[str, Any] = row.body  # type: ignore[assignment]  # a map of strings
+        return found
 
 
 def synced_ms(folder: str) -> float:

@@ -19,23 +19,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.consensus.errors import ConsensusError, Malformed, Unavailable
 from cogwork.consensus.raft.host import RaftHost
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.agenda import TICK_S, Agenda
 from cogwork.consensus.replicated.calls import Refused, failure_of
 from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
-from cogwork.consensus.replicated.files import Declared, ReplicaFiles
+from cogwork.consensus.replicated.files import ReplicaFiles
 from cogwork.consensus.replicated.journal import Journal, Replayed
-from cogwork.consensus.replicated.member import Member, MemberStorage
-from cogwork.consensus.replicated.outbox import OWN_MARK
-from cogwork.consensus.replicated.replica import Replica
+from cogwork.consensus.replicated.member import Member
+from cogwork.consensus.replicated.opening import declare, recover, replica_of
 from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.replicated.stream import Stream, demand, group_of
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
 from cogwork.consensus.replicated.writing import Writing
 from cogwork.consensus.retention import Retention
-from cogwork.consensus.sequencer import Sequencer
 from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
@@ -43,6 +39,7 @@ if TYPE_CHECKING:
 
     from cogwork.consensus.capabilities import Capabilities
     from cogwork.consensus.raft.settings import Settings
+    from cogwork.consensus.raft.snapshot import Snapshot
     from cogwork.consensus.replicated.calls import Answer, Call
     from cogwork.consensus.replicated.switchboard import Carrier
     from cogwork.log.directory import Directory
@@ -179,30 +176,16 @@ class RaftService:
                 f"container {self.own} is to hold a replica of {stream.name!r:.80}, and has no "
                 "data directory: start it with --data DIR"
             )
-        number = stream.number
-        files = ReplicaFiles(self._directory_of(number), self._queue)
-        voters = await self._declare(stream, files)
-        journal = Journal(self._wal, number)
-        replayed = self._replayed.pop(number, None) or Replayed()
-        first = Snapshot(0, 0, Membership(tuple(voters)))
-        replayed.begin_at(first if files.state is None else files.state.snapshot)
-        recovered = replayed.recovered(journal, MemberStorage(journal, files))
-        group = self._host.open(number, recovered, self.now_s())
-        state = None if files.state is None else Sequencer.from_bytes(files.state.content)
-        replica = Replica(files.segments, state, group.applied)
+        files = ReplicaFiles(self._directory_of(stream.number), self._queue)
+        voters = await declare(stream, files, self._queue)
+        journal = Journal(self._wal, stream.number)
+        replayed = self._replayed.pop(stream.number, None) or Replayed()
+        kept = recover(replayed, journal, files, voters)
+        group = self._host.open(stream.number, kept, self.now_s())
+        replica = replica_of(files, group.applied)
         member = Member(self, stream, group=group, journal=journal, replica=replica, files=files)
-        self._members[number] = member
+        self._members[stream.number] = member
         return member
-
-    async def _declare(self, stream: Stream, files: ReplicaFiles) -> list[str]:
-        """Sees that a directory is of this stream; returns the group's first members."""
-        declared = files.declared()
-        if declared is None:
-            declared = Declared(stream.name, stream.number, list(stream.replicas))
-            await self.run(files.declaring(declared))
-        elif (declared.stream, declared.group) != (stream.name, stream.number):
-            raise Malformed(f"a replica of {stream.name}", f"it is one of {declared.stream}")
-        return declared.voters
 
     async def delete(self, stream: str) -> None:
         """Gives up a stream here, with its replica; the cluster has each container do so."""
@@ -370,10 +353,6 @@ class RaftService:
                 return demand(await future)
         except TimeoutError:
             raise Unavailable("the replica here has not come so far") from None
-
-    def new_producer(self) -> bytes:
-        """Returns a producer id for an outbox."""
-        return OWN_MARK + secrets.token_bytes(15)
 
     def leader_of(self, stream: str) -> str | None:
         """Returns who leads a stream's replicas, as far as it is known here."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.batch import check
 from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable
 from cogwork.consensus.replicated.calls import Refused, error_of
-from cogwork.consensus.replicated.outbox import Outbox
+from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -61,7 +62,7 @@ class Stream:
         self.name = name
         self.number = number
         self.replicas = list(replicas)
-        self.outbox = Outbox(name, replicas, service.new_producer, next_number)
+        self.outbox = Outbox(name, replicas, new_producer, next_number)
         self.member: Member | None = None
         self.users = 0
         self.is_deleted = False
@@ -186,3 +187,8 @@ def group_of(options: Mapping[str, object]) -> tuple[int, list[str]]:
     if not isinstance(replicas, list | tuple) or not replicas:
         raise ValueError(f"replicas is a list of containers, not {replicas!r}")
     return group, [str(each) for each in replicas]
+
+
+def new_producer() -> bytes:
+    """Returns a producer id for an outbox."""
+    return OWN_MARK + secrets.token_bytes(15)

@@ -1,0 +1,58 @@
+"""What a replica begins with: what its directory and the write-ahead log have kept of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.errors import Malformed
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.replicated.files import Declared
+from cogwork.consensus.replicated.member import MemberStorage
+from cogwork.consensus.replicated.replica import Replica
+from cogwork.consensus.replicated.steps import run
+from cogwork.consensus.sequencer import Sequencer
+
+if TYPE_CHECKING:
+    from cogwork.consensus.raft.core import Recovered
+    from cogwork.consensus.replicated.files import ReplicaFiles
+    from cogwork.consensus.replicated.journal import Journal, Replayed
+    from cogwork.consensus.replicated.stream import Stream
+    from cogwork.log.disk_queue import DiskQueue
+
+__all__ = ("declare", "recover", "replica_of")
+
+
+async def declare(stream: Stream, files: ReplicaFiles, queue: DiskQueue) -> list[str]:
+    """Sees that a directory is of a stream; returns the group's first members.
+
+    Raises:
+        Malformed: It is another one's.
+        OSError: It could not be written.
+    """
+    declared = files.declared()
+    if declared is None:
+        declared = Declared(stream.name, stream.number, list(stream.replicas))
+        await run(queue, files.declaring(declared))
+    elif (declared.stream, declared.group) != (stream.name, stream.number):
+        raise Malformed(f"a replica of {stream.name}", f"it is one of {declared.stream}")
+    return declared.voters
+
+
+def recover(
+    replayed: Replayed, journal: Journal, files: ReplicaFiles, voters: list[str]
+) -> Recovered:
+    """Returns what the group begins with: its newest snapshot, and the entries that follow.
+
+    Raises:
+        Malformed: They do not fit.
+    """
+    first = Snapshot(0, 0, Membership(tuple(voters)))
+    replayed.begin_at(first if files.state is None else files.state.snapshot)
+    return replayed.recovered(journal, MemberStorage(journal, files))
+
+
+def replica_of(files: ReplicaFiles, applied: int) -> Replica:
+    """Returns the stream's state as of the snapshot."""
+    state = None if files.state is None else Sequencer.from_bytes(files.state.content)
+    return Replica(files.segments, state, applied)
