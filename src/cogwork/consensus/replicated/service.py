@@ -391,12 +391,12 @@ class RaftService:
 
     def compact(self, member: Member, snapshot: Snapshot) -> None:
         """Gives up the entries that a snapshot replaces."""
+        # The group first: it may ask the journal for the term of the last entry that goes.
+        self._host.compact(member.number, snapshot.index)
         try:
             member.journal.compact(snapshot)
         except LogError as error:
             self.report(f"stream {member.name}: {error}")
-            return
-        self._host.compact(member.number, snapshot.index)
         self.turn_soon()
 
     def end_installation(self, group: int, snapshot: Snapshot, *, is_good: bool) -> None:
