@@ -139,7 +139,7 @@ class StreamNode:
         self._readers[link] = reader
         link.feeder = self.feed
         link.drains_late = True
-        if self._intake.is_open:  # else it is started with all that have come before
+        if self.engine is not None:
             reader.start()
 
     def unsubscribe(self, subscription: Subscription) -> None:
