@@ -91,12 +91,17 @@ class Outbox:
         self.written_index = snapshot.index
 
     def take_write(self, log: Log, term: int, vote: str | None, commit: int) -> Write | None:
-        """Returns what is to be written since the last time."""
+        """Returns what is to be written since the last time.
+
+        A write may tear behind its hard state: `commit` must not speak of entries that come after
+        it, as those that they replace would then pass for committed.
+        """
         last = log.last_index
         if last == self.written_index and not self._is_hard_new and self._snapshot is None:
             return None
         entries = log.tail(self.written_index + 1) if last > self.written_index else ()
         self._last_number += 1
+        commit = min(commit, self.durable_index)
         hard_state = HardState(term, vote, commit)
         write = Write(self._last_number, hard_state, self._snapshot, entries)
         self._under_way.append((self._last_number, last))

@@ -91,3 +91,32 @@ def test_a_snapshot_is_durable_with_its_write_and_what_was_before_counts_no_more
     assert outbox.durable_index == 0
     outbox.persisted(second.number)
     assert outbox.durable_index == 9
+
+
+def test_what_is_committed_by_entries_that_may_still_be_torn_off_is_not_written_before_them() -> (
+    None
+):
+    """Behind the hard state the write may end: entry (1, 1) is then there still."""
+    log = Log(0, 0, (entry(1, 1),), NoStorage())
+    outbox = Outbox(1, 10)
+    log.truncate(1)
+    outbox.cut(1)
+    log.append(entry(1, 2))
+    write = outbox.take_write(log, 2, None, 1)
+    assert write is not None
+    assert write.hard_state == HardState(2, None, 0)
+    outbox.persisted(write.number)
+    log.append(entry(2, 2))
+    write = outbox.take_write(log, 2, None, 2)
+    assert write is not None
+    assert write.hard_state == HardState(2, None, 1)
+
+
+def test_what_a_snapshot_commits_is_not_written_before_it() -> None:
+    log = Log(0, 0, (entry(1, 1),), NoStorage())
+    outbox = Outbox(1, 10)
+    log.reset(5, 2)
+    outbox.restart(Snapshot(5, 2))
+    write = outbox.take_write(log, 2, None, 5)
+    assert write is not None
+    assert write.hard_state == HardState(2, None, 0)
