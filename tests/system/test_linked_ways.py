@@ -232,6 +232,14 @@ async def test_a_tunnel_with_something_in_it_stays_on_the_dearer_way() -> None:
         assert carried(mesh, "a", "c") == before
 
 
+def costs_at_a(mesh: Linked, near: str, far: str) -> tuple[int, int]:
+    """Returns what the outlets of an address at `a` cost."""
+    reach = mesh.containers["a"].vhosts[""].reach
+    assert reach is not None
+    ways = reach._ways["unicast/x"]
+    return ways[near].end.cost, ways[far].end.cost
+
+
 @story
 async def test_the_closest_consumer_is_another_one_when_costs_change() -> None:
     async with linked("a-b", "a-c") as mesh:
@@ -246,7 +254,7 @@ async def test_the_closest_consumer_is_another_one_when_costs_change() -> None:
             for near, far in ("bc", "cb"):
                 set_cost(mesh, "a", near, 1)
                 set_cost(mesh, "a", far, 9)
-                await asyncio.sleep(PAUSE_S)
+                await eventually(lambda: costs_at_a(mesh, near, far) == (1, 9), "it is known")  # noqa: B023
                 before = {name: each.waiting for name, each in taken.items()}
                 for number in range(10):
                     await publisher.send(number)
