@@ -32,7 +32,7 @@ def load(group: str, name: str, what: str) -> object | None:
         return _load_path(name, what)
     for point in entry_points(group=group, name=name):
         try:
-            return point.load()  # type: ignore[no-any-return]
+            return point.load()  # type: ignore[no-any-return]  # the caller knows the group
         except Exception as error:
             raise PluginError(
                 f"{what} {name!r} ({point.value}) cannot be loaded: {error}"

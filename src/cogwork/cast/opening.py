@@ -45,7 +45,7 @@ def broadcast(where: str | Engine, stream: str = "", **options: Any) -> Broadcas
     if not stream:
         raise ValueError("a stream's address is expected: broadcast(url, 'stream/orders')")
     # Without a network nobody needs the client.
-    from cogwork.cast.stream_line import StreamLine  # noqa: PLC0415
-    from cogwork.client import connect  # noqa: PLC0415
+    from cogwork.cast.stream_line import StreamLine  # noqa: PLC0415  # nearcasts need no client
+    from cogwork.client import connect  # noqa: PLC0415  # nor this
 
     return Broadcast(StreamLine(lambda: connect(where, **options), stream))

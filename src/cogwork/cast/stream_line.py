@@ -163,4 +163,4 @@ def _batches(records: list[Record]) -> Iterator[CanonicalBatch | Snapshot]:
 
 def _body(record: Record) -> bytes:
     """Returns the body: octets, or whatever another client has sent."""
-    return record.body  # type: ignore[return-value]
+    return record.body  # type: ignore[return-value]  # casts send octets

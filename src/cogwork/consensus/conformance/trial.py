@@ -214,7 +214,7 @@ def promise(
 
 
 async def _run(kit: object, test: Callable[..., Awaitable[None]], needs: str, lacks: str) -> None:
-    trial: Trial = kit.trial()  # type: ignore[attr-defined]
+    trial: Trial = kit.trial()  # type: ignore[attr-defined]  # `Kit`'s
     capabilities = trial.host.capabilities
     try:
         if needs and not getattr(capabilities, needs):

@@ -276,7 +276,7 @@ class Writer:
         rest = pieces()
         for index in range(1, len(rest)):
             body = Part(place, index, len(rest), rest[index]).to_bytes()
-            await self._write(kind, lambda _, body=body: body)  # type: ignore[misc]
+            await self._write(kind, lambda _, body=body: body)  # type: ignore[misc]  # a bound default
 
     def _put(self, wanted: _Wanted) -> None:
         if self._end_reason:

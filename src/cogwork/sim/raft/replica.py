@@ -226,10 +226,10 @@ class Replica:
 
     def _tell(self, ready: Ready) -> None:
         for read in ready.reads:
-            self._reads.pop(read.token)(self.machine.next_offset)  # type: ignore[call-overload]
+            self._reads.pop(read.token)(self.machine.next_offset)  # type: ignore[call-overload]  # tokens are ours
         for event in ready.events:
             if isinstance(event, ReadFailed):
-                self._reads.pop(event.token)(None)  # type: ignore[call-overload]
+                self._reads.pop(event.token)(None)  # type: ignore[call-overload]  # tokens are ours
             elif self.world.tell is not None:
                 self.world.note(self.name, repr(event))
 
