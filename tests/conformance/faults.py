@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from cogwork.consensus.engine import Engine, EngineHost
 
 
-BATCHES = 300
 RECORDS = 7
 PRODUCERS = 3
+KILLS = int(os.environ.get("COGWORK_ENGINE_KILLS", "2"))
+BATCHES = 150 * KILLS
 WITHIN_S = 60
 
 
@@ -69,7 +70,7 @@ async def follow(subscription: AsyncIterator[object], end: asyncio.Future[int]) 
 class ServerFaults(ABC):
     """Tests on a server of one's own, which they kill and stop."""
 
-    kills: ClassVar[int] = 3
+    kills: ClassVar[int] = KILLS
     timeout_s: ClassVar[float] = 3.0
     bears_strangers: ClassVar[bool] = False
     server: ClassVar[Server]
@@ -79,7 +80,7 @@ class ServerFaults(ABC):
         """Makes a host on the server."""
 
     def test_a_server_that_is_killed_loses_nothing_it_answered(self) -> None:
-        asyncio.run(asyncio.wait_for(self._kill_in_the_middle(), WITHIN_S * 1.7))
+        asyncio.run(asyncio.wait_for(self._kill_in_the_middle(), WITHIN_S + 20 * self.kills))
 
     async def _kill_in_the_middle(self) -> None:
         hosts = [self.make_host(), self.make_host()]
@@ -174,14 +175,15 @@ class ServerFaults(ABC):
         other = self.make_host(self.timeout_s)
         self.server.kill()
         try:
-            with pytest.raises(Unavailable):
-                await other.open(stream, {})
-            with pytest.raises((Unavailable, Unknown)):
-                await engine.append(Batch.of([b"x"]))
-            with pytest.raises(Unavailable):
-                await engine.bounds()
-            with pytest.raises(Unavailable):
-                await anext(engine.subscribe(Origin.FIRST))
+            appended, *others = await asyncio.gather(
+                engine.append(Batch.of([b"x"])),
+                engine.bounds(),
+                anext(engine.subscribe(Origin.FIRST)),
+                other.open(stream, {}),
+                return_exceptions=True,
+            )
+            assert isinstance(appended, Unknown | Unavailable)
+            assert [type(each) for each in others] == [Unavailable] * 3
         finally:
             await asyncio.to_thread(self.server.start)
         await host.close()

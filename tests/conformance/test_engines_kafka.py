@@ -19,7 +19,7 @@ from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.kafka.host import KafkaHost
 
-from .faults import ServerFaults
+from .faults import KILLS, ServerFaults
 from .kafka_jars import jars
 from .servers import OnServer, running
 
@@ -55,7 +55,7 @@ class TestKafkaFaults(OnServer, ServerFaults):
     """A server that dies, stops, or lies."""
 
     factory = KafkaHost
-    kills = 2
+    kills = (KILLS + 1) // 2
     timeout_s = 5.0
     bears_strangers = True
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trustme
 
+from cogwork.cli.servers.process import free_ports
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -90,15 +92,6 @@ class Settings:
     def ports(self) -> tuple[int, ...]:
         """All of them."""
         return self.amqp_port, self.amqps_port, self.ws_port, self.wss_port
-
-
-def free_ports(count: int) -> list[int]:
-    """Returns ports that were free a moment ago."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def prepare(folder: Path) -> Settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -11,6 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from cogwork.cli.servers.process import free_ports
 
 from .served import COGWORK, READY_TIMEOUT_S, Served, within
 
@@ -86,6 +89,11 @@ class Member:
         self.process.kill()
         self.process.wait()
 
+    def reached(self) -> set[str]:
+        """Returns the containers to which it knows a way, itself among them."""
+        found = json.loads(self.served.run("mesh", self.url, "--json"))
+        return {row["id"] for row in found["containers"] if row["cost"] is not None}
+
     def listens(self) -> bool:
         """Tells whether it takes connections."""
         with contextlib.suppress(OSError):
@@ -143,19 +151,12 @@ def meshed(
                 member.kill()
 
 
-def linked(members: Iterable[Member], settle_s: float = 5 * HEARTBEAT_S) -> None:
-    """Waits until what the containers know of each other has settled."""
-    for member in members:
+def linked(members: Iterable[Member]) -> None:
+    """Waits until all containers know ways to all others, and twins of links have gone."""
+    found = list(members)
+    ids = {member.id for member in found}
+    for member in found:
         within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")
-    time.sleep(settle_s)
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    for member in found:
+        within(READY_TIMEOUT_S, lambda each=member: each.reached() >= ids, f"{member.id} is linked")  # type: ignore[misc]
+    time.sleep(2 * HEARTBEAT_S)

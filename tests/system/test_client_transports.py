@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 
 import cogwork
+from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
 from cogwork.io.tls import client_context
 from cogwork.testing import TestContainer
@@ -74,7 +74,7 @@ class Stage:
         authority.issue_cert(
             "robot@x.example", common_name="robot"
         ).private_key_and_cert_chain_pem.write_to_path(folder / "robot.pem")
-        self.ports = {name: free_port() for name in ("amqp", "amqps", "ws", "wss")}
+        self.ports = dict(zip(("amqp", "amqps", "ws", "wss"), free_ports(4), strict=True))
         self.tls: ssl.SSLContext = client_context(folder / "ca.pem")
         self.robot: ssl.SSLContext = client_context(folder / "ca.pem", folder / "robot.pem")
         text = CONFIGURATION.format(
@@ -88,14 +88,6 @@ class Stage:
     def url(self, scheme: str, user: str = "", path: str = "") -> str:
         """Returns where it listens."""
         return f"{scheme}://{user}127.0.0.1:{self.ports[scheme]}{path}"
-
-
-def free_port() -> int:
-    """Returns a port that nobody uses at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="module")

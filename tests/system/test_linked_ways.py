@@ -30,7 +30,7 @@ PAUSE_S = 0.5
 """Some sweeps, so that a tunnel rests."""
 
 
-BURSTS_S = 6.0
+BURSTS_S = 3.0
 
 
 @pytest.fixture(autouse=True)

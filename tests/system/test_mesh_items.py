@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
+from cogwork.cli.servers.process import free_ports
 from cogwork.client.receiver import Receiver
 from cogwork.container.config import parse
 from cogwork.container.container import Container
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.nodes.queue import QueueNode
 
-from .meshes import free_ports, linked, meshed
+from .meshes import linked, meshed
 from .proxy import FaultyProxy
 from .stories import eventually, story
 

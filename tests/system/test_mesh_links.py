@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
 
-from .meshes import Member, free_ports
+from .meshes import Member
 from .served import COGWORK, READY_TIMEOUT_S, within
 
 if TYPE_CHECKING:

@@ -14,10 +14,23 @@ from .meshes import linked, meshed
 from .stories import story
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+    from .meshes import Member
 
 EVER_S = 20.0
 """Many times what a container waits for another one."""
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cables, dict[str, Member]]]:
+    """Two containers, and the cables between them."""
+    folder = tmp_path_factory.mktemp("pair")
+    with (
+        Cables() as cables,
+        meshed(folder, ["a", "b"], [("a", "b")], lay=cables.lay) as members,
+    ):
+        yield cables, members
 
 
 @pytest.mark.parametrize(
@@ -32,35 +45,32 @@ EVER_S = 20.0
     ids=["data there", "data back", "data", "control", "both"],
 )
 def test_a_link_that_stands_still_is_lost_and_dialled_again(
-    tmp_path: Path, roles: tuple[str, ...], ways: tuple[bool, ...]
+    pair: tuple[Cables, dict[str, Member]], roles: tuple[str, ...], ways: tuple[bool, ...]
 ) -> None:
-    with (
-        Cables() as cables,
-        meshed(tmp_path, ["a", "b"], [("a", "b")], lay=cables.lay) as members,
-    ):
-        linked(members.values())
-        near, far = cables.between("a", "b")
+    cables, members = pair
+    linked(members.values())
+    near, far = cables.between("a", "b")
 
-        @story
-        async def run() -> None:
-            async with (
-                cogwork.connect(members["a"].url) as here,
-                cogwork.connect(members["b"].url) as there,
-                there.subscribe("topic/#") as messages,
-                here.publisher("topic/a") as publisher,
-            ):
-                await until(publisher, is_accepted=True)
-                near.stall(roles, ways)
-                far.stall(roles, [not each for each in ways])
-                await until(publisher, is_accepted=False)
-                cables.heal()
-                await until(publisher, is_accepted=True)
-                await publisher.send("last")
-                async with asyncio.timeout(EVER_S):
-                    while (await messages.__anext__()).body != "last":
-                        pass
+    @story
+    async def run() -> None:
+        async with (
+            cogwork.connect(members["a"].url) as here,
+            cogwork.connect(members["b"].url) as there,
+            there.subscribe("topic/#") as messages,
+            here.publisher("topic/a") as publisher,
+        ):
+            await until(publisher, is_accepted=True)
+            near.stall(roles, ways)
+            far.stall(roles, [not each for each in ways])
+            await until(publisher, is_accepted=False)
+            cables.heal()
+            await until(publisher, is_accepted=True)
+            await publisher.send("last")
+            async with asyncio.timeout(EVER_S):
+                while (await messages.__anext__()).body != "last":
+                    pass
 
-        run()
+    run()
 
 
 async def until(publisher: cogwork.Publisher, *, is_accepted: bool) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 
-from .meshes import Member, free_ports
+from cogwork.cli.servers.process import free_ports
+
+from .meshes import Member
 from .served import within
 from .test_mesh_links import links_of, log_of, reached, running
 

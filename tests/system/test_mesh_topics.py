@@ -46,7 +46,7 @@ NEWS = "news"
 
 SUBJECTS = [*(f"{one}.{other}" for one in WORDS for other in WORDS), NEWS]
 PATTERNS = ("#", "red.#", "*.green", "blue.*", "*.*", "red.red", "#.blue", "green.#")
-CYCLES = int(os.environ.get("COGWORK_MESH_CYCLES", "2"))
+CYCLES = int(os.environ.get("COGWORK_MESH_CYCLES", "1"))
 DISTURBED_S = 4.0
 REFUSED_S = 1.2
 """No longer, for then whoever dials in vain makes pauses that are longer than the one below."""

@@ -22,8 +22,9 @@ from cogwork.amqp.errors import Condition
 from cogwork.amqp.frames import AMQP_HEADER, FrameReader, encode_frame
 from cogwork.amqp.performatives import Close, Open, decode_performative, encode_performative
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.servers.process import free_ports
 
-from .meshes import Member, free_ports
+from .meshes import Member
 from .served import COGWORK, READY_TIMEOUT_S, Served, served, within
 
 if TYPE_CHECKING:

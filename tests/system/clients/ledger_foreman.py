@@ -2,11 +2,13 @@
 
 Arguments: the URL and the queue. For each line on standard input, `LIBRARY PATH`, it forks a worker
 on that client library (`proton` or `cogwork`) with that file as its ledger, and prints the worker's
-process id. SIGTERM ends a worker in good order; its last entry is `ended` then.
+process id. SIGTERM ends a worker in good order; its last entry is `ended` then. Where the foreman
+ends, its workers do too: those of a test that was killed do not go on for ever.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -26,6 +28,9 @@ WORKERS: dict[str, Callable[[str, str, Ledger], None]] = {
 }
 
 
+PR_SET_PDEATHSIG = 1
+
+
 def main(url: str, queue: str) -> None:
     """Serves requests until standard input ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
@@ -41,6 +46,7 @@ def main(url: str, queue: str) -> None:
 
 def _work(library: str, url: str, queue: str, path: str) -> None:
     """Lives a worker's life; does not return."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     ledger = Ledger(Path(path))
     try:

@@ -31,7 +31,11 @@ transaction.state.log.min.isr=1
 auto.create.topics.enable=false
 num.io.threads=2
 num.network.threads=1
+broker.session.timeout.ms=1500
+broker.heartbeat.interval.ms=300
 """
+"""A broker that was killed is let in again when its session is over, after nine seconds if nothing
+else is said."""
 
 
 __all__ = ("KafkaServer",)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ("Missing", "Server", "free_port", "program")
+__all__ = ("Missing", "Server", "free_ports", "program")
 
 START_TIMEOUT_S = 60.0
 PAUSE_S = 0.1
@@ -37,11 +37,11 @@ def program(name: str, package: str) -> str:
     return found
 
 
-def free_port() -> int:
-    """Returns a port at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports(count: int) -> list[int]:
+    """Returns ports at which nobody listens, each another one."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [probe.getsockname()[1] for probe in probes]
 
 
 class Server(ABC):
@@ -56,7 +56,7 @@ class Server(ABC):
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        self.port, *self.more_ports = (free_port() for _ in range(self.port_count))
+        self.port, *self.more_ports = free_ports(self.port_count)
         self._process: subprocess.Popen[bytes] | None = None
 
     @abstractmethod
