@@ -157,10 +157,10 @@ class Dispatcher:
             self.last_held = consumer
         return consumer.link.session.wire.hold()
 
-    def resume(self, link, number, attempt, is_handed):
+    def resume(self, link, number, attempt, is_handed, is_there):
         """Gives a consumer an attempt that it has from an earlier link, where that goes on.
 
-        Returns KEEP; SETTLE where its claim was confirmed, REFUSE where it was overtaken.
+        It is sent again, unless it is there on this link. Returns KEEP; SETTLE where its claim was confirmed, REFUSE where it was overtaken.
         """
         consumer: Consumer = self.consumers[link]
         item: cython.pointer(Item) = self.ledger.in_hand(number, attempt)
@@ -175,7 +175,8 @@ class Dispatcher:
         if is_handed or not consumer.is_far:
             # Another container may also ask for what its consumer's application has not seen.
             item.flags |= HANDED
-        consumer.resumed.append(number)
+        if not is_there:
+            consumer.resumed.append(number)
         return KEEP
 
     def on_ready(self, link):

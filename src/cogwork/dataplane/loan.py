@@ -26,6 +26,7 @@ from cython.cimports.cogwork.dataplane.shipment import (
     LOST,
     NOWHERE,
     RECEIVED,
+    REJECTED,
     RELEASED,
     fill_verdict,
     state_of,
@@ -33,6 +34,9 @@ from cython.cimports.cogwork.dataplane.shipment import (
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+STALE_STATE = b"\x00\x53\x25\xc0\x1e\x01\x00\x53\x1d\xc0\x18\x01\xa3\x15cogwork:stale-attempt"
+"""Rejected, for an attempt that its shard knows nothing of any more."""
 
 LENT_MAX = cython.declare(uint32_t, 1500)
 """What a consumer has from one shard at most: after a break an attach names all of it, in one frame."""
@@ -189,6 +193,7 @@ class Borrower(Terminus):
         self.places = []
         self.broken = {}
         self.expected = {}
+        self.adopted = {}
         consumer.core.register(self)
         consumer.feeder = self
 
@@ -319,6 +324,8 @@ class Borrower(Terminus):
         loan: Loan
         if item == cython.NULL:
             return REFUSE if verdict.code == ACCEPTED else SETTLE
+        if self.adopted and token in self.adopted:
+            return self._claim_here(token, verdict)
         loan = self.loan_of(item)
         if verdict.code == LOST:
             # The consumer has gone, and its loans will: the shards know what that means.
@@ -438,6 +445,55 @@ class Borrower(Terminus):
         if kept is not None:
             self._confirm(kept[0], code, state)
 
+    # -- a shard that has come here
+
+    def adopt(self, container: str) -> None:
+        """Leaves to this container's store what the consumer has from another one.
+
+        The store has the other's items by now; the loan has ended.
+
+        Args:
+            container: The other one.
+        """
+        for tag, kept in list(self.broken.items()):
+            if kept[1] == container:
+                del self.broken[tag]
+                if self._has(kept[0]):
+                    self._adopt_one(tag, kept[0])
+
+    def _adopt_one(self, tag, token):
+        """Has the store go on with an attempt, and learn what was said of it meanwhile."""
+        item: cython.pointer(Lent) = self.lent.find(token)
+        code: cython.int = self.store.adopt(self.consumer, tag)
+        said: cython.int = item.code
+        if code == KEEP:
+            self.adopted[token] = tag
+            if said == 0:
+                return 0
+            code = self._claim(tag, said, self.lent.state_of(token))
+            if code == KEEP:
+                return 0
+            del self.adopted[token]
+        if code == REFUSE:
+            return self._confirm(token, REJECTED, STALE_STATE)
+        return self._confirm(token, said if said else ACCEPTED, self.lent.state_of(token))
+
+    def _claim(self, tag, code, state):
+        number = int.from_bytes(tag[4:12], "big")
+        attempt = int.from_bytes(tag[12:], "big")
+        return self.store.claim(number, attempt, code, state)
+
+    def _claim_here(self, token, verdict):
+        """Passes on to this container's store what the consumer says."""
+        state: bytes = None
+        if verdict.code != ACCEPTED and verdict.code != LOST:
+            state = state_of(verdict)
+        code: cython.int = self._claim(self.adopted[token], verdict.code, state)
+        if code != KEEP:
+            del self.adopted[token]
+            self.lent.drop(token)
+        return code
+
     def close(self) -> None:
         """Leaves the consumer to its store."""
         loan: Loan
@@ -449,4 +505,5 @@ class Borrower(Terminus):
         self.lent.clear()
         self.expected.clear()
         self.broken.clear()
+        self.adopted.clear()
         self.consumer.core.unregister(self)

@@ -13,6 +13,9 @@ when `handler.on_batch(store)` is called.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.chain import is_empty
+from cython.cimports.cogwork.dataplane.commits import Commits
+from cython.cimports.cogwork.dataplane.consumers import Consumer
 from cython.cimports.cogwork.dataplane.envelope import (
     WANTS_DELAY,
     WANTS_GROUP_ID,
@@ -37,7 +40,6 @@ from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.journal import MESSAGE_BYTES_MAX
 from cogwork.dataplane.ledger import IN_DOUBT, REJECTED_BY_CONSUMER
 from cogwork.dataplane.stock import DROPPED, EXCEEDED, EXPIRED
 
@@ -71,6 +73,13 @@ def _rejection(condition, description):
     return codec.encode(Rejected(error=error).to_described())
 
 
+def _too_large(size_bytes_max):
+    return _rejection(
+        Condition.LINK_MESSAGE_SIZE_EXCEEDED,
+        f"this queue takes messages of {size_bytes_max} octets at most: a record has no more room",
+    )
+
+
 FULL_STATE = cython.declare(
     bytes, _rejection(Condition.RESOURCE_LIMIT_EXCEEDED, "the queue is full")
 )
@@ -79,13 +88,6 @@ DISK_FULL_STATE = cython.declare(
 )
 DISK_FAILED_STATE = cython.declare(
     bytes, _rejection(DISK_FAILED, "the queue's disk has failed; nothing is stored")
-)
-TOO_LARGE_STATE = cython.declare(
-    bytes,
-    _rejection(
-        Condition.LINK_MESSAGE_SIZE_EXCEEDED,
-        f"a queue on disk takes messages of {MESSAGE_BYTES_MAX} octets at most",
-    ),
 )
 MALFORMED_STATE = cython.declare(
     bytes, _rejection(Condition.DECODE_ERROR, "the message's sections are malformed")
@@ -134,6 +136,7 @@ class Store(Ledger):
             self.wants |= WANTS_GROUP_ID
         if deduplication_window_s > 0:
             self.wants |= WANTS_MESSAGE_ID
+            self.recent_limits = (deduplication_window_s, deduplication_count)
             self.recent = RecentIds(deduplication_window_s, deduplication_count)
 
     def _set_levels(self, priorities: int):
@@ -162,6 +165,25 @@ class Store(Ledger):
             if link.credit:
                 self.dispatcher.on_ready(link)
         self.ring()
+
+    def clear(self) -> None:
+        """Forgets its items, and all that it knows of earlier ones: another store has them now.
+
+        Nothing of that is written down; consumers stay, and their claims are stale.
+        """
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        self.journal = None
+        self.shelf.restore()
+        while True:
+            item = self.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                break
+            self.discard(item)
+        self.commits = Commits()
+        self.exceptions = []
+        if self.recent is not None:
+            self.recent = RecentIds(*self.recent_limits)
 
     def close(self) -> None:
         """Takes the store out of use; what it held is gone with it."""
@@ -266,8 +288,8 @@ class Store(Ledger):
             state = DISK_FAILED_STATE
         elif is_shut(self):
             state = DISK_FULL_STATE
-        elif s.size > MESSAGE_BYTES_MAX:
-            state = TOO_LARGE_STATE
+        elif s.size > self.journal.message_bytes_max:
+            state = _too_large(self.journal.message_bytes_max)
         if state is None:
             return 0
         self.refused += 1
@@ -387,6 +409,15 @@ class Store(Ledger):
         """Returns what a consumer is known by to `take_back`; 0 where it is none."""
         return self.dispatcher.serial_of(link)
 
+    def holders(self) -> list:
+        """Lists the consumers: link, whether another container's, whether items are out at it."""
+        found: list = []
+        consumer: Consumer
+        for consumer in self.dispatcher.consumers.values():
+            has_items = not is_empty(cython.address(consumer.hands.out))
+            found.append((consumer.link, consumer.is_far, has_items))
+        return found
+
     def take_back(self, serial: int) -> None:
         """Gives back what a consumer of another container has not got before its link broke.
 
@@ -420,8 +451,24 @@ class Store(Ledger):
                 continue
             number = int.from_bytes(tag[4:12], "big")
             attempt = int.from_bytes(tag[12:], "big")
-            answers.append(self.dispatcher.resume(link, number, attempt, tag in handed))
+            answers.append(self.dispatcher.resume(link, number, attempt, tag in handed, False))
         return answers
+
+    def adopt(self, link, tag: bytes) -> int:
+        """Takes over an attempt that another container's store gave to one of this one's consumers.
+
+        Its link has the item, and goes on with it; what is said of it comes by `claim`.
+
+        Args:
+            link: The consumer's.
+            tag: The attempt's.
+
+        Returns:
+            As `resume` says for each tag.
+        """
+        number = int.from_bytes(tag[4:12], "big")
+        attempt = int.from_bytes(tag[12:], "big")
+        return self.dispatcher.resume(link, number, attempt, True, True)
 
     # -- time and the end of a batch
 

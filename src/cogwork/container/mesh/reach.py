@@ -26,6 +26,7 @@ from cogwork.container.mesh.branch import Branch
 from cogwork.container.mesh.lending import Lending
 from cogwork.container.mesh.missed import Missed
 from cogwork.container.mesh.names import MISSED, VHOST
+from cogwork.container.mesh.owners import Owners
 from cogwork.container.mesh.partitions import Partitions
 from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.lost_branch import LostBranch
@@ -65,6 +66,7 @@ class Reach:
         vhost: The virtual host.
         lending: What its queues lend and borrow.
         partitions: Its queues whose messages each have one container that takes them.
+        owners: Its replicated queues.
         missed: What containers that were given up have not got.
     """
 
@@ -85,6 +87,7 @@ class Reach:
         self._count = 0
         self.lending = Lending(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
+        self.owners = Owners(mesh, vhost, self)
         self.missed = Missed(mesh)
 
     def start(self) -> None:
@@ -138,6 +141,9 @@ class Reach:
         if interest.kind == InterestKind.PARTITIONS:
             self.partitions.take_interest(container, interest)
             return
+        if interest.kind == InterestKind.OWNER:
+            self.owners.take_interest(container, interest)
+            return
         self.missed.know(container)
         if self._topic_of(interest.address) is not None:
             branch = self._branch_of(container)
@@ -157,6 +163,9 @@ class Reach:
             return
         if interest.kind == InterestKind.PARTITIONS:
             self.partitions.lose_interest(container, interest)
+            return
+        if interest.kind == InterestKind.OWNER:
+            self.owners.lose_interest(container, interest)
             return
         is_known = container in self._mesh.mesh.database.records
         if interest.kind == InterestKind.TOPIC and not is_known:
@@ -268,6 +277,7 @@ class Reach:
         node = self.vhost.nodes.get(address)
         if node is not None:
             self.partitions.add(address, node)
+            self.owners.changed(address)
 
     def entry_dropped(self, address: str) -> None:
         """Ends the links of an address that nobody uses here any more."""
@@ -435,6 +445,7 @@ class Reach:
             self._tell(container)
         self.lending.restore()
         self.partitions.restore()
+        self.owners.restore()
 
     def _tell(self, container: str) -> None:
         """Opens a link for nothing but to tell a container what it has missed."""
