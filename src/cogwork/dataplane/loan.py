@@ -468,7 +468,7 @@ class Borrower(Terminus):
         said: cython.int = item.code
         if code == KEEP:
             self.adopted[token] = tag
-            if said == 0:
+            if said == 0 or said == RECEIVED:
                 return 0
             code = self._claim(tag, said, self.lent.state_of(token))
             if code == KEEP:
@@ -486,6 +486,8 @@ class Borrower(Terminus):
     def _claim_here(self, token, verdict):
         """Passes on to this container's store what the consumer says."""
         state: bytes = None
+        if verdict.code == RECEIVED and not verdict.settled:
+            return KEEP  # the store takes what was adopted for received
         if verdict.code != ACCEPTED and verdict.code != LOST:
             state = state_of(verdict)
         code: cython.int = self._claim(self.adopted[token], verdict.code, state)

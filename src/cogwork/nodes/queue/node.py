@@ -147,10 +147,14 @@ class QueueNode:
 
     def status(self) -> Mapping[str, object]:
         """Counts items by where they stand, and what has happened so far."""
-        counts: dict[str, object] = {**self.store.counts(), "held": self._entry.held}
-        if self.replica is not None:
-            counts |= {"owner": self.replica.owner, "problem": self.replica.problem}
-        return {**counts, "options": asdict(self.options)}
+        replica = self.replica
+        return {
+            **self.store.counts(),
+            "held": self._entry.held,
+            "owner": None if replica is None else replica.owner,
+            "problem": None if replica is None else replica.problem,
+            "options": asdict(self.options),
+        }
 
     def delete(self) -> None:
         """Gives up what is on disk of the queue, for good; `close` comes next."""
