@@ -111,7 +111,7 @@ class Container:
             limits=self.limits,
         )
         self._listeners = Listeners(self.peers)
-        self._effects = EffectRunner(self.core)
+        self._effects = EffectRunner(self.core, self.outgoing)
         self._memory = Memory()
         self.engines = EngineHosts(
             self.id, {each.name: each.options for each in configuration.engines}

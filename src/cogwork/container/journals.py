@@ -428,6 +428,7 @@ class QueueJournals:
             self._patience.cancel()
         if self._wal is not None and self._failure is None:
             self.commit()
+            self.commit()  # what is written a turn later
         self._core.on_ticket = None
 
 

@@ -28,7 +28,7 @@ from cython.cimports.cogwork.dataplane.shipment import (
     fill_shipment,
     fill_verdict,
 )
-from cython.cimports.cogwork.dataplane.stock import is_full, is_shut
+from cython.cimports.cogwork.dataplane.stock import is_choked, is_full, is_shut
 from cython.cimports.cogwork.dataplane.stored import AGES
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
@@ -73,6 +73,10 @@ def _rejection(condition, description):
 
 FULL_STATE = cython.declare(
     bytes, _rejection(Condition.RESOURCE_LIMIT_EXCEEDED, "the queue is full")
+)
+CHOKED_STATE = cython.declare(
+    bytes,
+    _rejection(Condition.RESOURCE_LIMIT_EXCEEDED, "the queue's dead letters are not accepted"),
 )
 DISK_FULL_STATE = cython.declare(
     bytes, _rejection(Condition.RESOURCE_LIMIT_EXCEEDED, "the queue's disk is full")
@@ -181,9 +185,11 @@ class Store(Ledger):
         return self.bell is not None
 
     def is_kept_waiting(self):
-        """Says whether there is no room on the disk, and a message has to wait for it."""
+        """Says whether a message has to wait for room on the disk, or for the dead to go."""
         journal: Journal = self.journal
-        return not journal.is_open and not journal.is_failed and self.full_policy != FULL_REJECTS
+        if journal.is_failed or self.full_policy == FULL_REJECTS:
+            return False
+        return not journal.is_open or is_choked(self)
 
     def take(self, s):
         if self.receive(s):
@@ -249,8 +255,7 @@ class Store(Ledger):
                 self.refused += 1
                 return self.reply(s, REJECTED, FULL_STATE)
             if not self.make_room():
-                self.dropped += 1
-                self.mourn(DROPPED, s.data, s.size, None, 0)
+                self.do_without(s.data, s.size, s.format)
                 return 1
         if e.message_id != cython.NULL:
             self.recent.remember(self.now())
@@ -266,6 +271,8 @@ class Store(Ledger):
             state = DISK_FAILED_STATE
         elif is_shut(self):
             state = DISK_FULL_STATE
+        elif is_choked(self):
+            state = CHOKED_STATE
         elif s.size > MESSAGE_BYTES_MAX:
             state = TOO_LARGE_STATE
         if state is None:
@@ -450,7 +457,7 @@ class Store(Ledger):
                 self.inlet.serve_held()
             if self.near_inlet is not None:
                 self.near_inlet.serve_held()
-        if self.exceptions and self.handler is not None:
+        if (self.exceptions or self.unsent) and self.handler is not None:
             self.handler.on_batch(self)
 
     def counts(self) -> dict:
@@ -465,6 +472,7 @@ class Store(Ledger):
             "delayed": shelf.delayed_count,
             "unsettled": shelf.out_count,
             "in-doubt": shelf.doubt_count,
+            "leaving": shelf.aside_count,
             "groups": shelf.groups.count,
             "consumers": len(self.dispatcher.consumers),
             "in": self.stored,
