@@ -33,8 +33,8 @@ from cogwork.container.mesh.service import MeshService
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
 from cogwork.container.settings import BLOCK_TIMEOUT_S
-from cogwork.container.view import View
 from cogwork.container.vhost_journals import VhostJournals
+from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
 from cogwork.dataplane.core import Core
 
@@ -114,7 +114,7 @@ class Container:
             limits=self.limits,
         )
         self._listeners = Listeners(self.peers)
-        self._effects = EffectRunner(self.core)
+        self._effects = EffectRunner(self.core, self.outgoing)
         self._memory = Memory()
         self.engines = EngineHosts(
             self.id, {each.name: each.options for each in configuration.engines}

@@ -55,7 +55,9 @@ class Declarations:
             return None
         if node.replica is not None and node.replica.epoch is None:
             owner = node.replica.owner
-            where = "nobody owns it now" if owner is None else f"container {owner} owns it: ask there"
+            where = (
+                "nobody owns it now" if owner is None else f"container {owner} owns it: ask there"
+            )
             raise ManagementError(CONFLICT, f"{name!r:.200} is replicated, and {where}")
         return ManagedQueue(node)
 

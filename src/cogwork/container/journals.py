@@ -37,8 +37,8 @@ from cogwork.container.mesh.lending import DURABLE_LIFE, shard_of
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
 from cogwork.container.tickets import Ticket, Tickets
+from cogwork.dataplane.refusals import DISK_FAILED
 from cogwork.dataplane.restoration import Checkpoint
-from cogwork.dataplane.store import DISK_FAILED
 from cogwork.log.errors import LogError
 from cogwork.spi.management import NOT_FOUND, ManagementError
 from cogwork.spi.node import Refused
@@ -412,4 +412,5 @@ class QueueJournals:
             self._patience.cancel()
         if self._wal is not None and self._failure is None:
             self.commit()
+            self.commit()  # what is written a turn later
         self._core.on_ticket = None

@@ -1,9 +1,9 @@
 """Turns whose output is held until all that it follows from is durable.
 
 Theory of operation. What queues write down in a turn of the loop goes to the write-ahead log, and
-what replicated ones write to their streams. The turn is over when the log is durable up to its place
-and every append is answered; turns are over in order. Then the output that was held for its ticket
-may leave (`dataplane.output`).
+what replicated ones write to their streams. The turn is over when the log is durable up to its
+place and every append is answered; turns are over in order. Then the output that was held for its
+ticket may leave (`dataplane.output`).
 """
 
 from __future__ import annotations

@@ -104,6 +104,15 @@ class Dispatcher:
             node = node.next
         return 0
 
+    def holders(self):
+        """Lists the consumers: link, whether it is far, whether anything is out at it."""
+        consumer: Consumer
+        found: list = []
+        for consumer in self.consumers.values():
+            is_holding: cython.bint = not is_empty(cython.address(consumer.hands.out))
+            found.append((consumer.link, consumer.is_far, is_holding))
+        return found
+
     def serial_of(self, link):
         """Says what a consumer is known by also when its link has gone."""
         consumer: Consumer = self.consumers.get(link)

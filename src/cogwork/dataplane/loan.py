@@ -33,13 +33,12 @@ from cython.cimports.cogwork.dataplane.shipment import (
 )
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 
+from cogwork.dataplane.refusals import STALE_STATE
+
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-STALE_STATE = b"\x00\x53\x25\xc0\x1e\x01\x00\x53\x1d\xc0\x18\x01\xa3\x15cogwork:stale-attempt"
-"""Rejected, for an attempt that its shard knows nothing of any more."""
-
 LENT_MAX = cython.declare(uint32_t, 1500)
-"""What a consumer has from one shard at most: after a break an attach names all of it, in one frame."""
+"""What a consumer has from one shard at most: a frame names all of it after a break."""
 
 
 class Loan(IncomingLink):
@@ -448,13 +447,7 @@ class Borrower(Terminus):
     # -- a shard that has come here
 
     def adopt(self, container: str) -> None:
-        """Leaves to this container's store what the consumer has from another one.
-
-        The store has the other's items by now; the loan has ended.
-
-        Args:
-            container: The other one.
-        """
+        """Leaves to this container's store, which has another one's items now, what came from there."""
         for tag, kept in list(self.broken.items()):
             if kept[1] == container:
                 del self.broken[tag]
@@ -463,36 +456,33 @@ class Borrower(Terminus):
 
     def _adopt_one(self, tag, token):
         """Has the store go on with an attempt, and learn what was said of it meanwhile."""
-        item: cython.pointer(Lent) = self.lent.find(token)
-        code: cython.int = self.store.adopt(self.consumer, tag)
-        said: cython.int = item.code
+        said: cython.int = self.lent.find(token).code
+        state: bytes = self.lent.state_of(token)
+        code: cython.int = self.store.resume(self.consumer, [tag], (tag,), True)[0]
         if code == KEEP:
             self.adopted[token] = tag
             if said == 0 or said == RECEIVED:
                 return 0
-            code = self._claim(tag, said, self.lent.state_of(token))
-            if code == KEEP:
-                return 0
-            del self.adopted[token]
+            code = self._claim(token, said, state)
         if code == REFUSE:
             return self._confirm(token, REJECTED, STALE_STATE)
-        return self._confirm(token, said if said else ACCEPTED, self.lent.state_of(token))
+        return self._confirm(token, said if said else ACCEPTED, state) if code == SETTLE else 0
 
-    def _claim(self, tag, code, state):
-        number = int.from_bytes(tag[4:12], "big")
-        attempt = int.from_bytes(tag[12:], "big")
-        return self.store.claim(number, attempt, code, state)
+    def _claim(self, token, code, state):
+        """Says to the store what became of an attempt; what is over by that is adopted no more."""
+        tag: bytes = self.adopted[token]
+        number, attempt = int.from_bytes(tag[4:12], "big"), int.from_bytes(tag[12:], "big")
+        answer = self.store.claim(number, attempt, code, state)
+        if answer != KEEP:
+            del self.adopted[token]
+        return answer
 
     def _claim_here(self, token, verdict):
-        """Passes on to this container's store what the consumer says."""
-        state: bytes = None
         if verdict.code == RECEIVED and not verdict.settled:
             return KEEP  # the store takes what was adopted for received
-        if verdict.code != ACCEPTED and verdict.code != LOST:
-            state = state_of(verdict)
-        code: cython.int = self._claim(self.adopted[token], verdict.code, state)
+        state: bytes = None if verdict.code in (ACCEPTED, LOST) else state_of(verdict)
+        code: cython.int = self._claim(token, verdict.code, state)
         if code != KEEP:
-            del self.adopted[token]
             self.lent.drop(token)
         return code
 

@@ -4,7 +4,6 @@ from cogwork.dataplane.session_end import Session
 from cogwork.dataplane.terminus import Terminus
 
 SOURCE_HASH: str
-STALE_STATE: bytes
 
 class Loan(IncomingLink):
     owed: int

@@ -15,6 +15,7 @@ cdef class Restoration:
     cdef double wall_offset_s
     cdef double now_s
     cdef int _restore(self, KeptItem kept, bint is_delayed) except -1
+    cdef int _bury(self, Item* item, KeptItem kept) except -1
     cdef int _doubt(self) except -1
     cdef double _at(self, uint64_t wall_ms) noexcept
 
@@ -25,4 +26,5 @@ cdef class Checkpoint:
     cdef Journal scratch
     cdef uint32_t slot
     cdef readonly bint is_finished
+    cdef int _write(self, Item* item) except -1
     cdef int _write_memory(self) except -1

@@ -15,14 +15,15 @@ from cython.cimports.cogwork.dataplane.envelope import Envelope, read_envelope
 from cython.cimports.cogwork.dataplane.journal import cogwork_wall_offset_s
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
+from cython.cimports.cogwork.dataplane.shelf import is_away
 from cython.cimports.cogwork.dataplane.stored import (
     ACQUIRED,
     AGES,
-    DOUBT,
+    ASIDE,
     HANDED,
-    OUT,
     PARKED,
     READY,
+    number_of,
 )
 from cython.cimports.cogwork.dataplane.system import clock_s
 
@@ -102,6 +103,8 @@ class Restoration:
             and e.group_id_size
         ):
             item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
+        if kept.reason is not None:
+            return self._bury(item, kept)
         if kept.expires_ms:
             store.shelf.expire_at(item, self._at(kept.expires_ms))
         if is_delayed:
@@ -114,6 +117,14 @@ class Restoration:
             # Marked until `_doubt`, which needs all of its group to stand in order first.
             item.flags |= HANDED
         return 0
+
+    def _bury(self, item, kept):
+        """Puts an item aside again whose dead letter has not been accepted."""
+        store: Store = self.store
+        item.group_key = 0
+        store.shelf.enter(item)
+        store.shelf.put_aside(item)
+        return store.lay_out(item, kept.reason, kept.error or None)
 
     def _doubt(self):
         """Puts into doubt what was out at somebody."""
@@ -175,15 +186,23 @@ class Checkpoint:
                 self._write_memory()
                 self.is_finished = True
                 break
-            self.scratch.put(item)
-            if item.attempt:
-                self.scratch.back(item)
-            if item.state == OUT or item.state == DOUBT:
-                self.scratch.out(item)
+            self._write(item)
         parts: list = self.scratch.parts
         self.scratch.parts = []
         parts.append(self.scratch.cut())
         return b"".join(parts)
+
+    def _write(self, item):
+        """Writes an item, and what is behind it."""
+        grave: object = self.store.graves.get(number_of(item)) if item.state == ASIDE else None
+        self.scratch.put(item)
+        if item.attempt:
+            self.scratch.back(item)
+        if is_away(item) and (item.state != ASIDE or item.flags & HANDED):
+            self.scratch.out(item)
+        if grave is not None:
+            self.scratch.dead(item, cython.cast(str, grave[0]).encode(), grave[1])
+        return 0
 
     def _write_memory(self):
         """Writes what is known of items that are no more."""

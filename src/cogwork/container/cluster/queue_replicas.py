@@ -132,7 +132,7 @@ class QueueReplicas:
         assert self._cluster is not None
         assert self._service is not None
         return await open_declared(
-            self._cluster, self._service, KIND, queue.vhost, queue.address, queue.options
+            self._cluster, self._service, KIND, (queue.vhost, queue.address), queue.options
         )
 
     def has_replica(self, queue: ReplicatedQueue) -> bool:
@@ -167,7 +167,7 @@ class QueueReplicas:
             vhost.reach.owners.changed(queue.address)
 
     def cut_off(self, queue: ReplicatedQueue) -> None:
-        """Cuts the connections of consumers that have items of a queue: they come back with them."""
+        """Cuts off consumers that have items of a queue: they come back with them."""
         for link, is_far, has_items in queue.store.holders():
             if is_far:
                 link.owner.detach(closed=False)

@@ -60,8 +60,7 @@ async def open_declared(
     cluster: Cluster,
     service: RaftService,
     kind: str,
-    vhost: str,
-    name: str,
+    name: tuple[str, str],
     options: Mapping[str, object],
 ) -> RaftEngine:
     """Opens the stream of something declared; declares it where it is new.
@@ -70,8 +69,7 @@ async def open_declared(
         cluster: Knows the declarations.
         service: Has the replicas.
         kind: What it is.
-        vhost: Its virtual host.
-        name: Its name there.
+        name: Its virtual host, and its name there.
         options: The declaration's.
 
     Raises:
@@ -80,7 +78,7 @@ async def open_declared(
     """
     values = cast("Mapping[str, Value]", options)
     try:
-        declaration = await cluster.declare(kind, vhost, name, values)
+        declaration = await cluster.declare(kind, *name, values)
     except Unknown as error:
         # To declare the same once more changes nothing.
         raise Unavailable(f"the cluster does not answer: {error.reason}") from error
@@ -89,7 +87,7 @@ async def open_declared(
         "replicas": replicas_of(declaration, cluster.voters),
         **{option: options[option] for option in RETENTION_OPTIONS if option in options},
     }
-    return await service.open(stream_name(kind, vhost, name), made)
+    return await service.open(stream_name(kind, *name), made)
 
 
 class ClusteredRaft:
@@ -121,8 +119,8 @@ class ClusteredRaft:
             Unavailable: The cluster has no majority.
             ValueError: It is declared with other options, or one is wrong.
         """
-        vhost, name = split_name(stream)
-        return await open_declared(self._cluster, self._service, KIND, vhost, name, options)
+        name = split_name(stream)
+        return await open_declared(self._cluster, self._service, KIND, name, options)
 
     async def delete(self, stream: str) -> None:
         """Gives up a stream, here and everywhere."""

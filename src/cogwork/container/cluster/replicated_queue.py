@@ -1,10 +1,11 @@
 """A queue whose records are a stream: this container's part in it.
 
-Theory of operation. One container *owns* the queue: its store has the items, and what it writes down
-is appended to the stream, which every container with a replica reads and sums up. Whoever leads the
-stream and can reach no owner takes over: it begins a new epoch of the stream, so that nothing of an
-earlier owner can come behind what is there then, reads up to that place, and fills its store with
-the sum. What was out at consumers then is in doubt, until they come back with their tags.
+Theory of operation. One container *owns* the queue: its store has the items, and what it writes
+down is appended to the stream, which every container with a replica reads and sums up. Whoever
+leads the stream and can reach no owner takes over: it begins a new epoch of the stream, so that
+nothing of an earlier owner can come behind what is there then, reads up to that place, and fills
+its store with the sum. What was out at consumers then is in doubt, until they come back with their
+tags.
 
 An owner that leads no more stays what it is, as long as its appends come through. One that learns
 of a newer epoch, or cannot know what became of an append, closes the connections whose output was

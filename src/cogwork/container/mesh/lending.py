@@ -26,7 +26,8 @@ from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.mesh.names import BORROWER, VHOST
-from cogwork.dataplane.loan import STALE_STATE, Borrower, Loan
+from cogwork.dataplane.loan import Borrower, Loan
+from cogwork.dataplane.refusals import STALE_STATE
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind

@@ -1,8 +1,8 @@
 """Replicated queues over linked containers: who owns each, and the ways there.
 
 Theory of operation. Who owns a queue tells all others so, with the epoch in which it does
-(`container.cluster.replicated_queue`). Every container sends the queue's messages to the one that it
-can reach with the highest epoch; they wait where there is none. Consumers borrow from there
+(`container.cluster.replicated_queue`). Every container sends the queue's messages to the one that
+it can reach with the highest epoch; they wait where there is none. Consumers borrow from there
 (`lending`).
 """
 

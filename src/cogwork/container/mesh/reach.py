@@ -88,6 +88,11 @@ class Reach:
         self.lending = Lending(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
+        self._keepers: dict[int, Lending | Partitions | Owners] = {
+            InterestKind.QUEUE: self.lending,
+            InterestKind.PARTITIONS: self.partitions,
+            InterestKind.OWNER: self.owners,
+        }
         self.missed = Missed(mesh)
 
     def start(self) -> None:
@@ -135,14 +140,9 @@ class Reach:
 
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of what another container wants."""
-        if interest.kind == InterestKind.QUEUE:
-            self.lending.take_interest(container, interest)
-            return
-        if interest.kind == InterestKind.PARTITIONS:
-            self.partitions.take_interest(container, interest)
-            return
-        if interest.kind == InterestKind.OWNER:
-            self.owners.take_interest(container, interest)
+        keeper = self._keepers.get(interest.kind)
+        if keeper is not None:
+            keeper.take_interest(container, interest)
             return
         self.missed.know(container)
         if self._topic_of(interest.address) is not None:
@@ -158,14 +158,9 @@ class Reach:
 
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Takes note that another container wants something no longer."""
-        if interest.kind == InterestKind.QUEUE:
-            self.lending.lose_interest(container, interest)
-            return
-        if interest.kind == InterestKind.PARTITIONS:
-            self.partitions.lose_interest(container, interest)
-            return
-        if interest.kind == InterestKind.OWNER:
-            self.owners.lose_interest(container, interest)
+        keeper = self._keepers.get(interest.kind)
+        if keeper is not None:
+            keeper.lose_interest(container, interest)
             return
         is_known = container in self._mesh.mesh.database.records
         if interest.kind == InterestKind.TOPIC and not is_known:

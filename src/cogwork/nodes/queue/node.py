@@ -17,6 +17,7 @@ from cogwork.amqp.terminus import COPY
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.partitions import PartitionedInlet
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
+from cogwork.nodes.queue.burial import Burial
 from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
 from cogwork.nodes.queue.options import QueueOptions
 from cogwork.spi.effects import Detach, Send
@@ -64,6 +65,9 @@ class QueueNode:
         self._cut_off: dict[str, int] = {}
         self.store = _store(context, self.options)
         self.store.handler = self
+        self._burial: Burial | None = None
+        if self.options.dead_letter is not None:
+            self._burial = Burial(self.store, self.address, self.options.dead_letter, self._emit)
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
         self._entry.add_outlet(self.store)
         self.store.inlet = self._entry
@@ -143,7 +147,10 @@ class QueueNode:
         self.store.tick(now_s)
         if self._cut_off and not self.store.counts()["in-doubt"]:
             self._cut_off.clear()
-        return self._bury(self.store)
+        effects = self._bury(self.store)
+        if self._burial is not None:
+            effects += self._burial.tick(now_s)
+        return effects
 
     def status(self) -> Mapping[str, object]:
         """Counts items by where they stand, and what has happened so far."""
@@ -185,6 +192,8 @@ class QueueNode:
     def on_batch(self, store: Store) -> None:
         """Sends the dead to the dead-letter address."""
         self._emit(self._bury(store))
+        if self._burial is not None:
+            self._emit(self._burial.letters())
 
     def _bury(self, store: Store) -> list[Effect]:
         target = self.options.dead_letter
