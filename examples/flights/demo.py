@@ -76,8 +76,8 @@ def main(picture: Path | None) -> None:
     console.print(
         f"{len(flights):,} flights; three linked containers: from a to c by b at a cost of 2, or\n"
         f"directly at {DIRECT_COST}. [red]In the middle of each act b is killed[/] (SIGKILL), in\n"
-        "the fourth the leader of the stream, which comes back while the others go on; in the last\n"
-        "one the owner of a replicated queue, for good"
+        "the fourth the leader of the stream, which comes back while the others go on;\n"
+        "in the last one the owner of a replicated queue, for good"
     )
     try:
         result = asyncio.run(play(flights, console))

@@ -1,8 +1,8 @@
 """The fifth act: every flight is an item of a replicated queue, whose owner is killed for good.
 
 All three hold the queue on disk, and one of them owns it. Publishers and workers know all three;
-whoever was connected to the dead one goes on at another. What a publisher is in doubt about it sends
-again, under the same message-id: the queue takes it once.
+whoever was connected to the dead one goes on at another. What a publisher is in doubt about it
+sends again, under the same message-id: the queue takes it once.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flights import REPLICATED
+
 from cogwork import Message
 from cogwork.client import InDoubt, Released
-from flights import REPLICATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -461,9 +461,7 @@ class Borrower(Terminus):
         code: cython.int = self.store.resume(self.consumer, [tag], (tag,), True)[0]
         if code == KEEP:
             self.adopted[token] = tag
-            if said == 0 or said == RECEIVED:
-                return 0
-            code = self._claim(token, said, state)
+            code = self._claim(token, said, state) if said and said != RECEIVED else KEEP
         if code == REFUSE:
             return self._confirm(token, REJECTED, STALE_STATE)
         return self._confirm(token, said if said else ACCEPTED, state) if code == SETTLE else 0

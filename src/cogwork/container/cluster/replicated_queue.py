@@ -111,6 +111,7 @@ class ReplicatedQueue(DurableQueue):
         self._tasks: set[asyncio.Task[None]] = set()
         self._written_bytes = 0
         self._begin_offset: int | None = None
+        self._is_broken = False
         self._late: dict[Future[Appended], float] = {}
 
     @property
@@ -231,6 +232,7 @@ class ReplicatedQueue(DurableQueue):
         self._replayed = Replayed()
         self.epoch = epoch
         self._released = asyncio.Event()
+        self._is_broken = False
         self._written_bytes = 0
         journal = self.fill(replayed, self._host.core, partial(self._host.journals.note, self))
         journal.message_bytes_max = MESSAGE_BYTES_MAX
@@ -249,6 +251,7 @@ class ReplicatedQueue(DurableQueue):
             return
         log.info("queue %r is not owned here any more: %s", self.address, why)
         self.epoch = None
+        self._is_current = False
         late, self._late = self._late, {}
         if late:
             self._host.core.break_off(
@@ -267,14 +270,17 @@ class ReplicatedQueue(DurableQueue):
 
     def write(self, kind: int, payload: bytes) -> None:
         """Has a record appended to the stream; the present turn waits for that."""
-        if self.epoch is None or self._engine is None:
+        if self.epoch is None or self._engine is None or self._is_broken:
             return
         self._written_bytes += len(payload)
         answer = self._engine.append(Batch.of([bytes((kind,)) + payload]), self.epoch)
         assert isinstance(answer, asyncio.Future)
+        # Nothing may come behind what is missing, and what waits for it is cut off before anybody
+        # can take the turn for over.
+        self._is_broken = answer.done() and answer.exception() is not None
         self._late[answer] = self._host.now_s()
-        self._host.journals.tickets.wait_for(answer)
         answer.add_done_callback(partial(self._answered, kind, self.epoch))
+        self._host.journals.tickets.wait_for(answer)
         if kind == BEGIN:
             self._written_bytes = 0
 

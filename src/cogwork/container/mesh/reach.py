@@ -88,11 +88,9 @@ class Reach:
         self.lending = Lending(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
-        self._keepers: dict[int, Lending | Partitions | Owners] = {
-            InterestKind.QUEUE: self.lending,
-            InterestKind.PARTITIONS: self.partitions,
-            InterestKind.OWNER: self.owners,
-        }
+        kinds = (InterestKind.QUEUE, InterestKind.PARTITIONS, InterestKind.OWNER)
+        keepers = (self.lending, self.partitions, self.owners)
+        self._keepers = dict(zip(kinds, keepers, strict=True))
         self.missed = Missed(mesh)
 
     def start(self) -> None:
@@ -497,6 +495,5 @@ def _is_busy(end: OutgoingLink) -> bool:
 
 
 def _container_of(outlet: OutgoingLink) -> str:
-    context = outlet.owner.context
-    assert isinstance(context, Away)
+    context: Away = outlet.owner.context
     return context.container
