@@ -89,7 +89,7 @@ class Reach:
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
         kinds = (InterestKind.QUEUE, InterestKind.PARTITIONS, InterestKind.OWNER)
-        keepers = (self.lending, self.partitions, self.owners)
+        keepers: list[Lending | Partitions | Owners] = [self.lending, self.partitions, self.owners]
         self._keepers = dict(zip(kinds, keepers, strict=True))
         self.missed = Missed(mesh)
 
