@@ -75,6 +75,11 @@ class DurableQueue(ABC):
             self.vhost, self.address, self.store.shard, account.birth_base, options
         ).encode()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether so much of it is under way that what comes now is better written together."""
+        return False
+
     @abstractmethod
     def write(self, kind: int, payload: bytes) -> None:
         """Has a record written, behind all before it."""
