@@ -88,6 +88,11 @@ class QueueNode:
         """Whether each message has one container of a mesh that takes it."""
         return self.options.ordering != "none" or self.options.deduplication_window_s is not None
 
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether its items outlive the container."""
+        return self._journal is not None
+
     def share(self) -> PartitionedInlet:
         """Shares a partitioned queue with other containers; `set_owners` says who takes what."""
         assert self.inlet is None
