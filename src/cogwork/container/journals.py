@@ -108,6 +108,7 @@ class QueueJournal:
         if replayed is None:
             image.birth_base = secrets.randbits(31)
         self.journal = Journal(core, image.sequence_max, seen_max, image.seen)
+        self.journal.held_partitions = image.held_partitions
         self.journal.on_dirty = self._note
         self.store.journal = self.journal
         restore(self.store, image)

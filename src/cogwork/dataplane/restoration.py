@@ -208,6 +208,8 @@ class Checkpoint:
         """Writes what is known of items that are no more."""
         for number, attempt in self.store.commits.remembered():
             self.scratch.committed(number, attempt)
+        if self.store.journal.held_partitions:
+            self.scratch.hold_partitions(self.store.journal.held_partitions)
         if self.store.journal.seen is not None:
             for seen_ms, message_id in self.store.journal.seen:
                 self.scratch.saw(seen_ms, message_id)
