@@ -2,7 +2,8 @@
 
 Publishers write down what was accepted, workers what they took and what was confirmed to them.
 Afterwards: what was accepted was taken or is parked, nothing was confirmed twice, and nothing was
-taken again without a mark.
+taken again without a mark. An item may be parked twice: its dead letter was accepted, and whoever
+sent it was killed before it could write that down.
 """
 
 from __future__ import annotations
@@ -175,7 +176,8 @@ def check(
         f"{policy}: {dict(events)}: {len(said['accepted'])} accepted, {len(said['doubt'])} in doubt"
         f" of {ITEMS}; {len(book.taken)} taken, {book.confirmed.total()} confirmed to a worker that"
         f" lived to hear it, {left.total()} parked, of which {len(left.keys() & book.taken.keys())}"
-        f" had been taken, {book.again(marked=True)} taken again and marked\n"
+        f" had been taken, {len(twice(left))} parked twice, {book.again(marked=True)} taken again and"
+        " marked\n"
     )
     seen = book.taken.keys() | left.keys()
     assert events["owner killed for good"] == KILLED_FOR_GOOD
@@ -184,7 +186,6 @@ def check(
     assert seen <= said["accepted"] | said["doubt"], "invented"
     assert twice(book.confirmed) == [], "confirmed twice"
     assert book.again(marked=False) == 0, "taken again without a mark"
-    assert twice(left) == [], "parked twice"
     assert left.keys() & book.confirmed.keys() == set(), "confirmed and parked"
     if policy == "park":
         assert book.again(marked=True) == 0, "done twice"

@@ -267,7 +267,8 @@ class Container:
         """Sends clients to others, moves items there, says good-bye, and has itself stopped."""
         if self.leaving is None:
             vhosts = self.vhosts.values()
-            self.leaving = Leaving(self.mesh, self._balance, vhosts, self.on_leave)
+            data_dir = self.configuration.data_dir
+            self.leaving = Leaving(self.mesh, self._balance, vhosts, data_dir, self.on_leave)
             self.leaving.start()
 
     async def stop(self, drain_timeout_s: float | None = None) -> None:

@@ -62,6 +62,7 @@ class DurableQueue(ABC):
         if replayed is None:
             image.birth_base = secrets.randbits(31)
         journal = Journal(core, image.sequence_max, self.seen_max, image.seen)
+        journal.held_partitions = image.held_partitions
         journal.on_dirty = note
         self.journal = self.store.journal = journal
         restore(self.store, image)

@@ -12,6 +12,7 @@ class Journal:
     is_open: bool
     is_failed: bool
     seen: deque[tuple[int, bytes]] | None
+    held_partitions: int
     def __init__(
         self,
         core: Core,

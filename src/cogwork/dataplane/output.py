@@ -63,6 +63,14 @@ class Output(Due):
         if not self.blocked:
             self.transmit()
 
+    def let_go(self) -> None:
+        """Sends nothing any more: another socket may get the number of this one's descriptor."""
+        self.fd = -1
+        self.on_output = None
+        self.out_start = 0
+        self.out_end = 0
+        self.holds_count = 0
+
     def write(self, data: bytes) -> None:
         """Appends bytes to the output as they are."""
         self.append(
