@@ -176,8 +176,8 @@ def check(
         f"{policy}: {dict(events)}: {len(said['accepted'])} accepted, {len(said['doubt'])} in doubt"
         f" of {ITEMS}; {len(book.taken)} taken, {book.confirmed.total()} confirmed to a worker that"
         f" lived to hear it, {left.total()} parked, of which {len(left.keys() & book.taken.keys())}"
-        f" had been taken, {len(twice(left))} parked twice, {book.again(marked=True)} taken again and"
-        " marked\n"
+        f" had been taken, {len(twice(left))} parked twice,"
+        f" {book.again(marked=True)} taken again and marked\n"
     )
     seen = book.taken.keys() | left.keys()
     assert events["owner killed for good"] == KILLED_FOR_GOOD
