@@ -6,7 +6,6 @@ schemas.
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from cogwork.schema.errors import InvalidSchema
 from cogwork.schema.json_run import Failure, Run, key_of, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sized
 
     from cogwork.schema.json_pattern import Pattern
     from cogwork.schema.json_run import Check

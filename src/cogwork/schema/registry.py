@@ -23,7 +23,7 @@ from cogwork.schema.schema import KINDS, SCHEMA_BYTES_MAX, Schema, make_schema
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ("SCHEMAS", "Registered", "Registry", "Unregistered")
+__all__ = ("SCHEMAS", "Registered", "Registry", "Unregistered", "Version", "decode")
 
 SCHEMAS = "stream/$schemas"
 """Where a registry is kept: the address of its stream, in each virtual host."""
@@ -90,8 +90,12 @@ _EVENT = msgspec.json.Decoder(Event)
 EVENT_BYTES_MAX = SCHEMA_BYTES_MAX * 2
 
 
-class _Version:
-    """A schema of an address, compiled when it is used."""
+class Version:
+    """A schema of an address, compiled when it is used.
+
+    Attributes:
+        event: What was registered.
+    """
 
     __slots__ = ("_problem", "_schema", "event")
 
@@ -99,6 +103,11 @@ class _Version:
         self.event = event
         self._schema: Schema | None = None
         self._problem = ""
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether `schema` takes no time."""
+        return self._schema is not None or bool(self._problem)
 
     def schema(self) -> Schema:
         """Returns the schema.
@@ -121,8 +130,8 @@ class Registry:
     """Schemas by address. Where several patterns take one, the one with most plain words counts."""
 
     def __init__(self) -> None:
-        self._versions: dict[str, list[_Version]] = {}
-        self._found: dict[str, list[_Version] | None] = {}
+        self._versions: dict[str, list[Version]] = {}
+        self._found: dict[str, list[Version] | None] = {}
         self._size_bytes = 0
 
     def __len__(self) -> int:
@@ -227,7 +236,7 @@ class Registry:
 
     def _add(self, event: Registered) -> None:
         versions = self._versions.setdefault(event.address, [])
-        versions.append(_Version(event))
+        versions.append(Version(event))
         self._size_bytes += len(event.definition)
         if len(versions) > VERSIONS_MAX:
             self._size_bytes -= len(versions.pop(0).event.definition)
@@ -276,7 +285,7 @@ class Registry:
             address: Where they are sent to.
             version: Which version of it; None is the newest one.
         """
-        found = self._find(address, version)
+        found = self.version_of(address, version)
         return found.event if found is not None else None
 
     def schema_of(self, address: str, version: int | None = None) -> Schema | None:
@@ -285,10 +294,11 @@ class Registry:
         Raises:
             InvalidSchema: It cannot be used here.
         """
-        found = self._find(address, version)
+        found = self.version_of(address, version)
         return found.schema() if found is not None else None
 
-    def _find(self, address: str, version: int | None) -> _Version | None:
+    def version_of(self, address: str, version: int | None = None) -> Version | None:
+        """Returns what `find` finds, with its schema."""
         address = address.lstrip("/")
         try:
             versions = self._found[address]
@@ -303,7 +313,7 @@ class Registry:
         at = version - versions[0].event.version
         return versions[at] if 0 <= at < len(versions) else None
 
-    def _look_up(self, address: str) -> list[_Version] | None:
+    def _look_up(self, address: str) -> list[Version] | None:
         exact = self._versions.get(address)
         if exact is not None:
             return exact
