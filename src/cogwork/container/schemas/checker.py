@@ -94,7 +94,8 @@ class Checker:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
-        self._later()
+        if self._turns:
+            self._later()
 
     def close(self) -> None:
         """Decides no more: what waits is its senders' again."""
@@ -123,10 +124,12 @@ class Checker:
             self._wait()
         else:
             until_s = time.monotonic() + SLICE_S
-            while self._turns and time.monotonic() < until_s:
+            while self._turns:
                 link = next(iter(self._turns))
                 del self._turns[link]
                 self._serve(link, self.registry)
+                if time.monotonic() >= until_s:
+                    break
             if self._turns:
                 self._later()
 
