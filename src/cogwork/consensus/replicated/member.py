@@ -345,6 +345,8 @@ class Member:
         """Has the tail sealed, unless that is under way."""
         if self.replica.is_sealing or self._installation is not None or self.is_closed:
             return
+        if self.replica.applied < self.group.compacted_index:
+            return  # a leader's snapshot is taken, and its state comes with the end of this turn
         sealing = self.replica.begin_sealing()
         content = sealing.state
         snapshot = self.group.snapshot_of(sealing.index, len(content), tag_of(content))
