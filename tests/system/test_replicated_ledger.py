@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -87,7 +87,7 @@ class Story:
     def depth(self) -> int | None:
         """Items in the queue; None while that is not known."""
         owner = self.owner()
-        return None if owner is None else row(owner.served, QUEUE)["depth"]
+        return None if owner is None else depth_at(owner, QUEUE)
 
     def kill_the_owner_for_good(self) -> None:
         within(SETTLE_TIMEOUT_S, lambda: self.owner() is not None, "somebody owns the queue")
@@ -121,9 +121,16 @@ class Story:
             crew.replace()
 
 
+def depth_at(owner: Member, queue: str) -> int | None:
+    """Items of a queue at its owner; None where that is another one by now."""
+    found: dict[str, object] = dict(row(owner.served, queue))
+    return cast("int", found["depth"]) if found["owner"] == owner.id else None
+
+
 def parked(member: Member, owner: Member) -> list[str]:
-    count = row(owner.served, PARKED)["depth"]
-    if count == 0:
+    within(SETTLE_TIMEOUT_S, lambda: depth_at(owner, PARKED) is not None, "the parked are known")
+    count = depth_at(owner, PARKED)
+    if not count:
         return []
     printed = member.served.run(
         "receive", member.url, PARKED, "--count", str(count), "--timeout", "20", "--json"
