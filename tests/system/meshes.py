@@ -35,6 +35,8 @@ class Member:
         folder: Takes its configuration and logs.
         configuration: What `cogwork.toml` says besides listener and links.
         head: What it says before all tables.
+        wrapper: The command that runs its command, if any.
+        environment: Variables that its process has besides those of this one.
     """
 
     id: str
@@ -43,6 +45,8 @@ class Member:
     folder: Path
     configuration: str = ""
     head: str = ""
+    wrapper: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     lives: int = 0
 
@@ -68,7 +72,10 @@ class Member:
         self.lives += 1
         with (self.folder / f"{self.id}.{self.lives}.log").open("wb") as output:
             self.process = subprocess.Popen(
-                [*COGWORK, "serve", "--config", str(file)], stdout=output, stderr=output
+                [*self.wrapper, *COGWORK, "serve", "--config", str(file)],
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **self.environment},
             )
 
     def signal(self, number: int) -> None:
@@ -103,6 +110,7 @@ def meshed(
     *,
     head: Callable[[str], str] = lambda _name: "",
     lay: Lay | None = None,
+    dress: Callable[[Member], object] = lambda _member: None,
 ) -> Iterator[dict[str, Member]]:
     """Runs linked containers for the length of a `with` block; both ends of an edge dial.
 
@@ -113,6 +121,7 @@ def meshed(
         configuration: What each `cogwork.toml` says besides listener and links.
         head: What each one's says before all tables.
         lay: Says what a container dials in the place of another one's port; None: that itself.
+        dress: Called with each before it is started.
     """
     names = list(ids)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -126,6 +135,7 @@ def meshed(
     }
     try:
         for member in members.values():
+            dress(member)
             member.start()
         for member in members.values():
             within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")

@@ -32,6 +32,7 @@ from cogwork.container.journal_records import (
     Begin,
     Replayed,
 )
+from cogwork.container.low_space import LowSpace
 from cogwork.container.mesh.lending import DURABLE_LIFE, shard_of
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
@@ -128,7 +129,11 @@ class QueueJournal:
 
 
 class QueueJournals:
-    """All queues on this container's disk. Owned by the container."""
+    """All queues on this container's disk. Owned by the container.
+
+    Attributes:
+        low_space: What they do while the disk fills up.
+    """
 
     def __init__(self, core: Core, container_id: str, *, has_disk: bool) -> None:
         """Has none yet.
@@ -153,6 +158,7 @@ class QueueJournals:
         self._tickets: deque[tuple[int, int]] = deque()
         self._is_due = False
         self._is_shut = False
+        self.low_space = LowSpace(self._queues)
         self._failure: LogFailed | None = None
         self._patience: asyncio.TimerHandle | None = None
 
@@ -199,8 +205,9 @@ class QueueJournals:
             self._waiting.append(_Append(queue, BEGIN, queue.begin(self._birth_base(queue))))
             self._waiting.append(_Append(queue, END, b""))
             self._commit_soon()
-        if self._is_shut and queue.journal is not None:
-            queue.journal.is_open = False
+        if queue.journal is not None:
+            queue.journal.is_open = not self._is_shut
+            queue.journal.is_low = self.low_space.is_low
 
     @staticmethod
     def _birth_base(queue: QueueJournal) -> int:
