@@ -33,6 +33,7 @@ from cogwork.container.journal_records import (
     Begin,
     Replayed,
 )
+from cogwork.container.low_space import LowSpace
 from cogwork.container.mesh.lending import DURABLE_LIFE, shard_of
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
@@ -108,6 +109,7 @@ class QueueJournals:
     Attributes:
         shard: The number of this container's parts of queues on disk, the same in all its lives.
         tickets: The turns whose output is held.
+        low_space: What they do while the disk fills up.
     """
 
     def __init__(self, core: Core, container_id: str, *, has_disk: bool) -> None:
@@ -133,6 +135,7 @@ class QueueJournals:
         self.tickets = Tickets(core)
         self._is_due = False
         self._is_shut = False
+        self.low_space = LowSpace(self._queues)
         self._failure: LogFailed | None = None
         self._patience: asyncio.TimerHandle | None = None
 
@@ -180,6 +183,7 @@ class QueueJournals:
             queue.write(END, b"")
             self.commit_soon()
         journal.is_open = not self._is_shut
+        journal.is_low = self.low_space.is_low
 
     def append(self, queue: QueueJournal, kind: int, payload: bytes) -> None:
         """Has a record appended at the end of the turn, behind all before it."""

@@ -46,6 +46,7 @@ cdef class Journal:
     cdef Core core
     cdef public object on_dirty
     cdef public bint is_open
+    cdef public bint is_low
     cdef public bint is_failed
     cdef readonly uint64_t sequence_base
     cdef readonly double wall_offset_s

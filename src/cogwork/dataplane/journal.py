@@ -42,6 +42,7 @@ class Journal:
     Attributes:
         on_dirty: Called once when there is something to take.
         is_open: Whether the queue may take and give; not while the log has no room.
+        is_low: Whether it may take no messages, as the log has no room but for the rest.
         is_failed: Whether the log has failed for good.
         sequence_base: What an item's place in the queue is counted from.
         wall_offset_s: The wall clock's time where the monotonic clock's is 0.

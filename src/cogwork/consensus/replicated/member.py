@@ -64,6 +64,9 @@ SEAL_BYTES = 8 << 20
 SEAL_ENTRIES = 20_000
 """So many entries are replaced by a snapshot, however small they are."""
 
+SEAL_PAUSE_S = 5.0
+"""So long it is waited where a segment could not be written: an attempt encodes the whole tail."""
+
 READS_MAX = 10_000
 """Reads that wait for something new; what is more is answered at once."""
 
@@ -143,6 +146,8 @@ class Member:
         self._current: dict[object, Callable[[], object]] = {}
         self._token = 0
         self._installation: Installation | None = None
+        self._seal_after_s = 0.0
+        self._has_failed_to_seal = False
         self.is_closed = False
 
     @property
@@ -173,7 +178,7 @@ class Member:
             self._hear(event)
         if ready.committed:
             self.wake_readers()
-            self._look_whether_to_seal()
+            self.look_whether_to_seal()
 
     def _apply(self, entry: Entry) -> None:
         proposed = self._proposed.pop(entry.index, None)
@@ -336,7 +341,8 @@ class Member:
 
     # -- sealing
 
-    def _look_whether_to_seal(self) -> None:
+    def look_whether_to_seal(self) -> None:
+        """Has the tail sealed, where it has grown enough."""
         grown = self.replica.applied - self.group.compacted_index
         if self.replica.tail_bytes >= SEAL_BYTES or grown >= SEAL_ENTRIES:
             self.seal()
@@ -347,6 +353,8 @@ class Member:
             return
         if self.replica.applied < self.group.compacted_index:
             return  # a leader's snapshot is taken, and its state comes with the end of this turn
+        if self._service.now_s() < self._seal_after_s:
+            return
         sealing = self.replica.begin_sealing()
         content = sealing.state
         snapshot = self.group.snapshot_of(sealing.index, len(content), tag_of(content))
@@ -359,12 +367,16 @@ class Member:
         if self.is_closed:
             return
         self.replica.sealed()
+        self._has_failed_to_seal = False
         self._service.compact(self, state.snapshot)
-        self._look_whether_to_seal()
+        self.look_whether_to_seal()
 
     def _not_sealed(self, error: Exception) -> None:
         self.replica.not_sealed()
-        self._service.report(f"stream {self.name}: a segment could not be written: {error}")
+        self._seal_after_s = self._service.now_s() + SEAL_PAUSE_S
+        if not self._has_failed_to_seal:
+            self._has_failed_to_seal = True
+            self._service.report(f"stream {self.name}: a segment could not be written: {error}")
 
     # -- snapshots of the leader
 

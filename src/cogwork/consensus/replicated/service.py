@@ -475,6 +475,7 @@ class RaftService:
             self._trimmed_s = now_s
             for member in self._members.values():
                 member.look_to_trim()
+                member.look_whether_to_seal()
         self._agenda.tick(now_s)
 
     def _arm(self, now_s: float) -> None:
