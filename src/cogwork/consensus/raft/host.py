@@ -222,7 +222,7 @@ class RaftHost:
                 absent = self._neighbours.absent() if absent is None else absent
                 group.rest(absent, now_s)
 
-    def receive(self, container: str, data: bytes, now_s: float) -> None:
+    def receive(self, container: str, data: bytes | memoryview, now_s: float) -> None:
         """Takes a frame that came from a container.
 
         Raises:

@@ -291,9 +291,10 @@ class RaftService:
         if member is not None:
             member.seal()
 
-    def receive(self, origin: str, data: bytes) -> None:
+    def receive(self, origin: str, data: bytes | memoryview) -> None:
         """Takes a parcel of another container."""
-        kind, rest = data[:1], data[1:]
+        view = memoryview(data)
+        kind, rest = view[:1], view[1:]
         try:
             if kind == FRAME:
                 self._host.receive(origin, rest, self.now_s())
@@ -465,7 +466,7 @@ class RaftService:
             self._writing.end_turn(ready.number)
         self._writing.flush()
         for container, frame in ready.frames:
-            self._carrier.send(container, FRAME + frame)
+            self._carrier.send(container, FRAME, frame)
         for number, each in ready.groups:
             member = members.get(number)
             if member is not None:

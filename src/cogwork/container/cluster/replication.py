@@ -37,9 +37,9 @@ class Carrier:
         self._core = core
         self._parcels = parcels
 
-    def send(self, to: str, data: bytes) -> bool:
-        """Sends octets; returns False where they are dropped at once."""
-        return self._parcels.send(to, data)
+    def send(self, to: str, *parts: bytes) -> bool:
+        """Sends octets, given in parts; returns False where they are dropped at once."""
+        return self._parcels.send(to, *parts)
 
     def flush(self) -> None:
         """Has what was sent leave now."""
