@@ -126,6 +126,8 @@ class Replica:
             raise Truncated(state.first_offset)
         if offset > state.next_offset:
             raise BeyondEnd(offset, state.next_offset)
+        if offset == state.next_offset:
+            return []
         tail = self.tail
         if len(tail) and offset >= tail[tail.first].offset:
             found: list[Chunk] = []
