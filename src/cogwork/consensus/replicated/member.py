@@ -64,6 +64,8 @@ SEAL_BYTES = 8 << 20
 SEAL_ENTRIES = 20_000
 """So many entries are replaced by a snapshot, however small they are."""
 
+FOREVER = Retention()
+
 READS_MAX = 10_000
 """Reads that wait for something new; what is more is answered at once."""
 
@@ -349,7 +351,7 @@ class Member:
 
     def look_to_trim(self) -> None:
         """Has all replicas give up what is too old, where this one leads."""
-        if self.group.leadership is None or self.retention == Retention():
+        if self.group.leadership is None or self.retention == FOREVER:
             return
         now_ms = self._service.now_ms()
         before = self.replica.expired_before(self.retention, now_ms)

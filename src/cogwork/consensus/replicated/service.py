@@ -91,7 +91,7 @@ class RaftService:
             carrier: The way to other containers.
             wal: The container's write-ahead log, recovered; `on_durable` is to call `durable`. None
                 where nothing is kept, and no replica can be.
-            queue: The way to the disk.
+            queue: The way to the disk for all but the log.
             directory_of: Opens the directory of a group.
             report: Takes what the operator should know, a line at a time.
             settings: Of the groups.

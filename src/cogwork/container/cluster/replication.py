@@ -82,7 +82,7 @@ class Replication:
             container.incarnation,
             carrier,
             wal=None if storage is None else storage.wal,
-            queue=None if storage is None else storage.queue,
+            queue=None if storage is None else storage.aside,
             directory_of=self._directory_of,
             report=lambda text: log.info("%s", text),
         )
