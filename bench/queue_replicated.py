@@ -15,7 +15,7 @@ from statistics import median
 from typing import Final
 
 import click
-from replicated import NAMES, served
+from voters import NAMES, served
 
 from cogwork.cli.loadgen.measure import Broker
 from cogwork.cli.loadgen.scenarios import Load, run_scenario

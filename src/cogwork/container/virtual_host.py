@@ -423,8 +423,10 @@ class VirtualHost:
     # -- time
 
     def tick(self, now_s: float) -> Iterator[Effect]:
-        """Lets time pass at every node; yields what they want done."""
+        """Lets time pass at every node that needs it; yields what they want done."""
         for key, node in list(self.nodes.items()):
+            if getattr(node, "is_idle", False):
+                continue
             try:
                 yield from node.tick(now_s)
             except Exception as error:  # one node's fault must not stop the others' time

@@ -38,9 +38,9 @@ class Carrier:
         self._core = core
         self._parcels = parcels
 
-    def send(self, to: str, data: bytes) -> bool:
-        """Sends octets; returns False where they are dropped at once."""
-        return self._parcels.send(to, data)
+    def send(self, to: str, *parts: bytes) -> bool:
+        """Sends octets, given in parts; returns False where they are dropped at once."""
+        return self._parcels.send(to, *parts)
 
     def flush(self) -> None:
         """Has what was sent leave now."""
@@ -84,7 +84,7 @@ class Replication:
             container.incarnation,
             carrier,
             wal=None if storage is None else storage.wal,
-            queue=None if storage is None else storage.queue,
+            queue=None if storage is None else storage.aside,
             directory_of=self._directory_of,
             report=lambda text: log.info("%s", text),
         )
