@@ -175,6 +175,8 @@ def test_what_is_sent_settled_is_dropped_and_counted(edge: Served) -> None:
     assert after["rejected"] == before["rejected"]
     assert after["checked"] - before["checked"] == 41
     assert edge.address("queue/orders.counted")["invalid"] == 20
+    line = next(each for each in edge.run("status", edge.url).splitlines() if "schemas:" in each)
+    assert f"{after['dropped']} dropped" in line
 
 
 def test_a_sender_that_goes_at_once_has_its_messages_looked_at(edge: Served) -> None:

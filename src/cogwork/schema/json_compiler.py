@@ -26,9 +26,9 @@ __all__ = ("SCHEMA_DEPTH_MAX", "compile_document", "is_draft_7")
 SCHEMA_DEPTH_MAX = 40
 """How deep a schema may be nested."""
 
-PATTERNS_MAX = 1_000
+PATTERNS_MAX = 200
 PATTERNS_SIZE_MAX = 200_000
-"""Instructions of all regular expressions of a schema: some megabytes of memory."""
+"""Regular expressions of a schema, and their instructions: some megabytes of memory."""
 
 DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema": False,

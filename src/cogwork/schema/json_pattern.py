@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Pattern",)
 
-MEMORY_BYTES = 1 << 20
+MEMORY_BYTES = 1 << 18
+"""Of each pattern, with what RE2 remembers of the texts that it has seen."""
 
 STEPS_A_SEARCH = 8
 

@@ -29,6 +29,9 @@ SCHEMAS = "stream/$schemas"
 """Where a registry is kept: the address of its stream, in each virtual host."""
 
 ADDRESSES_MAX = 10_000
+PATTERNS_MAX = 1_000
+"""Of them have wildcards: each may be looked at for an address that is new."""
+
 VERSIONS_MAX = 100
 """Of an address; the oldest one goes."""
 
@@ -40,6 +43,8 @@ MESSAGE_LENGTH_MAX = 1024
 CACHE_MAX = 10_000
 
 FORMAT = 1
+
+WILD = ("*", "#")
 
 
 class Registered(msgspec.Struct, frozen=True, tag="registered", tag_field="event"):
@@ -109,21 +114,28 @@ class Version:
         """Whether `schema` takes no time."""
         return self._schema is not None or bool(self._problem)
 
+    def forget(self) -> None:
+        """Gives back what was compiled."""
+        self._schema = None
+
     def schema(self) -> Schema:
         """Returns the schema.
 
         Raises:
             InvalidSchema: It is none, or what it needs is not installed here.
         """
-        if self._schema is None and not self._problem:
+        if self._problem:
+            raise InvalidSchema(self._problem)
+        schema = self._schema
+        if schema is None:
             try:
                 event = self.event
-                self._schema = make_schema(event.kind, event.definition, event.message)
+                schema = make_schema(event.kind, event.definition, event.message)
             except InvalidSchema as error:
                 self._problem = str(error)
-        if self._schema is None:
-            raise InvalidSchema(self._problem)
-        return self._schema
+                raise
+            self._schema = schema
+        return schema
 
 
 class Registry:
@@ -131,6 +143,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._versions: dict[str, list[Version]] = {}
+        self._patterns: dict[str, dict[str, tuple[list[str], int]]] = {}
+        self._patterns_count = 0
         self._found: dict[str, list[Version] | None] = {}
         self._size_bytes = 0
 
@@ -229,21 +243,42 @@ class Registry:
             )
         if len(event.definition) > SCHEMA_BYTES_MAX or len(event.message) > MESSAGE_LENGTH_MAX:
             raise InvalidSchema(f"a schema has at most {SCHEMA_BYTES_MAX} octets")
-        if event.address not in self._versions and len(self._versions) >= ADDRESSES_MAX:
-            raise InvalidSchema(f"{ADDRESSES_MAX} addresses have schemas already")
+        if event.address not in self._versions:
+            if len(self._versions) >= ADDRESSES_MAX:
+                raise InvalidSchema(f"{ADDRESSES_MAX} addresses have schemas already")
+            if self._patterns_count >= PATTERNS_MAX and is_pattern(event.address):
+                raise InvalidSchema(f"{PATTERNS_MAX} patterns have schemas already")
         if self._size_bytes + len(event.definition) > REGISTRY_BYTES_MAX:
             raise InvalidSchema(f"all schemas have more than {REGISTRY_BYTES_MAX} octets")
 
     def _add(self, event: Registered) -> None:
-        versions = self._versions.setdefault(event.address, [])
+        versions = self._versions.get(event.address)
+        if versions is None:
+            versions = self._versions[event.address] = []
+            self._index(event.address)
+        else:
+            versions[-1].forget()
         versions.append(Version(event))
         self._size_bytes += len(event.definition)
         if len(versions) > VERSIONS_MAX:
             self._size_bytes -= len(versions.pop(0).event.definition)
 
+    def _index(self, address: str) -> None:
+        """Has a pattern found by its first word; one that begins with a wildcard by none."""
+        words = address_words(address)
+        if is_pattern(address):
+            plain = sum(word not in WILD for word in words)
+            first = "" if words[0] in WILD else words[0]
+            self._patterns.setdefault(first, {})[address] = (words, plain)
+            self._patterns_count += 1
+
     def _remove(self, address: str) -> None:
         for each in self._versions.pop(address, ()):
             self._size_bytes -= len(each.event.definition)
+        first = address_words(address)[0]
+        several = self._patterns.get("" if first in WILD else first, {})
+        if several.pop(address, None) is not None:
+            self._patterns_count -= 1
 
     # -- snapshots
 
@@ -318,12 +353,13 @@ class Registry:
         if exact is not None:
             return exact
         words = address_words(address)
-        best: tuple[int, str] | None = None
-        for name in self._versions:
-            if is_pattern(name) and takes(pattern := address_words(name), words):
-                plain = sum(word not in ("*", "#") for word in pattern)
-                best = max(best or (plain, name), (plain, name))
-        return self._versions[best[1]] if best is not None else None
+        found = [
+            (plain, name)
+            for first in ("", words[0])
+            for name, (pattern, plain) in self._patterns.get(first, {}).items()
+            if takes(pattern, words)
+        ]
+        return self._versions[max(found)[1]] if found else None
 
     def check(self, address: str, content_type: str | None, body: bytes) -> str | None:
         """Says what is wrong with a message; None where nothing is.

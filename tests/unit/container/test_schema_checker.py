@@ -97,7 +97,9 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.fixture
-def checker(threads: ThreadPoolExecutor) -> Checker:
+def checker(threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> Checker:
+    """Has all the time that it needs in a turn."""
+    monkeypatch.setattr(checking, "SLICE_S", 60.0)
     return Checker(Core(), Guards(parse(RULES).schemas), lambda: threads)
 
 
@@ -198,7 +200,7 @@ def test_many_take_turns_with_the_event_loop(
         while any(link.waiting for link in links):
             turns += 1
             await asyncio.sleep(0)
-        assert turns >= 9
+        assert turns >= 299
         assert all(link.verdicts == [None] * 100 for link in links)
 
     asyncio.run(run())
@@ -266,6 +268,30 @@ def test_a_fault_of_ours_stops_nobody(checker: Checker, monkeypatch: pytest.Monk
             assert error is not None
             assert error.condition == "amqp:internal-error"
             assert "a mistake" in str(error.description)
+
+    asyncio.run(run())
+
+
+def test_a_message_that_goes_wrong_on_its_way_stops_no_other(checker: Checker) -> None:
+    class Broken(Sender):
+        def decide(self, verdicts: list[bytes | None]) -> None:
+            if len(self.messages) == 3:
+                super().decide(verdicts[:1])
+                raise RuntimeError("a mistake")
+            super().decide(verdicts)
+
+    faults: list[str] = []
+    checker._core.on_error = lambda _port, error: faults.append(str(error))
+
+    async def run() -> None:
+        checker.know(compiled(registry(topic_a=ORDER), "topic/a"))
+        bodies = (b'{"id": ""}', b"x" * 9000, b"{}")
+        link = Broken(*(("topic/a", body, False) for body in bodies))
+        arrive(checker, link)
+        await until(None, link, 3)
+        mismatch = "cogwork:schema-mismatch"
+        assert [condition_of(each) for each in link.verdicts] == [mismatch, mismatch, None]
+        assert faults == ["a mistake"]
 
     asyncio.run(run())
 

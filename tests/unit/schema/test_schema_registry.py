@@ -188,6 +188,21 @@ def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         found.register("a", "json", STRING)
 
 
+def test_its_patterns_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "PATTERNS_MAX", 2)
+    found = Registry()
+    for address in ("a.*", "#", "plain"):
+        found.apply(found.register(address, "json", NUMBER))
+    with pytest.raises(InvalidSchema, match="2 patterns"):
+        found.register("b.#", "json", NUMBER)
+    found.apply(found.register("a.*", "json", STRING, must_fit=False))
+    found.apply(found.unregister("#"))
+    found.apply(found.register("b.#", "json", NUMBER))
+    assert found.check("b", None, b'"x"') is not None
+    assert found.check("a.b", None, b"7") is not None
+    assert found.check("c", None, b'"x"') is None
+
+
 def test_addresses_that_were_looked_up_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "CACHE_MAX", 10)
     found = filled(a=NUMBER)

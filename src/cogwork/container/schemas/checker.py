@@ -127,14 +127,14 @@ class Checker:
             while self._turns:
                 link = next(iter(self._turns))
                 del self._turns[link]
-                self._serve(link, self.registry)
+                self._serve(link, self.registry, until_s)
                 if time.monotonic() >= until_s:
                     break
             if self._turns:
                 self._later()
 
-    def _serve(self, link: CheckedLink, registry: Registry) -> None:
-        """Decides over a link's oldest messages."""
+    def _serve(self, link: CheckedLink, registry: Registry, until_s: float) -> None:
+        """Decides over a link's oldest messages: one at least, others while there is time."""
         verdicts: list[bytes | None] = []
         costly: tuple[bytes, bytes, bool] | None = None
         for message in link.look(COUNT_MAX, COUNT_MAX * SIZE_MAX_BYTES):
@@ -147,13 +147,24 @@ class Checker:
             if verdict is not None:
                 self._count(address, is_settled=is_settled)
             verdicts.append(verdict)
-        if costly is not None:
+            if time.monotonic() >= until_s:
+                break
+        if self._decide(link, verdicts) and costly is not None:
             self._busy.add(link)
-        link.decide(verdicts)
-        if costly is not None:
             self._hand_over(link, registry, costly)
         elif link.waiting:
             self._turns[link] = None
+
+    def _decide(self, link: CheckedLink, verdicts: Sequence[bytes | None]) -> bool:
+        """Has a link go by what was decided; returns whether it could."""
+        try:
+            link.decide(verdicts)
+        except Exception as error:  # what a message meets on its way must not stop the others
+            if self._core.on_error is None:
+                raise
+            self._core.on_error(self.checkpoint, error)
+            return False
+        return True
 
     def _decided(self, registry: Registry, address: bytes, data: bytes) -> bytes | None:
         """Decides over a message at once.
@@ -201,7 +212,7 @@ class Checker:
         self.checked += 1
         if verdict is not None:
             self._count(address, is_settled=is_settled)
-        link.decide([verdict])
+        self._decide(link, [verdict])
         if link.waiting:
             self._turns[link] = None
             self._later()

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Follower",)
 
+TURN_COUNT = 64
+"""Records that are applied in one turn of the event loop."""
+
 PAUSE_FIRST_S, PAUSE_LONGEST_S = 0.1, 5.0
 
 log = logging.getLogger("cogwork")
@@ -112,7 +115,7 @@ class Follower:
                     self.problem = None
                     self._know(registry)
                 else:
-                    self._apply(registry, each)
+                    await self._apply(registry, each)
 
     def _restored(self, snapshot: Snapshot) -> Registry:
         """Reads a snapshot.
@@ -126,11 +129,13 @@ class Follower:
             self._start = Origin.FIRST
             raise
 
-    def _apply(self, registry: Registry, chunk: Chunk) -> None:
+    async def _apply(self, registry: Registry, chunk: Chunk) -> None:
         for offset, record in enumerate(chunk.batch.records(), chunk.offset):
             if offset < self.next:
                 continue
             self.next = offset + 1
+            if offset % TURN_COUNT == 0:
+                await asyncio.sleep(0)
             try:
                 registry.apply(content_of(Message.decode(record))[1])
             except (SchemaError, CogworkError) as error:
