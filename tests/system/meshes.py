@@ -38,6 +38,9 @@ class Member:
         folder: Takes its configuration and logs.
         configuration: What `cogwork.toml` says besides listener and links.
         head: What it says before all tables.
+        was_killed: Whether its present life was ended by SIGKILL.
+        wrapper: The command that runs its command, if any.
+        environment: Variables that its process has besides those of this one.
     """
 
     id: str
@@ -46,8 +49,11 @@ class Member:
     folder: Path
     configuration: str = ""
     head: str = ""
+    wrapper: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     lives: int = 0
+    was_killed: bool = False
 
     @property
     def url(self) -> str:
@@ -69,9 +75,13 @@ class Member:
             f"[mesh]\nheartbeat_s = {HEARTBEAT_S}\n{self.configuration}"
         )
         self.lives += 1
+        self.was_killed = False
         with (self.folder / f"{self.id}.{self.lives}.log").open("wb") as output:
             self.process = subprocess.Popen(
-                [*COGWORK, "serve", "--config", str(file)], stdout=output, stderr=output
+                [*self.wrapper, *COGWORK, "serve", "--config", str(file)],
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **self.environment},
             )
 
     def signal(self, number: int) -> None:
@@ -86,6 +96,7 @@ class Member:
     def kill(self) -> None:
         """Ends it by SIGKILL."""
         assert self.process is not None
+        self.was_killed = True
         self.process.kill()
         self.process.wait()
 
@@ -111,6 +122,7 @@ def meshed(
     *,
     head: Callable[[str], str] = lambda _name: "",
     lay: Lay | None = None,
+    dress: Callable[[Member], object] = lambda _member: None,
 ) -> Iterator[dict[str, Member]]:
     """Runs linked containers for the length of a `with` block; both ends of an edge dial.
 
@@ -121,6 +133,7 @@ def meshed(
         configuration: What each `cogwork.toml` says besides listener and links.
         head: What each one's says before all tables.
         lay: Says what a container dials in the place of another one's port; None: that itself.
+        dress: Called with each before it is started.
     """
     names = list(ids)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -134,13 +147,15 @@ def meshed(
     }
     try:
         for member in members.values():
+            dress(member)
             member.start()
         for member in members.values():
             within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")
         yield members
-        for member in members.values():
+        alive = [member for member in members.values() if not member.was_killed]
+        for member in alive:
             member.signal(signal.SIGTERM)
-        for member in members.values():
+        for member in alive:
             assert member.process is not None
             code = member.process.wait(15)
             assert code == 0, f"{member.id} ended with {code}: {member.log()}"

@@ -12,8 +12,12 @@ from cython.cimports.cogwork.dataplane.journal import (
     BACK_BYTES,
     COMMITTED,
     COMMITTED_BYTES,
+    DEAD,
+    DEAD_BYTES,
     DONE,
     DONE_BYTES,
+    HELD,
+    HELD_BYTES,
     OUT_AGAIN,
     OUT_BYTES,
     PUT,
@@ -49,6 +53,8 @@ class KeptItem:
         priority: Its level.
         ages: Whether its message has a ttl.
         is_out: Whether that attempt goes on.
+        reason: Why it is dead; None while it is not.
+        error: The outcome of who rejected it, encoded; empty where nobody did.
         message: Encoded.
     """
 
@@ -62,6 +68,7 @@ class JournalImage:
         seen: Message-ids with their times, oldest first.
         birth_base: Above what any item's number was made of.
         sequence_max: The highest place in the queue.
+        held_partitions: Those of a queue that containers share which were held here, as bits.
     """
 
     def __init__(self, seen_max: int = 0):
@@ -127,7 +134,24 @@ class JournalImage:
                 return 0
             self.seen.append((load_u64(p + 1), bytes_from(p + SEEN_BYTES, message_size)))
             return SEEN_BYTES + cython.cast(int64_t, message_size)
-        return 0
+        if kind == HELD and size >= HELD_BYTES:
+            self.held_partitions = load_u64(p + 1)
+            return HELD_BYTES
+        return self._bury(p, size) if kind == DEAD and size >= DEAD_BYTES else 0
+
+    def _bury(self, p, size):
+        why: int64_t = p[13]
+        error_size: int64_t = load_u32(p + 14)
+        item: KeptItem
+        if size - DEAD_BYTES < why + error_size:
+            return 0
+        item = self.items.get(load_u64(p + 1))
+        if item is not None:
+            item.failures = load_u32(p + 9)
+            item.reason = bytes_from(p + DEAD_BYTES, why).decode("ascii", "replace")
+            item.error = bytes_from(p + DEAD_BYTES + why, error_size)
+            item.is_out = False
+        return DEAD_BYTES + why + error_size
 
     def _put(self, p, size):
         item: KeptItem = KeptItem.__new__(KeptItem)

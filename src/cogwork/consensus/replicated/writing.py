@@ -35,6 +35,11 @@ class Writing:
         self._numbers: deque[tuple[int, int]] = deque()
         self._is_refused = False
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something that the log has not taken."""
+        return bool(self._waiting)
+
     def add(self, journal: Journal, write: Write) -> None:
         """Has a group's write made."""
         self._waiting.append(partial(journal.write, write))

@@ -15,7 +15,7 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
 from cogwork.container.mesh.lending import MARKS_RECEIVED, Lender
 from cogwork.container.mesh.missed import let_go, read_missed
-from cogwork.container.mesh.moving import Intake
+from cogwork.container.mesh.move_intake import Intake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.incoming import IncomingLink
@@ -117,6 +117,8 @@ class Gate:
         if rule.kind != "queue":
             raise Refused(f"{name!r} is no queue: only items are lent")
         node = vhost.node_of(rule, name)
+        if isinstance(node, QueueNode) and node.replica is not None and node.replica.epoch is None:
+            raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)
         filters = read_filters(source.filter)
         held = attach.unsettled or {}
         is_settled = attach.snd_settle_mode is SenderSettleMode.SETTLED
