@@ -50,6 +50,7 @@ cdef class Journal:
     cdef public bint is_failed
     cdef readonly uint64_t sequence_base
     cdef readonly double wall_offset_s
+    cdef public uint32_t message_bytes_max
     cdef uint8_t* data
     cdef uint64_t size
     cdef uint64_t capacity

@@ -46,6 +46,7 @@ class Journal:
         is_failed: Whether the log has failed for good.
         sequence_base: What an item's place in the queue is counted from.
         wall_offset_s: The wall clock's time where the monotonic clock's is 0.
+        message_bytes_max: What is larger does not fit a record.
         seen: Message-ids with the times they came, oldest first; None where none are remembered.
         held_partitions: Those of a queue that containers share which are held here, as bits.
     """
@@ -67,6 +68,7 @@ class Journal:
         self.parts = []
         self.later = []
         self.ripe = []
+        self.message_bytes_max = MESSAGE_BYTES_MAX
         self.wall_offset_s = cogwork_wall_offset_s()
         if seen_max:
             self.seen = deque(seen, seen_max)

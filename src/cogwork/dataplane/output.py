@@ -25,7 +25,11 @@ HOLDS_MIN = cython.declare(uint32_t, 4)
 
 
 class Output(Due):
-    """A connection's output: one buffer, which is sent when the batch ends."""
+    """A connection's output: one buffer, which is sent when the batch ends.
+
+    Attributes:
+        is_never_held: Whether nothing here waits for what is durable: consensus itself goes by it.
+    """
 
     def __init__(self, core: Core, owner, fd: int):
         self.core = core
@@ -58,6 +62,14 @@ class Output(Due):
         """Sends what was written, as far as the socket takes it, also after `stop`."""
         if not self.blocked:
             self.transmit()
+
+    def let_go(self) -> None:
+        """Sends nothing any more: another socket may get the number of this one's descriptor."""
+        self.fd = -1
+        self.on_output = None
+        self.out_start = 0
+        self.out_end = 0
+        self.holds_count = 0
 
     def write(self, data: bytes) -> None:
         """Appends bytes to the output as they are."""
@@ -99,6 +111,14 @@ class Output(Due):
         """Counts the unsent output that is not held."""
         return self.sendable_end() - self.out_start
 
+    def owe_open(self) -> None:
+        """Takes note that nothing can be told on this connection before its open."""
+        self.opened_at = cython.cast(uint64_t, 0) - 1
+
+    def note_open(self) -> None:
+        """Takes note that the open has been written just now."""
+        self.opened_at = self.bytes_out + self.out_end - self.out_start
+
     # -- output that must not leave before something is durable
 
     def hold_output(self) -> None:
@@ -108,6 +128,9 @@ class Output(Due):
     def _hold(self):
         grown: cython.pointer(Hold)
         capacity: uint32_t
+        if self.is_never_held:
+            self.last_ticket = self.core.open_ticket
+            return 0
         if self.holds_count == self.holds_capacity:
             capacity = self.holds_capacity * 2 if self.holds_capacity else HOLDS_MIN
             grown = cython.cast(
@@ -151,7 +174,10 @@ class Output(Due):
                 self.on_output()
             return
         try:
-            self.owner.on_violation(condition, description)
+            if self.bytes_out + self.out_end - self.out_start < self.opened_at:
+                self.owner.on_lost(0)  # its open is not told, so no close can be
+            else:
+                self.owner.on_violation(condition, description)
         except Exception as error:
             self._blame(error)
 

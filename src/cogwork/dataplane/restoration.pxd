@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cogwork.dataplane.journal cimport Journal
 from cogwork.dataplane.journal_image cimport JournalImage, KeptItem
@@ -24,7 +24,8 @@ cdef class Restoration:
 cdef class Checkpoint:
     cdef Store store
     cdef Journal scratch
+    cdef list seen
+    cdef int64_t seen_at
     cdef uint32_t slot
     cdef readonly bint is_finished
     cdef int _write(self, Item* item) except -1
-    cdef int _write_memory(self) except -1

@@ -5,8 +5,9 @@ its consumer may come back with its tag. All others are ready in their old order
 long as they still were. New items get numbers that no item has had before, so that no old tag names
 a new item.
 
-A checkpoint goes through the items slot by slot, some in each turn, while the queue goes on: what
-comes into being or changes behind it is in the records of the turns since it began.
+A checkpoint first writes what is known of items that are no more, then goes through the items slot
+by slot, some in each turn, while the queue goes on: what comes into being or changes behind it is in
+the records of the turns since it began.
 """
 
 import cython
@@ -164,6 +165,11 @@ class Checkpoint:
         self.store = store
         self.scratch = Journal(store.core, store.journal.sequence_base)
         self.scratch.is_dirty = True
+        self.seen = list(store.journal.seen or ())
+        for number, attempt in store.commits.remembered():
+            self.scratch.committed(number, attempt)
+        if store.journal.held_partitions:
+            self.scratch.hold_partitions(store.journal.held_partitions)
 
     @property
     def birth_base(self) -> int:
@@ -180,10 +186,13 @@ class Checkpoint:
         """
         item: cython.pointer(Item)
         size: uint64_t = size_bytes
+        while self.scratch.size < size and self.seen_at < len(self.seen):
+            seen_ms, message_id = self.seen[self.seen_at]
+            self.scratch.saw(seen_ms, message_id)
+            self.seen_at += 1
         while self.scratch.size < size:
             item = self.store.shelf.slots.next_item(cython.address(self.slot))
             if item == cython.NULL:
-                self._write_memory()
                 self.is_finished = True
                 break
             self._write(item)
@@ -202,15 +211,4 @@ class Checkpoint:
             self.scratch.out(item)
         if grave is not None:
             self.scratch.dead(item, cython.cast(str, grave[0]).encode(), grave[1])
-        return 0
-
-    def _write_memory(self):
-        """Writes what is known of items that are no more."""
-        for number, attempt in self.store.commits.remembered():
-            self.scratch.committed(number, attempt)
-        if self.store.journal.held_partitions:
-            self.scratch.hold_partitions(self.store.journal.held_partitions)
-        if self.store.journal.seen is not None:
-            for seen_ms, message_id in self.store.journal.seen:
-                self.scratch.saw(seen_ms, message_id)
         return 0

@@ -49,6 +49,7 @@ cdef class Stock(Terminus):
     cdef int mourn(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
     cdef int forget(self, Item* item) except -1
     cdef int discard(self, Item* item) except -1
+    cdef int drop_all(self) except -1
     cdef bytes message_of(self, Item* item)
     cdef object _facts(self, Item* item)
 

@@ -210,6 +210,22 @@ class Stock(Terminus):
             self.ring()
         return 0
 
+    def drop_all(self):
+        """Takes all items out of memory, and writes nothing down any more."""
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        self.journal = None
+        self.shelf.restore()
+        while True:
+            item = self.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                break
+            self.discard(item)
+        self.exceptions = []
+        self.unsent.clear()
+        self.graves.clear()
+        return 0
+
     def take_exceptions(self) -> list:
         """Hands over what died since the last call.
 

@@ -78,6 +78,7 @@ class Wal:
         queue: DiskQueue,
         container_id: str,
         *,
+        aside: DiskQueue | None = None,
         file_bytes: int = FILE_BYTES,
         files_max: int = FILES_MAX,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
@@ -88,6 +89,8 @@ class Wal:
             directory: Where; it is locked from now on, and belongs to the log.
             queue: The way to the disk.
             container_id: Whose log it is.
+            aside: A way to the disk on which nothing is waited for: there the next file is made
+                ready. None for the same one.
             file_bytes: How large each file is.
             files_max: How many there may be before groups are asked to let go of the oldest.
             waiting_bytes_max: How much may wait for the disk.
@@ -108,7 +111,8 @@ class Wal:
         self._file_bytes = file_bytes
         self._limit = 0
         self._waiting_bytes_max = waiting_bytes_max
-        self._reserve = Reserve(directory, queue, container_id, file_bytes)
+        self._aside = aside or queue
+        self._reserve = Reserve(directory, self._aside, container_id, file_bytes)
         self._pins = Pins()
         self._fds: dict[int, int] = {}
         self._spares: list[int] = []
@@ -486,6 +490,7 @@ class Wal:
             self._queue.finish()
             self.tick(0.0)
         self._queue.finish()
+        self._aside.finish()
         self._is_open = False
         if self._reserve.fd is not None:
             self._directory.close_file(self._reserve.take())

@@ -67,6 +67,8 @@ SEAL_ENTRIES = 20_000
 SEAL_PAUSE_S = 5.0
 """So long it is waited where a segment could not be written: an attempt encodes the whole tail."""
 
+FOREVER = Retention()
+
 READS_MAX = 10_000
 """Reads that wait for something new; what is more is answered at once."""
 
@@ -143,6 +145,7 @@ class Member:
         self._proposed: dict[int, _Proposed] = {}
         self._waiting: list[_Waiting] = []
         self._more: list[asyncio.Future[None]] = []
+        self._watches: dict[asyncio.Future[None], Callable[[], object]] = {}
         self._current: dict[object, Callable[[], object]] = {}
         self._token = 0
         self._installation: Installation | None = None
@@ -272,12 +275,34 @@ class Member:
         self._more.append(more)
         return more
 
+    def watch(self, on_more: Callable[[], object]) -> asyncio.Future[None]:
+        """Has something called when there is more; returns what is done when that is over.
+
+        It is over, too, when what is returned is cancelled.
+        """
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watches[over] = on_more
+        over.add_done_callback(self._end_watch)
+        return over
+
+    def _end_watch(self, over: asyncio.Future[None]) -> None:
+        self._watches.pop(over, None)
+        if not over.done():
+            over.set_result(None)
+
     def wake_followers(self) -> None:
         """Has those in this container who wait for more look again."""
-        followers, self._more = self._more, []
-        for more in followers:
-            if not more.done():
-                more.set_result(None)
+        if self._more:
+            followers, self._more = self._more, []
+            for more in followers:
+                if not more.done():
+                    more.set_result(None)
+        for over, on_more in list(self._watches.items()):
+            try:
+                on_more()
+            except Exception as error:  # whoever reads must not hold up who writes
+                self._service.report(f"stream {self.name}: a reader failed: {error!r}")
+                self._end_watch(over)
 
     def _when_current(self, then: Callable[[], object]) -> None:
         """Calls once this replica has all that anybody can have been told of."""
@@ -331,7 +356,7 @@ class Member:
 
     def look_to_trim(self) -> None:
         """Has all replicas give up what is too old, where this one leads."""
-        if self.group.leadership is None or self.retention == Retention():
+        if self.group.leadership is None or self.retention == FOREVER:
             return
         now_ms = self._service.now_ms()
         before = self.replica.expired_before(self.retention, now_ms)
@@ -351,6 +376,8 @@ class Member:
         """Has the tail sealed, unless that is under way."""
         if self.replica.is_sealing or self._installation is not None or self.is_closed:
             return
+        if self.replica.applied < self.group.compacted_index:
+            return  # a leader's snapshot is taken, and its state comes with the end of this turn
         if self._service.now_s() < self._seal_after_s:
             return
         sealing = self.replica.begin_sealing()
@@ -393,6 +420,8 @@ class Member:
         assert state is not None
         assert state.snapshot == snapshot
         self.replica.restore(Sequencer.from_bytes(state.content), snapshot.index)
+        for over in list(self._watches):
+            self._end_watch(over)  # much may have come: who watches begins anew at the end
         self.wake_readers()
 
     # -- the end
@@ -403,6 +432,8 @@ class Member:
         self._give_up_proposals()
         self._waiting.clear()
         self.wake_followers()
+        for over in list(self._watches):
+            self._end_watch(over)
         self._current.clear()
         if self._installation is not None:
             self._installation.cancel()

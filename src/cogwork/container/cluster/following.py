@@ -6,8 +6,11 @@ import logging
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.cluster.raft import FIRST_GROUP
+from cogwork.container.cluster.raft import FIRST_GROUP, stream_name
+from cogwork.container.declarations import Declarations as QueueDeclarations
 from cogwork.container.stream_declarations import StreamDeclarations
+from cogwork.nodes.queue import QueueNode
+from cogwork.nodes.stream import StreamNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +27,7 @@ log = logging.getLogger("cogwork")
 
 
 class Following:
-    """Makes and removes the nodes of streams that the cluster knows."""
+    """Makes and removes the nodes of streams and queues that the cluster knows."""
 
     def __init__(
         self,
@@ -44,41 +47,51 @@ class Following:
         self._kept = kept
 
     def declared(self, declaration: Declaration) -> None:
-        """Makes a stream's node, unless it is there."""
+        """Makes its node, unless it is there."""
         vhost = self._vhosts.get(declaration.vhost)
-        if vhost is None or declaration.kind != "stream":
+        if vhost is None:
             return
-        options = {**declaration.options, "engine": ENGINE}
         try:
-            StreamDeclarations(vhost).declare(_address_of(declaration), options)
+            if declaration.kind == "stream":
+                options = {**declaration.options, "engine": ENGINE}
+                StreamDeclarations(vhost).declare(_address_of(declaration), options)
+            else:
+                QueueDeclarations(vhost).declare(declaration.name, declaration.options)
         except (CogworkError, ValueError) as error:
-            log.error("the stream %s of the cluster is not had here: %s", declaration.name, error)
+            log.error(
+                "the %s %s of the cluster is not had here: %s",
+                declaration.kind,
+                declaration.name,
+                error,
+            )
 
     def deleted(self, declaration: Declaration) -> None:
-        """Removes a stream's node, and the replica here."""
+        """Removes its node, and the replica here."""
         vhost = self._vhosts.get(declaration.vhost)
-        if vhost is None or declaration.kind != "stream":
+        if vhost is None:
             return
         address = _address_of(declaration)
-        node = StreamDeclarations(vhost).stream(address)
-        if node is not None:
+        node = vhost.nodes.get(address)
+        if isinstance(node, (QueueNode, StreamNode)):
             node.end_links()
         vhost.remove_node(address)
-        name = f"{declaration.vhost}:{declaration.name}" if declaration.vhost else declaration.name
+        name = stream_name(declaration.kind, declaration.vhost, declaration.name)
         self._service.remove(name, FIRST_GROUP + declaration.number)
 
     def current(self, declarations: Declarations) -> None:
-        """Removes what is left of streams that were deleted while this container was away.
+        """Removes what is left of what was deleted while this container was away.
 
         A group that the cluster has never given a number to is somebody else's, and stays.
         """
-        known = {FIRST_GROUP + each.number for each in declarations.all("stream")}
+        declared = (*declarations.all("stream"), *declarations.all("queue"))
+        known = {FIRST_GROUP + each.number for each in declared}
         given = range(FIRST_GROUP + 1, FIRST_GROUP + declarations.next_number)
         for group in {*self._kept(), *self._service.unopened}:
             if group in given and group not in known:
-                log.info("what is left of a deleted stream, group %s, is removed", group)
+                log.info("what is left of a deleted group, %s, is removed", group)
                 self._service.discard(group)
 
 
 def _address_of(declaration: Declaration) -> str:
-    return f"stream/{declaration.name}"
+    is_stream = declaration.kind == "stream"
+    return f"stream/{declaration.name}" if is_stream else declaration.name

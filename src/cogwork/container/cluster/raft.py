@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
 
-__all__ = ("FIRST_GROUP", "ClusteredRaft", "replicas_of", "split_name")
+__all__ = (
+    "FIRST_GROUP",
+    "ClusteredRaft",
+    "open_declared",
+    "replicas_of",
+    "split_name",
+    "stream_name",
+)
 
 FIRST_GROUP = 16
 """A declared stream's group is this and its declaration's number."""
@@ -26,6 +33,12 @@ REPLICAS = 3
 """So many of the voters hold a stream whose declaration does not say who does."""
 
 KIND = "stream"
+
+
+def stream_name(kind: str, vhost: str, name: str) -> str:
+    """Returns what replicas know something declared by: streams, and the records of queues."""
+    prefix = "" if kind == KIND else f"{kind} "
+    return f"{prefix}{vhost}:{name}" if vhost else f"{prefix}{name}"
 
 
 def split_name(stream: str) -> tuple[str, str]:
@@ -41,6 +54,40 @@ def replicas_of(declaration: Declaration, voters: list[str]) -> list[str]:
         return list(named)
     first = declaration.number % len(voters)
     return (voters[first:] + voters[:first])[:REPLICAS]
+
+
+async def open_declared(
+    cluster: Cluster,
+    service: RaftService,
+    kind: str,
+    name: tuple[str, str],
+    options: Mapping[str, object],
+) -> RaftEngine:
+    """Opens the stream of something declared; declares it where it is new.
+
+    Args:
+        cluster: Knows the declarations.
+        service: Has the replicas.
+        kind: What it is.
+        name: Its virtual host, and its name there.
+        options: The declaration's.
+
+    Raises:
+        Unavailable: The cluster has no majority.
+        ValueError: It is declared with other options, or one is wrong.
+    """
+    values = cast("Mapping[str, Value]", options)
+    try:
+        declaration = await cluster.declare(kind, *name, values)
+    except Unknown as error:
+        # To declare the same once more changes nothing.
+        raise Unavailable(f"the cluster does not answer: {error.reason}") from error
+    made: dict[str, object] = {
+        "group": FIRST_GROUP + declaration.number,
+        "replicas": replicas_of(declaration, cluster.voters),
+        **{option: options[option] for option in RETENTION_OPTIONS if option in options},
+    }
+    return await service.open(stream_name(kind, *name), made)
 
 
 class ClusteredRaft:
@@ -72,20 +119,8 @@ class ClusteredRaft:
             Unavailable: The cluster has no majority.
             ValueError: It is declared with other options, or one is wrong.
         """
-        vhost, name = split_name(stream)
-        values = cast("Mapping[str, Value]", options)
-        try:
-            declaration = await self._cluster.declare(KIND, vhost, name, values)
-        except Unknown as error:
-            # To declare the same once more changes nothing.
-            raise Unavailable(f"the cluster does not answer: {error.reason}") from error
-        replicas = replicas_of(declaration, self._cluster.voters)
-        made: dict[str, object] = {
-            "group": FIRST_GROUP + declaration.number,
-            "replicas": replicas,
-            **{name: options[name] for name in RETENTION_OPTIONS if name in options},
-        }
-        return await self._service.open(stream, made)
+        name = split_name(stream)
+        return await open_declared(self._cluster, self._service, KIND, name, options)
 
     async def delete(self, stream: str) -> None:
         """Gives up a stream, here and everywhere."""

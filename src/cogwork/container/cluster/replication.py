@@ -38,9 +38,9 @@ class Carrier:
         self._core = core
         self._parcels = parcels
 
-    def send(self, to: str, data: bytes) -> bool:
-        """Sends octets; returns False where they are dropped at once."""
-        return self._parcels.send(to, data)
+    def send(self, to: str, *parts: bytes) -> bool:
+        """Sends octets, given in parts; returns False where they are dropped at once."""
+        return self._parcels.send(to, *parts)
 
     def flush(self) -> None:
         """Has what was sent leave now."""
@@ -74,6 +74,7 @@ class Replication:
             expected = 'data_dir = "DIR" or --data DIR in every container that votes'
             raise ConfigurationError("configuration", 0, "cluster.voters", found, expected)
         self._journals = container.journals
+        self._queues = container.queues
         self._vhosts = container.vhosts
         self.is_in_use = self.storage is not None or voters is not None
         carrier = Carrier(container.core, container.mesh.parcels)
@@ -83,7 +84,7 @@ class Replication:
             container.incarnation,
             carrier,
             wal=None if storage is None else storage.wal,
-            queue=None if storage is None else storage.queue,
+            queue=None if storage is None else storage.aside,
             directory_of=self._directory_of,
             report=lambda text: log.info("%s", text),
         )
@@ -132,10 +133,14 @@ class Replication:
         self._journals.full(is_full)
         if is_full:
             self.service.step_back()
+            self._queues.bar("the disk is full")
+        else:
+            self._queues.unbar()
 
     def _take_failure(self, failure: LogFailed) -> None:
         self._journals.failed(failure)
         self.service.step_back()
+        self._queues.bar(str(failure))
 
     def start(self) -> None:
         """Recovers what is on the disk, and follows the cluster.
@@ -149,6 +154,7 @@ class Replication:
             self._journals.start(self.storage.wal, self._vhosts)
         if self.is_in_use:
             self.cluster.start()
+            self._queues.start(self.cluster, self.service)
 
     async def hand_over(self) -> None:
         """Has others lead before this container stops, as far as they do so soon."""
@@ -159,6 +165,7 @@ class Replication:
 
     async def close(self) -> None:
         """Lets go of everything."""
+        self._queues.close()
         await self.cluster.close()
         await self.service.close()
         if self.storage is not None:

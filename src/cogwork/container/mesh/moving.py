@@ -81,7 +81,11 @@ class Mover:
             vhost: The virtual host.
             deadline_s: When to give up, by the monotonic clock.
         """
-        queues = {a: node for a, node in vhost.nodes.items() if isinstance(node, QueueNode)}
+        queues = {
+            address: node
+            for address, node in vhost.nodes.items()
+            if isinstance(node, QueueNode) and node.replica is None
+        }
         left = dict(queues)
         while left:
             for address, node in list(left.items()):

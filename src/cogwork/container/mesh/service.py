@@ -281,7 +281,7 @@ class MeshService:
         if pair is not None:
             self.run(self.mesh.on_message(pair.number, data, time.monotonic()))
 
-    def on_parcel(self, connection: ControlConnection, data: bytes) -> None:
+    def on_parcel(self, connection: ControlConnection, data: memoryview) -> None:
         """Takes a parcel, for here or for further on."""
         try:
             self.parcels.receive(data)
