@@ -188,8 +188,19 @@ class QueueReplicas:
         now_s = self._now_s
         for queue in list(self._queues.values()):
             queue.tick(now_s)
-            if queue.epoch is None and not self.is_barred and self._is_ours(queue):
+            if queue.epoch is not None:
+                self._look_for_newer(queue)
+            elif not self.is_barred and self._is_ours(queue):
                 queue.claim()
+
+    def _look_for_newer(self, queue: ReplicatedQueue) -> None:
+        """Gives up a queue that another container owns since a later epoch."""
+        vhost = self._vhosts.get(queue.vhost)
+        if queue.epoch is None or vhost is None or vhost.reach is None:
+            return
+        owner = vhost.reach.owners.owner_of(queue.address)
+        if owner is not None and vhost.reach.owners.epoch_of(queue.address, owner) > queue.epoch:
+            queue.disown(f"container {owner} owns it now")
 
     def owner_of(self, queue: ReplicatedQueue) -> str | None:
         """Returns who owns a queue, as far as it is known here."""

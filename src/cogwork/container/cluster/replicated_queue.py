@@ -259,8 +259,8 @@ class ReplicatedQueue(DurableQueue):
         log.info("queue %r is not owned here any more: %s", self.address, why)
         self.epoch = None
         self._is_current = False
-        late, self._late = self._late, {}
-        if late:
+        self._late = {}
+        if self._host.core.held_connections:  # for what is under way, or was not even written
             self._host.core.break_off(
                 str(OWNER_LOST),
                 f"{self.address} is elsewhere now: what was not confirmed is in doubt",
