@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .served import SETTLE_TIMEOUT_S, within
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -39,24 +41,25 @@ class SmallDisk:
         member.wrapper = self.wrapper
 
     def fill(self, left_bytes: int) -> None:
-        """Leaves so much free, and no more."""
-        found = self._run("stat", "--file-system", "--format=%b %f %S", str(self.path))
-        blocks, free, block_bytes = map(int, found.split())
-        self._resize((blocks - free) * block_bytes + left_bytes)
+        """Leaves so much free, and no more; waits until what is being written allows that."""
+        within(SETTLE_TIMEOUT_S, lambda: self._leave(left_bytes), "the disk is full")
 
     def free(self) -> None:
         """Gives back what `fill` took."""
-        self._resize(self._size_bytes)
+        assert self._resize(self._size_bytes)
 
-    def _resize(self, size_bytes: int) -> None:
-        self._run("mount", "-o", f"remount,size={size_bytes}", str(self.path))
-
-    def _run(self, *command: str) -> str:
-        done = subprocess.run(
-            [*self.wrapper, *command], capture_output=True, text=True, check=False
+    def _leave(self, left_bytes: int) -> bool:
+        command = ["stat", "--file-system", "--format=%b %f %S", str(self.path)]
+        found = subprocess.run(
+            [*self.wrapper, *command], capture_output=True, text=True, check=True
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        blocks, free, block_bytes = map(int, found.stdout.split())
+        return self._resize((blocks - free) * block_bytes + left_bytes)
+
+    def _resize(self, size_bytes: int) -> bool:
+        command = ["mount", "-o", f"remount,size={size_bytes}", str(self.path)]
+        done = subprocess.run([*self.wrapper, *command], capture_output=True, check=False)
+        return done.returncode == 0
 
 
 @contextlib.contextmanager

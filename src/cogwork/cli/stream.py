@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ("COLUMNS", "stream")
 
 PREFIX = "stream/"
+ORB = "orb"
 CREATED = 201
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
@@ -133,8 +134,24 @@ def create(
 
     is_new, row = reach(url, work, force=True)
     click.echo(f"{address} created" if is_new else f"{address} was there with these options")
+    if row["engine"] == ORB:
+        click.echo(f"cogwork: {_memory_of(row)}", err=True)
     if row["problem"]:
         click.echo(f"cogwork: {address} is not open yet: {row['problem']}", err=True)
+
+
+def _memory_of(row: dict[str, Any]) -> str:
+    """Says what becomes of a stream in memory when its container ends."""
+    home = row["options"].get("home")
+    if home is None:
+        return (
+            "its records are in this container's memory, and gone when it ends; so is the "
+            "declaration, as there is no data directory"
+        )
+    return (
+        f"its records are in the memory of container {home}, and gone when it ends; the "
+        "declaration stays"
+    )
 
 
 def _pair(text: str) -> tuple[str, object]:
@@ -192,7 +209,8 @@ def _show(row: dict[str, Any]) -> None:
         f"({row['durability'] or 'unknown'}), epoch {row['epoch']}{problem}"
     )
     screen.print(
-        f"  {row['records']:,} records from {row['first']:,} to before {row['next']:,}; "
+        f"  {row['records']:,} records from {row['first']:,} to before {row['next']:,}"
+        f"{_size(row['size_bytes'])}; "
         f"{row['records_per_s']:,} records/s, {in_bytes(row['bytes_per_s'])}/s"
     )
     if row["voters"]:
@@ -200,6 +218,8 @@ def _show(row: dict[str, Any]) -> None:
         screen.print(
             f"  held by {', '.join(row['voters'])}{learners}; leader {row['leader'] or 'unknown'}"
         )
+    if row["options"].get("home"):
+        screen.print(f"  in the memory of container {row['options']['home']}", highlight=False)
     screen.print(
         f"  here: {row['appended']:,} appended, {row['rejected']:,} rejected, "
         f"{row['returned']:,} returned, {row['missed']:,} missed by captures, "
@@ -209,6 +229,10 @@ def _show(row: dict[str, Any]) -> None:
         screen.print(f"  {line}", markup=False)
     for part in table("readers", READER_COLUMNS, row["readers"], row["consumers"]):
         screen.print(part)
+
+
+def _size(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else f", {in_bytes(size_bytes)}"
 
 
 def _option_lines(options: dict[str, Any]) -> list[str]:

@@ -63,10 +63,13 @@ class Bounds:
     Attributes:
         first: The oldest offset that can be read.
         next: The offset that the next record will have.
+        size_bytes: What the records take, by which the engine keeps or gives them up; None where it
+            does not say. Two streams are compared without it.
     """
 
     first: int
     next: int
+    size_bytes: int | None = field(default=None, compare=False)
 
 
 class Origin(Enum):

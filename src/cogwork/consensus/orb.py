@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.batch import CHUNK_OVERHEAD_BYTES, Chunk
@@ -261,7 +262,8 @@ class OrbEngine:
 
     async def bounds(self) -> Bounds:
         """Returns what the stream holds."""
-        return self.retained_stream().state.bounds
+        stream = self.retained_stream()
+        return replace(stream.state.bounds, size_bytes=stream.chunks.size_bytes)
 
     async def offset_at(self, time_ms: int) -> int:
         """Returns the offset of the first record of this time or later; the next one if none is."""

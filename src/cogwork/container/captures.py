@@ -29,7 +29,7 @@ def begin_capture(vhost: VirtualHost, node: StreamNode) -> None:
     """
     for pattern in node.options.capture:
         topic, subject = _topic_of(vhost, pattern)
-        if node.options.engine in CLUSTERED:
+        if _is_everywhere(node):
             topic.bind_far(subject, node.capture)
         else:
             topic.add_outlet(node.capture)
@@ -40,11 +40,15 @@ def end_capture(vhost: VirtualHost, node: StreamNode) -> None:
     """Ends that."""
     for pattern in node.options.capture:
         topic, subject = _topic_of(vhost, pattern)
-        if node.options.engine in CLUSTERED:
+        if _is_everywhere(node):
             topic.unbind_far(subject, node.capture)
         else:
             topic.unbind(node.capture, subject)
             topic.remove_outlet(node.capture)
+
+
+def _is_everywhere(node: StreamNode) -> bool:
+    return node.options.is_shared or node.options.engine in CLUSTERED
 
 
 def _topic_of(vhost: VirtualHost, pattern: str) -> tuple[TopicNode, bytes]:

@@ -14,17 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.consensus.engine import Engine, EngineHost
+    from cogwork.container.cluster.sharing import Sharing
 
-__all__ = ("CLUSTERED", "EngineHosts", "VhostEngines")
+__all__ = ("CLUSTERED", "ORB", "RAFT", "EngineHosts", "VhostEngines")
 
-CLUSTERED = frozenset({"raft"})
-"""Engines whose streams are declared for all containers of a cluster."""
+RAFT, ORB = "raft", "orb"
+
+CLUSTERED = frozenset({RAFT})
+"""Engines that declare their streams for all containers of a cluster themselves."""
 
 log = logging.getLogger("cogwork")
 
 
 class EngineHosts:
-    """The hosts, by the engine's name. Owned by the container."""
+    """The hosts, by the engine's name. Owned by the container.
+
+    Attributes:
+        sharing: Tells other containers of streams; None where there is no cluster.
+    """
 
     def __init__(
         self, container_id: str, options: Mapping[str, Mapping[str, object]] | None = None
@@ -38,6 +45,7 @@ class EngineHosts:
         self._container_id = container_id
         self._options = options or {}
         self._hosts: dict[str, EngineHost] = {}
+        self.sharing: Sharing | None = None
 
     def add(self, kind: str, host: EngineHost) -> None:
         """Gives an engine a host that was made elsewhere."""
@@ -92,13 +100,26 @@ class VhostEngines:
         return self._hosts.kinds
 
     async def open(
-        self, kind: str, stream: str, options: Mapping[str, object], capture: Sequence[str] = ()
+        self,
+        kind: str,
+        stream: str,
+        options: Mapping[str, object],
+        capture: Sequence[str] = (),
+        *,
+        is_shared: bool = False,
     ) -> Engine:
         """Opens a stream; makes it where it is new."""
-        if capture and kind in CLUSTERED:
-            options = {**options, "capture": list(capture)}
-        return await self._hosts.host(kind).open(self._prefix + stream, options)
+        declared = {**options, "capture": list(capture)} if capture else options
+        if is_shared and self._hosts.sharing is not None:
+            await self._hosts.sharing.declare(kind, self._prefix + stream, declared)
+        given = declared if kind in CLUSTERED else options
+        return await self._hosts.host(kind).open(self._prefix + stream, given)
 
-    async def delete(self, kind: str, stream: str) -> None:
+    async def delete(self, kind: str, stream: str, *, is_shared: bool = False) -> None:
         """Gives up a stream with all its records."""
-        await self._hosts.host(kind).delete(self._prefix + stream)
+        sharing = self._hosts.sharing if is_shared else None
+        # The container that has a stream in its memory gives it up as it hears of it.
+        if sharing is None or kind != ORB:
+            await self._hosts.host(kind).delete(self._prefix + stream)
+        if sharing is not None:
+            await sharing.delete(self._prefix + stream)

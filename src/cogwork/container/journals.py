@@ -45,7 +45,7 @@ from cogwork.spi.management import NOT_FOUND, ManagementError
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
@@ -97,6 +97,10 @@ class QueueJournal(DurableQueue):
     def write(self, kind: int, payload: bytes) -> None:
         """Has a record appended to the log."""
         self._owner.append(self, kind, payload)
+
+    def when_durable(self, call: Callable[[], object]) -> None:
+        """Has a call made once all that has happened so far is durable."""
+        self._owner.when_durable(call)
 
     def delete(self) -> None:
         """Gives up all that it holds, for good."""
@@ -255,6 +259,11 @@ class QueueJournals:
     def note(self, queue: DurableQueue) -> None:
         """Takes note that a queue has something to write."""
         self._dirty.append(queue)
+        self.commit_soon()
+
+    def when_durable(self, call: Callable[[], object]) -> None:
+        """Has a call made once all that has happened so far is durable."""
+        self.tickets.when_over(call)
         self.commit_soon()
 
     def commit_soon(self) -> None:

@@ -74,7 +74,7 @@ class Leaving:
             node
             for vhost in self._vhosts
             for node in vhost.nodes.values()
-            if isinstance(node, QueueNode)
+            if isinstance(node, QueueNode) and node.replica is None
         ]
         return {
             "phase": self.phase,

@@ -23,6 +23,7 @@ class ManagedQueue:
         Args:
             node: The queue.
         """
+        self._node = node
         self._store = node.store
 
     def peek(self, count: int, offset: int = 0) -> Sequence[tuple[bytes, Mapping[str, object]]]:
@@ -41,7 +42,7 @@ class ManagedQueue:
 
     def moved(self, number: int) -> None:
         """Gives up what was put aside."""
-        self._store.moved([number])
+        self._node.give_up([number])
 
     def put_back(self, number: int) -> None:
         """Has what was put aside back, as the last one."""

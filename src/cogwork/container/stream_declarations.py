@@ -2,7 +2,8 @@
 
 Theory of operation. As with queues: a declared stream has a rule of its own, and to declare it
 again with the same options changes nothing. Its engine is opened afterwards; what comes of that the
-stream's state tells.
+stream's state tells. In a cluster that is also when all others hear of it: who follows the cluster
+declares it here by what they said.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from cogwork.container.engines import CLUSTERED
+from cogwork.container.captures import begin_capture, end_capture
+from cogwork.container.cluster.orbs import HOME
+from cogwork.container.engines import CLUSTERED, ORB, RAFT
 from cogwork.container.rules import stream_options
 from cogwork.container.settings import StreamOptions
 from cogwork.container.shape import describe, keys_at, type_at
@@ -24,12 +27,16 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cogwork.cluster.declarations import Declaration
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.router.addresses import AddressRule
 
 __all__ = ("StreamDeclarations",)
 
 STREAM = "stream"
+
+_OF_CLUSTER = {HOME, "is_shared"}
+"""What is not for whoever declares to say."""
 
 
 class StreamDeclarations:
@@ -48,18 +55,25 @@ class StreamDeclarations:
         node = self._vhost.nodes.get(address.removeprefix("/"))
         return node if isinstance(node, StreamNode) else None
 
-    def declare(self, address: str, options: Mapping[str, object]) -> bool:
+    def declare(
+        self, address: str, options: Mapping[str, object], cluster_of: str | None = None
+    ) -> bool:
         """Makes a stream; returns False where it was there with these options.
 
         Args:
             address: Its address.
             options: As in `[[stream]]`.
+            cluster_of: The container that declares it for a whole cluster; None for itself alone.
 
         Raises:
             ManagementError: An option is wrong, the address is none of a stream, or the stream is
                 there with other options.
         """
         wanted = stream_options(_checked(options))
+        if cluster_of is not None and wanted["engine"] not in CLUSTERED:
+            wanted["is_shared"] = True
+            if wanted["engine"] == ORB:
+                wanted[HOME] = cluster_of
         try:
             name, inherited = self._vhost.rule_of(address)
             if is_pattern(name) or inherited.kind != STREAM or name == inherited.prefix:
@@ -81,13 +95,63 @@ class StreamDeclarations:
             ManagementError: It has.
         """
         there = dict(self._vhost.rules_in_use[name].options)
-        for key in sorted({*there, *wanted}):
+        for key in sorted({*there, *wanted} - _OF_CLUSTER):
             if there.get(key) != wanted.get(key):
                 raise ManagementError(
                     CONFLICT,
                     f"{name!r:.200} is there with {key} = {there.get(key)}, not "
                     f"{wanted.get(key)}: delete it first, or declare it with the options it has",
                 )
+
+    def follow(self, declaration: Declaration) -> None:
+        """Makes a stream that was declared for the whole cluster, unless it is there.
+
+        Raises:
+            ManagementError: It cannot be, or another one is there.
+        """
+        address = f"{STREAM}/{declaration.name}"
+        options = dict(declaration.options)
+        home = options.pop(HOME, "")
+        known = keys_at(StreamOptions, ())
+        given: dict[str, object] = {key: options.pop(key) for key in known if key in options}
+        given = {"engine": RAFT, **given, "options": options}
+        self._make_way(address, home)
+        node = None if self.declare(address, given, str(home)) else self.stream(address)
+        if node is not None and not node.options.is_shared and given["engine"] not in CLUSTERED:
+            self._share(node)
+
+    def _make_way(self, address: str, home: object) -> None:
+        """Gives up a stream in this container's memory that is another one's.
+
+        Raises:
+            ManagementError: It was never declared for the cluster.
+        """
+        node = self.stream(address)
+        if node is None or node.options.engine != ORB or node.options.rest.get(HOME) == home:
+            return
+        if not node.options.is_shared:
+            raise ManagementError(CONFLICT, f"{address!r:.200} is here, for this container alone")
+        # Two containers declared it at once, and the other one was first.
+        self.drop(node, "is another container's")
+
+    def _share(self, node: StreamNode) -> None:
+        """Has a stream that was this container's capture what is published here, and no more."""
+        end_capture(self._vhost, node)
+        node.options = replace(node.options, is_shared=True)
+        begin_capture(self._vhost, node)
+
+    def drop(self, node: StreamNode, why: str) -> None:
+        """Lets a stream go here: with its links, and not with its records."""
+        node.end_links(why)
+        self._vhost.remove_node(node.address)
+
+    def renew(self, address: str) -> None:
+        """Opens a stream anew whose records have gone with the container that had them."""
+        node = self.stream(address)
+        if node is not None:
+            rule = self._vhost.rules_in_use[node.address]
+            self.drop(node, "begins anew: the container that had it in memory was started anew")
+            self._vhost.declare(node.address, rule)
 
     async def delete(self, address: str) -> bool:
         """Gives up a stream with all its records; returns whether it was there.
@@ -109,11 +173,13 @@ class StreamDeclarations:
                 CONFLICT, f"{name!r:.200} is in use by {senders} senders, {receivers} receivers"
             )
         engine, engines = node.options.engine, self._vhost.engines
+        is_shared = node.options.is_shared
         is_kept = engines is not None and node.state != "failed"
-        if not is_kept or engine not in CLUSTERED:
+        if not is_kept or not (is_shared or engine in CLUSTERED):
             self._vhost.remove_node(name)
         if engines is not None and is_kept:
-            await engines.delete(engine, name.partition("/")[2] or name)
+            stream = name.partition("/")[2] or name
+            await engines.delete(engine, stream, is_shared=is_shared)
         return True
 
 

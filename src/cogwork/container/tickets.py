@@ -3,7 +3,7 @@
 Theory of operation. What queues write down in a turn of the loop goes to the write-ahead log, and
 what replicated ones write to their streams. The turn is over when the log is durable up to its
 place and every append is answered; turns are over in order. Then the output that was held for its
-ticket may leave (`dataplane.output`).
+ticket may leave (`dataplane.output`), and who waits for it is called.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asyncio import Future
+    from collections.abc import Callable
 
     from cogwork.consensus.engine import Appended
     from cogwork.dataplane.core import Core
@@ -28,14 +29,16 @@ class Ticket:
         number: The core's, once the turn has ended.
         lsn: Its place in the log, once what it wrote is there.
         appends: How many are not answered.
+        calls: Made when it is over.
     """
 
-    __slots__ = ("appends", "lsn", "number")
+    __slots__ = ("appends", "calls", "lsn", "number")
 
     def __init__(self) -> None:
         self.number = 0
         self.lsn = 0
         self.appends = 0
+        self.calls: list[Callable[[], object]] = []
 
 
 class Tickets:
@@ -56,6 +59,10 @@ class Tickets:
         """Has the present turn wait for an append; what became of it is for others to see."""
         self._turn.appends += 1
         answer.add_done_callback(partial(self._answered, self._turn))
+
+    def when_over(self, call: Callable[[], object]) -> None:
+        """Has a call made once the present turn is over: all that it follows from is durable."""
+        self._turn.calls.append(call)
 
     def end_turn(self) -> Ticket:
         """Ends the present turn; `placed` says where its records are."""
@@ -84,9 +91,12 @@ class Tickets:
             self._release()
 
     def _release(self) -> None:
-        number = 0
+        over: list[Ticket] = []
         ended = self._ended
         while ended and ended[0].lsn <= self._durable_lsn and not ended[0].appends:
-            number = ended.popleft().number
-        if number:
-            self._core.release(number)
+            over.append(ended.popleft())
+        if over:
+            self._core.release(over[-1].number)
+        for ticket in over:
+            for call in ticket.calls:
+                call()

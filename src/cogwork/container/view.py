@@ -199,7 +199,8 @@ class View:
 
     def declare_stream(self, address: str, options: Mapping[str, object]) -> bool:
         """Makes a stream; returns False where it was there with these options."""
-        return self._streams.declare(address, options)
+        is_shared = self._container.replication.is_in_use
+        return self._streams.declare(address, options, self._container.id if is_shared else None)
 
     def delete_stream(self, address: str) -> Awaitable[bool]:
         """Gives up a stream with its records; tells whether it was there."""

@@ -7,8 +7,8 @@ until the octets, which the container takes at the end of the turn, are durable.
 waits, and what the log holds after a crash is never behind what anybody has been told.
 
 An item that is handed on, to the dead-letter address or another container, is written down as done
-one turn after it was accepted there: whoever has it has written it down by then, and no crash can
-lose it between.
+once it is durable that it was accepted there. One that is taken out to go within this turn is
+written down as done one turn later: whoever gets it has written it down by then.
 """
 
 from __future__ import annotations

@@ -327,13 +327,13 @@ class Stock(Terminus):
         return taken
 
     def moved(self, numbers: list) -> None:
-        """Gives up for good what was put aside and has arrived elsewhere."""
+        """Gives up for good what was put aside and has arrived elsewhere, for certain."""
         item: cython.pointer(Item)
         for number in numbers:
             item = self.put_aside_as(number)
             if item != cython.NULL:
                 if self.journal is not None:
-                    self.journal.done_later(number)
+                    self.journal.done(number)
                 self.graves.pop(number, None)
                 self.discard(item)
 

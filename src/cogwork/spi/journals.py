@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cogwork.dataplane.partitions import PartitionedInlet
     from cogwork.dataplane.store import Store
@@ -15,6 +15,9 @@ __all__ = ("JournalHandle", "Journals", "ReplicaHandle")
 
 class JournalHandle(Protocol):
     """One queue's journal."""
+
+    def when_durable(self, call: Callable[[], object]) -> None:
+        """Has a call made once all that has happened so far is durable, here and elsewhere."""
 
     def delete(self) -> None:
         """Gives up all that it holds, for good."""

@@ -298,3 +298,25 @@ def test_there_is_no_queue_on_disk_without_a_disk() -> None:
     queue = KeptQueue()
     with pytest.raises(Refused, match="data directory"):
         QueueJournals(queue.core, "box", has_disk=False).open("", "queue/a", {}, queue.store)
+
+
+def test_who_waits_for_a_turn_is_called_once_it_is_durable(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        await box.turn()
+        calls: list[str] = []
+        box.queue.send("a")
+        box.handle.when_durable(lambda: calls.append("first"))
+        await box.turn(is_durable=False)
+        box.handle.when_durable(lambda: calls.append("second"))
+        assert calls == []
+        await box.turn()
+        assert calls == ["first", "second"]
+        box.queue.send("b")
+        box.handle.when_durable(lambda: calls.append("never"))
+        await box.turn(is_durable=False)
+        box.journals.failed(LogFailed("file", 5))
+        await box.turn()
+        assert calls == ["first", "second"]
+
+    runner.run(story())

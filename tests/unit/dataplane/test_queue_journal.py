@@ -238,16 +238,16 @@ def test_a_group_in_doubt_goes_to_nobody_else() -> None:
 # -- the dead, and what is moved
 
 
-def test_a_dead_item_is_done_a_turn_after_its_letter_was_accepted() -> None:
+def test_a_dead_item_is_there_until_its_letter_was_accepted() -> None:
     queue = KeptQueue(accepts_dead=False)
     queue.send("a", header=Header(ttl=UInt(1)))
     queue.commit()
     queue.store.tick(time.monotonic() + 1)
     queue.core.flush()
     assert queue.dead == ["a"]
-    queue.store.moved([number for number, *_ in queue.letters])
     queue.commit()
     assert queue.restarted(flushes=False).count("leaving") == 1
+    queue.store.moved([number for number, *_ in queue.letters])
     queue.commit()
     again = queue.restarted(flushes=False)
     assert (again.count("leaving"), again.store.depth) == (0, 0)

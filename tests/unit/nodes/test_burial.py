@@ -26,10 +26,14 @@ class Mourning:
     def __init__(self) -> None:
         self.queue = KeptQueue()
         self.queue.store.handler = self
-        self.burial = Burial(self.queue.store, "queue/a", "queue/dead", self._carry_out)
+        self.address, self.store = "queue/a", self.queue.store
+        self.burial = Burial(self, "queue/dead", self._carry_out)
         self.now_s = self.queue.core.now
         self.sent: list[Send] = []
         self.reports: list[str] = []
+
+    def give_up(self, numbers: list[int]) -> None:
+        self.store.moved(numbers)
 
     def on_batch(self, store: Store) -> None:
         """The letters are asked for tick by tick."""

@@ -24,11 +24,16 @@ class TrimmingTests(Kit):
         count = self.records_to_trim
         await trial.fill(count, size_bytes=1024)
         await trial.engine.trim(0)
-        assert (await trial.engine.bounds()).first == 0
+        before = await trial.engine.bounds()
+        assert before.first == 0
         await trial.engine.trim(count)
         bounds = await trial.engine.bounds()
         assert 0 < bounds.first <= count
         assert bounds.next == count
+        if before.size_bytes is not None:
+            assert bounds.size_bytes is not None
+            assert bounds.size_bytes < before.size_bytes
+            assert before.size_bytes >= count * 1024
         with Raises(Truncated) as caught:
             await trial.engine.read(0)
         assert caught.found.first == bounds.first

@@ -148,10 +148,11 @@ class Records(_Answer, frozen=True, array_like=True, tag=True):
 
 
 class Bounded(_Answer, frozen=True, array_like=True, tag=True):
-    """A stream's bounds."""
+    """A stream's bounds, and what its records take at this replica."""
 
     first: int
     next: int
+    size_bytes: int
 
 
 class TimeIs(_Answer, frozen=True, array_like=True, tag=True):

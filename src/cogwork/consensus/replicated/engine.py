@@ -168,7 +168,7 @@ class RaftEngine:
         """Returns what the stream holds: no older than any answer that anybody has had."""
         answer = await self._open_stream().ask_any(GetBounds)
         assert isinstance(answer, Bounded)
-        return Bounds(answer.first, answer.next)
+        return Bounds(answer.first, answer.next, answer.size_bytes)
 
     async def offset_at(self, time_ms: int) -> int:
         """Returns the offset of the first record of this time or later; the next one if none is."""

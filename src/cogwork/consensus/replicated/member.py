@@ -316,7 +316,7 @@ class Member:
 
     def _bounds(self, number: int) -> Bounded:
         bounds = self.replica.state.bounds
-        return Bounded(number, bounds.first, bounds.next)
+        return Bounded(number, bounds.first, bounds.next, self.replica.size_bytes)
 
     def _snapshot(self, number: int) -> SnapshotIs:
         snapshot = self.replica.state.snapshot

@@ -81,6 +81,11 @@ class Replica:
         """What is in memory."""
         return self.tail.size_bytes
 
+    @property
+    def size_bytes(self) -> int:
+        """What all records take."""
+        return self.segments.size_bytes + self.tail.size_bytes
+
     # -- entries
 
     def apply(self, index: int, payload: bytes) -> list[Place | Failed | int]:
@@ -161,7 +166,7 @@ class Replica:
         if retention.records is not None:
             before = max(before, state.next_offset - retention.records)
         if retention.size_bytes is not None:
-            size_bytes = self.segments.size_bytes + self.tail.size_bytes
+            size_bytes = self.size_bytes
             for segment in self.segments.segments:
                 if size_bytes <= retention.size_bytes:
                     break

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.raft.snapshot import Snapshot
     from cogwork.consensus.replicated.calls import Answer, Call
+    from cogwork.consensus.replicated.served import Served
     from cogwork.consensus.replicated.switchboard import Carrier
     from cogwork.log.directory import Directory
     from cogwork.log.disk_queue import DiskQueue, Operation
@@ -98,6 +99,7 @@ class RaftService:
         self.own = own
         self.report = report
         self.streams: dict[str, Stream] = {}
+        self._served: dict[str, Served] = {}
         self._carrier = carrier
         self._wal = wal
         self._queue = queue
@@ -322,11 +324,24 @@ class RaftService:
 
     def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
         stream = self.streams.get(call.stream)
-        if stream is None or stream.member is None:
+        served = self._served.get(call.stream)
+        if served is not None:
+            served.call(call, answer)
+        elif stream is None or stream.member is None:
             error = failure_of(Unavailable(f"no replica of {call.stream} is here"))
             answer(Refused(call.number, error))
         else:
             stream.member.call(call, answer)
+
+    def serve(self, name: str, served: Served) -> None:
+        """Has calls to a stream carried out that is none of this service's."""
+        self._served[name] = served
+
+    async def unserve(self, name: str) -> None:
+        """Has such calls refused from now on."""
+        served = self._served.pop(name, None)
+        if served is not None:
+            await served.close()
 
     # -- what goes out
 

@@ -97,6 +97,11 @@ class Entry:
         """The offset after its last record."""
         return self.offset + self.count
 
+    @property
+    def size_bytes(self) -> int:
+        """How many octets it takes."""
+        return ENTRY_OVERHEAD_BYTES + len(self.body)
+
     def to_bytes(self) -> bytes:
         """Writes it down."""
         head = _HEAD.pack(

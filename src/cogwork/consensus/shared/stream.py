@@ -265,8 +265,9 @@ class SharedStream:
         first = await self._search.first()
         last = await self._search.last()
         if first is None or last is None:
-            return Bounds(0, 0)
-        return Bounds(first.entry.offset, last.entry.next_offset)
+            return Bounds(0, 0, 0)
+        size_bytes = last.entry.written + last.entry.size_bytes - first.entry.written
+        return Bounds(first.entry.offset, last.entry.next_offset, size_bytes)
 
     async def _read(self, offset: int, max_bytes: int) -> list[Chunk]:
         bounds = await self._bounds()

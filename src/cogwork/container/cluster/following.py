@@ -6,8 +6,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.cluster.raft import FIRST_GROUP, stream_name
+from cogwork.container.cluster.raft import FIRST_GROUP, split_name, stream_name
 from cogwork.container.declarations import Declarations as QueueDeclarations
+from cogwork.container.engines import ORB
 from cogwork.container.stream_declarations import StreamDeclarations
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.stream import StreamNode
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.virtual_host import VirtualHost
 
-__all__ = ("ENGINE", "Following")
-
-ENGINE = "raft"
+__all__ = ("Following",)
 
 log = logging.getLogger("cogwork")
 
@@ -34,6 +33,7 @@ class Following:
         vhosts: Mapping[str, VirtualHost],
         service: RaftService,
         kept: Callable[[], Iterable[int]],
+        forget_orb: Callable[[str], object],
     ) -> None:
         """Needs the nodes' places.
 
@@ -41,10 +41,12 @@ class Following:
             vhosts: This container's virtual hosts.
             service: Has the replicas.
             kept: Lists the groups that have a directory here.
+            forget_orb: Gives up what is here of a stream in some container's memory.
         """
         self._vhosts = vhosts
         self._service = service
         self._kept = kept
+        self._forget_orb = forget_orb
 
     def declared(self, declaration: Declaration) -> None:
         """Makes its node, unless it is there."""
@@ -53,8 +55,7 @@ class Following:
             return
         try:
             if declaration.kind == "stream":
-                options = {**declaration.options, "engine": ENGINE}
-                StreamDeclarations(vhost).declare(_address_of(declaration), options)
+                StreamDeclarations(vhost).follow(declaration)
             else:
                 QueueDeclarations(vhost).declare(declaration.name, declaration.options)
         except (CogworkError, ValueError) as error:
@@ -76,7 +77,15 @@ class Following:
             node.end_links()
         vhost.remove_node(address)
         name = stream_name(declaration.kind, declaration.vhost, declaration.name)
+        if declaration.options.get("engine") == ORB:
+            self._forget_orb(name)
         self._service.remove(name, FIRST_GROUP + declaration.number)
+
+    def renew(self, stream: str) -> None:
+        """Opens a stream anew whose records have gone with the container that had them."""
+        vhost, name = split_name(stream)
+        if vhost in self._vhosts:
+            StreamDeclarations(self._vhosts[vhost]).renew(f"stream/{name}")
 
     def current(self, declarations: Declarations) -> None:
         """Removes what is left of what was deleted while this container was away.

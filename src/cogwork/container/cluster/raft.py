@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "FIRST_GROUP",
+    "KIND",
     "ClusteredRaft",
     "open_declared",
     "replicas_of",
@@ -33,6 +34,7 @@ REPLICAS = 3
 """So many of the voters hold a stream whose declaration does not say who does."""
 
 KIND = "stream"
+"""What streams are in the cluster's declarations."""
 
 
 def stream_name(kind: str, vhost: str, name: str) -> str:

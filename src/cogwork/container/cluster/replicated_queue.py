@@ -31,7 +31,7 @@ from cogwork.container.journal_records import BEGIN, END, Replayed
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from cogwork.consensus.batch import Chunk
     from cogwork.consensus.engine import Appended
@@ -142,6 +142,10 @@ class ReplicatedQueue(DurableQueue):
         engine, self._engine = self._engine, None
         if engine is not None:
             self._host.release(engine)
+
+    def when_durable(self, call: Callable[[], object]) -> None:
+        """Has a call made once all that has happened so far is durable."""
+        self._host.journals.when_durable(call)
 
     def delete(self) -> None:
         """Gives the queue up, here and everywhere."""

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.replicated.service import RaftService
 from cogwork.container.cluster.cluster import Cluster
-from cogwork.container.cluster.following import ENGINE, Following
+from cogwork.container.cluster.following import Following
+from cogwork.container.cluster.orbs import ClusteredOrb
 from cogwork.container.cluster.raft import ClusteredRaft
+from cogwork.container.cluster.sharing import Sharing
 from cogwork.container.cluster.storage import Storage
+from cogwork.container.engines import ORB, RAFT
 from cogwork.container.errors import ConfigurationError
 from cogwork.container.journal_records import FIRST_GROUP
 
@@ -88,7 +91,9 @@ class Replication:
             directory_of=self._directory_of,
             report=lambda text: log.info("%s", text),
         )
-        following = Following(container.vhosts, self.service, self._kept)
+        following = Following(container.vhosts, self.service, self._kept, self._forget_orb)
+        self._orbs = ClusteredOrb(own, self.service, container.mesh.mesh.life_of, following.renew)
+        self._tasks: set[asyncio.Task[None]] = set()
         self.cluster = Cluster(own, list(voters or [own]), self.service, following)
         if storage is not None:
             storage.wal.on_durable = self._durable
@@ -100,7 +105,14 @@ class Replication:
         container.mesh.parcels.take = self.service.receive
         if self.is_in_use:
             container.mesh.readiness.conditions.append(lambda: self.cluster.is_current)
-        container.engines.add(ENGINE, ClusteredRaft(self.cluster, self.service))
+            container.engines.add(ORB, self._orbs)
+            container.engines.sharing = Sharing(self.cluster)
+        container.engines.add(RAFT, ClusteredRaft(self.cluster, self.service))
+
+    def _forget_orb(self, stream: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._orbs.delete(stream))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _directory_of(self, group: int) -> Directory:
         assert self.storage is not None

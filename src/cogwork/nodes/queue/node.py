@@ -9,6 +9,7 @@ address, with the reason, as an effect.
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
@@ -67,7 +68,7 @@ class QueueNode:
         self.store.handler = self
         self._burial: Burial | None = None
         if self.options.dead_letter is not None:
-            self._burial = Burial(self.store, self.address, self.options.dead_letter, self._emit)
+            self._burial = Burial(self, self.options.dead_letter, self._emit)
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
         self._entry.add_outlet(self.store)
         self.store.inlet = self._entry
@@ -211,6 +212,13 @@ class QueueNode:
         ]
 
     # -- for management
+
+    def give_up(self, numbers: list[int]) -> None:
+        """Gives up what was put aside and has been accepted elsewhere, once that is durable."""
+        if self._journal is None:
+            self.store.moved(numbers)
+        else:
+            self._journal.when_durable(partial(self.store.moved, numbers))
 
     def purge(self) -> int:
         """Drops the items that no consumer holds; returns how many."""

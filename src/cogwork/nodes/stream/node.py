@@ -193,6 +193,7 @@ class StreamNode:
             "first": first,
             "next": following,
             "records": following - first,
+            "size_bytes": self._bounds.size_bytes,
             "epoch": self._epoch,
             "leader": members.leader if members is not None else None,
             "voters": list(members.voters) if members is not None else [],
@@ -212,6 +213,7 @@ class StreamNode:
             "held_bytes": self._held_bytes,
             "rejected-by-receivers": self.feed.rejected,
             "readers": reader_rows(self._readers.values()),
+            "is_shared": self.options.is_shared,
             "options": self.options.shown(),
         }
 
@@ -260,7 +262,11 @@ class StreamNode:
             try:
                 options = self.options
                 engine = await self._engines.open(
-                    options.engine, name, options.rest, options.capture
+                    options.engine,
+                    name,
+                    options.rest,
+                    options.capture,
+                    is_shared=options.is_shared,
                 )
             except Unavailable as error:
                 self._report_problem(str(error))
@@ -305,9 +311,13 @@ class StreamNode:
         )
         self._flush()
 
-    def end_links(self) -> None:
-        """Ends all links: the stream was deleted, perhaps at another container."""
-        text = f"{self.address} was deleted"
+    def end_links(self, why: str = "was deleted") -> None:
+        """Ends all links: the stream is no more, perhaps at another container.
+
+        Args:
+            why: What became of it.
+        """
+        text = f"{self.address} {why}"
         links = [*self._readers, *self._entry.sources]
         self._emit([Detach(link, Condition.RESOURCE_DELETED, text) for link in links])
         self._flush()

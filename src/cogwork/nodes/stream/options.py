@@ -25,6 +25,7 @@ class StreamOptions:
     Attributes:
         engine: Which engine keeps it.
         capture: Patterns of topics whose messages it keeps too.
+        is_shared: Whether every container of a cluster has it.
         rest: What the engine is told: replicas, retention, its own options.
 
     Raises:
@@ -33,6 +34,7 @@ class StreamOptions:
 
     engine: str
     capture: tuple[str, ...] = ()
+    is_shared: bool = False
     rest: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
@@ -69,7 +71,12 @@ class StreamOptions:
             for name, value in options.items()
             if name not in left_out and value is not None
         }
-        return cls(engine=engine, capture=tuple(capture), rest=MappingProxyType(rest))
+        return cls(
+            engine=engine,
+            capture=tuple(capture),
+            is_shared=options.get("is_shared") is True,
+            rest=MappingProxyType(rest),
+        )
 
     def shown(self) -> dict[str, object]:
         """Returns all of it as plain values."""

@@ -252,6 +252,13 @@ class Mesh:
         record = self.database.records.get(container)
         return 0.0 if record is None else max(0.0, self._clock.peek(now_s) - record.known_s)
 
+    def life_of(self, container: str) -> int:
+        """Returns the incarnation that a container began its present life with; 0 for unknown."""
+        if container == self.own.id:
+            return self.own.life
+        record = self.database.records.get(container)
+        return 0 if record is None else record.advertisement.life or record.advertisement.incarnation
+
     def snapshot(self, now_s: float) -> dict[str, object]:
         """Returns what `cogwork mesh` shows, in plain values."""
         return view_of(self, self._clock.peek(now_s))

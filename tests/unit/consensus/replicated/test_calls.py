@@ -30,7 +30,7 @@ MESSAGES = [
     calls.GetMembers(6, "orders"),
     calls.Results(7, [calls.Place(1, 2, False), calls.Place(1, None, True), 9, Failed("Busy")]),
     calls.Records(8, [b"chunk"], 17),
-    calls.Bounded(9, 0, 1 << 62),
+    calls.Bounded(9, 0, 1 << 62, 1 << 40),
     calls.TimeIs(10, 5),
     calls.SnapshotIs(11, -1, b""),
     calls.MembersAre(12, ["a", "b"], [], None),
