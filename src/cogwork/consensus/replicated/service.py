@@ -301,12 +301,12 @@ class RaftService:
     def receive(self, origin: str, data: bytes | memoryview) -> None:
         """Takes a parcel of another container."""
         view = memoryview(data)
-        kind, rest = view[:1], view[1:]
+        kind = view[:1]
         try:
             if kind == FRAME:
-                self._host.receive(origin, rest, self.now_s())
+                self._host.receive(origin, view[1:], self.now_s())
             elif kind == CALL:
-                self._take_call(origin, calls.decode(rest))
+                self._take_call(origin, calls.decode(view[1:]))
                 self.turn_soon()
             else:
                 raise Malformed("a parcel", "its first octet says nothing")
@@ -324,8 +324,8 @@ class RaftService:
     def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
         stream = self.streams.get(call.stream)
         if stream is None or stream.member is None:
-            error = failure_of(Unavailable(f"no replica of {call.stream} is here"))
-            answer(Refused(call.number, error))
+            reason = f"no replica of {call.stream} is here"
+            answer(Refused(call.number, failure_of(Unavailable(reason))))
         else:
             stream.member.call(call, answer)
 
@@ -366,8 +366,7 @@ class RaftService:
 
     def leader_of(self, stream: str) -> str | None:
         """Returns who leads a stream's replicas, as far as it is known here."""
-        found = self.streams.get(stream)
-        if found is None:
+        if (found := self.streams.get(stream)) is None:
             return None
         return found.outbox.target if found.member is None else found.member.group.leader
 
@@ -483,6 +482,8 @@ class RaftService:
         self._writing.flush()
         for container, frame in ready.frames:
             self._carrier.send(container, FRAME, frame)
+        if ready.frames:
+            self._carrier.flush()  # others wait for that longer than for what is applied here
         for number, each in ready.groups:
             member = members.get(number)
             if member is not None:
