@@ -50,8 +50,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Trio:
     """Three containers."""
 
-    def __init__(self, folder: Path, *, is_away: bool) -> None:
+    def __init__(self, folder: Path, *, is_away: bool, tables: str = "") -> None:
         self.folder = folder
+        self.tables = tables
         self.is_away = is_away
         self.ports = dict(zip(NAMES, _free_ports(len(NAMES)), strict=True))
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -66,7 +67,7 @@ class Trio:
         file.write_text(
             f'id = "{name}"\ndata_dir = "{self.folder / name}"\n'
             f"[[listen]]\nport = {self.ports[name]}\n{links}"
-            f"[cluster]\nvoters = {json.dumps(NAMES)}\n"
+            f"[cluster]\nvoters = {json.dumps(NAMES)}\n{self.tables}"
         )
         with (self.folder / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(
@@ -163,10 +164,10 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def served(*, is_away: bool = False) -> Iterator[Trio]:
+def served(*, is_away: bool = False, tables: str = "") -> Iterator[Trio]:
     """Runs the containers."""
     with tempfile.TemporaryDirectory() as folder:
-        trio = Trio(Path(folder), is_away=is_away)
+        trio = Trio(Path(folder), is_away=is_away, tables=tables)
         try:
             for name in NAMES:
                 trio.start(name)

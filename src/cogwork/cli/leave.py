@@ -31,34 +31,52 @@ def leave(url: str, as_json: bool) -> int:
 
     Its clients are redirected to other containers, the items of its queues move there, and links
     are closed when nothing comes that way any more. One with workers leaves with all of them, one
-    after another. Ends with 1 where items had to stay.
+    after another. Ends with 1 where items had to stay: those on disk are there when the container
+    is started again.
     """
     outcome = asyncio.run(_leave(url))
     if as_json:
         click.echo(json.dumps(outcome))
     else:
-        click.echo(f"{outcome['moved']} items moved, {outcome['left']} stay")
+        for line in _lines(outcome):
+            click.echo(line)
     return ExitCode.ERROR if outcome["left"] else ExitCode.OK
+
+
+def _lines(outcome: dict[str, Any]) -> list[str]:
+    """Says what has become of the items."""
+    kept, lost = outcome["kept"], outcome["left"] - outcome["kept"]
+    places = ", ".join(outcome["data_dirs"])
+    lines = [f"{outcome['moved']} items moved, {outcome['left']} stay"]
+    if kept:
+        lines.append(f"{kept} stay on disk, in {places}: start the container again to have them")
+    if lost:
+        lines.append(f"{lost} were in memory, and are gone with the container")
+    if outcome["problem"]:
+        lines.append(outcome["problem"])
+    return lines
 
 
 async def _leave(url: str) -> dict[str, Any]:
     """Has all workers leave; the first one last, for it dials the other containers."""
-    moved, left, problems = 0, 0, []
+    outcome: dict[str, Any] = {"moved": 0, "left": 0, "kept": 0, "data_dirs": []}
+    problems = []
     async with met(url) as workers:
         for mesh in reversed(workers.values()):
             manager = Manager(mesh)
             await manager.ask("LEAVE", TYPE, "", {})
             facts = await _watch(manager)
-            moved += facts["moved"]
-            left += facts["left"]
+            for key in ("moved", "left", "kept"):
+                outcome[key] += facts[key]
+            outcome["data_dirs"] += [facts["data_dir"]] if facts["kept"] else []
             problems += [facts["problem"]] if facts["problem"] else []
-    return {"moved": moved, "left": left, "problem": "; ".join(problems) or None}
+    return {**outcome, "problem": "; ".join(problems) or None}
 
 
 async def _watch(manager: Manager) -> dict[str, Any]:
     """Shows how far it is, until it is done or the container has gone."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    facts: dict[str, Any] = {"moved": 0, "left": 0, "problem": None}
+    facts: dict[str, Any] = {"moved": 0, "left": 0, "kept": 0, "data_dir": None, "problem": None}
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("items", total=None)
         while facts.get("phase") != "done":
@@ -72,4 +90,4 @@ async def _watch(manager: Manager) -> dict[str, Any]:
             total = facts["moved"] + facts["left"]
             progress.update(bar, completed=facts["moved"], total=total or None)
             await asyncio.sleep(LOOK_S)
-    return {key: facts[key] for key in ("moved", "left", "problem")}
+    return facts

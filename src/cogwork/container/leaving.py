@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.container.mesh.moving import Mover
+from cogwork.container.mesh.moving import Mover, items_of
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Leaving:
         mesh: MeshService,
         balance: Balance,
         vhosts: Iterable[VirtualHost],
+        data_dir: str | None,
         on_left: Callable[[], None],
     ) -> None:
         """Does nothing yet.
@@ -49,12 +50,14 @@ class Leaving:
             mesh: The other containers.
             balance: Sends clients there.
             vhosts: Have the queues.
+            data_dir: Where those on disk are.
             on_left: Called at the end, to stop the container.
         """
         self.phase = ""
         self._mesh = mesh
         self._balance = balance
         self._vhosts = list(vhosts)
+        self._data_dir = data_dir
         self._on_left = on_left
         self._mover = Mover(mesh)
         self._task: asyncio.Task[None] | None = None
@@ -66,17 +69,19 @@ class Leaving:
 
     @property
     def facts(self) -> dict[str, object]:
-        """How far it is, in plain values."""
-        left = sum(
-            node.store.depth
+        """How far it is, in plain values; `kept` are those of the items left that are on disk."""
+        queues = [
+            node
             for vhost in self._vhosts
             for node in vhost.nodes.values()
             if isinstance(node, QueueNode)
-        )
+        ]
         return {
             "phase": self.phase,
             "moved": self._mover.moved,
-            "left": left,
+            "left": sum(map(items_of, queues)),
+            "kept": sum(items_of(node) for node in queues if node.is_on_disk),
+            "data_dir": self._data_dir,
             "problem": self._mover.problem,
         }
 
@@ -97,6 +102,11 @@ class Leaving:
         await asyncio.sleep(FAREWELL_S)
         self.phase = "done"
         facts = self.facts
-        log.info("left the mesh: %d items moved, %d stay", facts["moved"], facts["left"])
+        log.info(
+            "left the mesh: %d items moved, %d left, of which %d stay on disk",
+            facts["moved"],
+            facts["left"],
+            facts["kept"],
+        )
         await asyncio.sleep(FAREWELL_S)
         self._on_left()

@@ -64,6 +64,9 @@ SEAL_BYTES = 8 << 20
 SEAL_ENTRIES = 20_000
 """So many entries are replaced by a snapshot, however small they are."""
 
+SEAL_PAUSE_S = 5.0
+"""So long it is waited where a segment could not be written: an attempt encodes the whole tail."""
+
 FOREVER = Retention()
 
 READS_MAX = 10_000
@@ -146,6 +149,8 @@ class Member:
         self._current: dict[object, Callable[[], object]] = {}
         self._token = 0
         self._installation: Installation | None = None
+        self._seal_after_s = 0.0
+        self._has_failed_to_seal = False
         self.is_closed = False
 
     @property
@@ -176,7 +181,7 @@ class Member:
             self._hear(event)
         if ready.committed:
             self.wake_readers()
-            self._look_whether_to_seal()
+            self.look_whether_to_seal()
 
     def _apply(self, entry: Entry) -> None:
         proposed = self._proposed.pop(entry.index, None)
@@ -361,7 +366,8 @@ class Member:
 
     # -- sealing
 
-    def _look_whether_to_seal(self) -> None:
+    def look_whether_to_seal(self) -> None:
+        """Has the tail sealed, where it has grown enough."""
         grown = self.replica.applied - self.group.compacted_index
         if self.replica.tail_bytes >= SEAL_BYTES or grown >= SEAL_ENTRIES:
             self.seal()
@@ -369,6 +375,10 @@ class Member:
     def seal(self) -> None:
         """Has the tail sealed, unless that is under way."""
         if self.replica.is_sealing or self._installation is not None or self.is_closed:
+            return
+        if self.replica.applied < self.group.compacted_index:
+            return  # a leader's snapshot is taken, and its state comes with the end of this turn
+        if self._service.now_s() < self._seal_after_s:
             return
         sealing = self.replica.begin_sealing()
         content = sealing.state
@@ -382,12 +392,16 @@ class Member:
         if self.is_closed:
             return
         self.replica.sealed()
+        self._has_failed_to_seal = False
         self._service.compact(self, state.snapshot)
-        self._look_whether_to_seal()
+        self.look_whether_to_seal()
 
     def _not_sealed(self, error: Exception) -> None:
         self.replica.not_sealed()
-        self._service.report(f"stream {self.name}: a segment could not be written: {error}")
+        self._seal_after_s = self._service.now_s() + SEAL_PAUSE_S
+        if not self._has_failed_to_seal:
+            self._has_failed_to_seal = True
+            self._service.report(f"stream {self.name}: a segment could not be written: {error}")
 
     # -- snapshots of the leader
 

@@ -33,7 +33,6 @@ from cogwork.consensus.replicated.stream import Stream, demand, group_of
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
 from cogwork.consensus.replicated.writing import Writing
 from cogwork.consensus.retention import Retention
-from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -399,10 +398,7 @@ class RaftService:
         """Gives up the entries that a snapshot replaces."""
         # The group first: it may ask the journal for the term of the last entry that goes.
         self._host.compact(member.number, snapshot.index)
-        try:
-            member.journal.compact(snapshot)
-        except LogError as error:
-            self.report(f"stream {member.name}: {error}")
+        self._writing.compact(member.journal, snapshot)
         self.turn_soon()
 
     def end_installation(self, group: int, snapshot: Snapshot, *, is_good: bool) -> None:
@@ -497,4 +493,5 @@ class RaftService:
             self._trimmed_s = now_s
             for member in self._members.values():
                 member.look_to_trim()
+                member.look_whether_to_seal()
         self._agenda.tick(now_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.replicated.service import RaftService
@@ -92,6 +93,7 @@ class Replication:
         if storage is not None:
             storage.wal.on_durable = self._durable
             storage.wal.on_pressure = self._press
+            storage.on_low = partial(container.journals.low_space.take, storage.wal, self._press)
             storage.on_full = self._take_space
             storage.on_failure = self._take_failure
         container.mesh.on_neighbour_down = self.service.lost

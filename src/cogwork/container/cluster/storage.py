@@ -36,6 +36,7 @@ class Storage:
         aside: The way to the disk for what is large and nobody waits for: a thread of its own, so
             that no append waits for it.
         wal: The write-ahead log.
+        on_low: As the log's.
         on_full: Called with whether there is no space, when that changes.
         on_failure: Called when nothing can be written any more.
     """
@@ -60,10 +61,13 @@ class Storage:
         except BaseException:
             self._close_queues()
             raise
+        self.on_low: Callable[[bool], object] | None = None
         self.on_full: Callable[[bool], object] | None = None
         self.on_failure: Callable[[LogFailed], object] | None = None
+        self.wal.on_low = self._low
         self.wal.on_full = self._full
         self.wal.on_failure = self._failed
+        self._is_low = False
         self._timer: asyncio.TimerHandle | None = None
 
     def recover(self, take: Callable[[Record], None]) -> None:
@@ -95,6 +99,15 @@ class Storage:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(TICK_S, self._tick)
         self.wal.tick(loop.time())
+
+    def _low(self, is_low: bool) -> None:
+        if is_low and not self._is_low:
+            log.error("no space on the disk for more of the log: queues take no messages")
+        elif self._is_low and not is_low:
+            log.warning("there is space for more of the log again")
+        self._is_low = is_low
+        if self.on_low is not None:
+            self.on_low(is_low)
 
     def _full(self, is_full: bool) -> None:  # the log's callback
         if is_full:

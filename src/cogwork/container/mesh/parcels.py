@@ -46,7 +46,8 @@ class Parcel:
             ValueError: It is none.
         """
         if len(parcel) < 3 or parcel[0] != VERSION:
-            raise ValueError("no parcel of a version that is known here")
+            found = f"{len(parcel)} octets that begin with {parcel[:16].hex()}"
+            raise ValueError(f"no parcel of a version that is known here: {found}")
         to_end = 3 + parcel[2]
         if len(parcel) <= to_end:
             raise ValueError("a parcel that ends in its label")
