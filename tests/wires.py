@@ -275,6 +275,9 @@ class Peer:
         self.is_deaf = False
         broker.peers.append(self)
 
+    def prefer(self) -> None:
+        pass
+
     def finish(self, *, linger: bool = True) -> None:
         self.finished = True
 

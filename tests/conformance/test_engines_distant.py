@@ -1,4 +1,4 @@
-"""The engine `orb` passes the kit from another container, too, and mixed with its home's own users."""
+"""The engine `orb` passes the kit from another container, too, and mixed with users at its home."""
 
 from __future__ import annotations
 

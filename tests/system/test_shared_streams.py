@@ -56,9 +56,7 @@ def done(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def shown(member: Member, name: str = "orders") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        done("stream", "show", member.url, name, "--json").stdout
-    )
+    found: dict[str, Any] = json.loads(done("stream", "show", member.url, name, "--json").stdout)
     return found
 
 
@@ -100,9 +98,7 @@ def test_a_stream_in_one_containers_memory_is_used_from_all(members: dict[str, M
         created.stderr
     )
     all_have(members, [STREAM])
-    assert "was there" in done(
-        "stream", "create", d.url, "orders", "--capture", "topic/x.#"
-    ).stdout
+    assert "was there" in done("stream", "create", d.url, "orders", "--capture", "topic/x.#").stdout
 
     async def story() -> None:
         for number, member in enumerate((d, b, a, c)):
@@ -168,7 +164,9 @@ def test_a_home_that_was_killed_begins_the_stream_anew(members: dict[str, Member
 
 
 def test_a_container_alone_keeps_its_declarations_where_it_has_a_disk(tmp_path: Path) -> None:
-    with meshed(tmp_path, ["box"], [], head=lambda _name: f'data_dir = "{tmp_path}/data"\n') as made:
+    with meshed(
+        tmp_path, ["box"], [], head=lambda _name: f'data_dir = "{tmp_path}/data"\n'
+    ) as made:
         box = made["box"]
         created = done("stream", "create", box.url, "orders", "--retention-records", "7")
         assert "the declaration stays" in created.stderr
@@ -234,12 +232,18 @@ def redis(tmp_path: Path) -> Iterator[str]:
 
 def test_a_stream_on_a_server_is_opened_by_every_container(tmp_path: Path, redis: str) -> None:
     engine = f'[[engine]]\nname = "redis"\noptions = {{ url = "{redis}" }}\n'
-    with meshed(
-        tmp_path, IDS, EDGES, engine, head=lambda name: head_of(tmp_path, name)
-    ) as members:
+    with meshed(tmp_path, IDS, EDGES, engine, head=lambda name: head_of(tmp_path, name)) as members:
         linked(members.values())
         a, b, c, d = members.values()
-        words = ("orders", "--engine", "redis", "--retention-records", "1000", "--capture", "topic/x")
+        words = (
+            "orders",
+            "--engine",
+            "redis",
+            "--retention-records",
+            "1000",
+            "--capture",
+            "topic/x",
+        )
         done("stream", "create", b.url, *words)
         all_have(members, [STREAM])
         assert "was there" in done("stream", "create", c.url, *words).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -112,10 +113,18 @@ async def _run(
     """Runs a container until it stops; tells whether it has left its mesh for good."""
     container = Container(configuration, worker)
     service = Service(container, read)
-    if worker is None:
-        await service.run(lambda: _announce(container, as_json=as_json))
-    else:
-        await service.run(lambda: _take_up_work(container, service))
+
+    def announce() -> None:
+        # What there is by now stays for as long as the container: the collector need not look at
+        # it each time it looks at everything, while everybody waits.
+        gc.collect()
+        gc.freeze()
+        if worker is None:
+            _announce(container, as_json=as_json)
+        else:
+            _take_up_work(container, service)
+
+    await service.run(announce)
     return container.has_left
 
 

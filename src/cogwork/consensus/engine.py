@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from cogwork.consensus.batch import Batch, Chunk
     from cogwork.consensus.capabilities import Capabilities
@@ -151,7 +151,7 @@ class Subscription(Protocol):
     settled when the first of all these has come, and not before.
     """
 
-    def __aiter__(self) -> Subscription:
+    def __aiter__(self) -> AsyncIterator[Chunk | CaughtUp | Snapshot]:
         """Returns itself."""
 
     def __anext__(self) -> Awaitable[Chunk | CaughtUp | Snapshot]:

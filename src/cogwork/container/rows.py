@@ -96,7 +96,17 @@ QUEUE = (
 )
 STREAM = (
     *("name", "address", "vhost", "state", "problem", "engine", "durability", "first", "next"),
-    *("records", "size_bytes", "epoch", "leader", "voters", "learners", "in", "appended", "rejected"),
+    *(
+        "records",
+        "size_bytes",
+        "epoch",
+        "leader",
+        "voters",
+        "learners",
+        "in",
+        "appended",
+        "rejected",
+    ),
     *("returned", "missed", "waiting", "pending_bytes", "bytes_in", "records_per_s"),
     *("bytes_per_s", "consumers", "behind", "held_bytes", "rejected-by-receivers", "readers"),
     *("is_shared", "options"),

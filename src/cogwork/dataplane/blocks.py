@@ -18,6 +18,7 @@ from cython.cimports.cogwork.dataplane.octets import (
 )
 from cython.cimports.cogwork.dataplane.records import (
     FINE,
+    PRODUCER_SIZE_MAX,
     Record,
     read_record,
     write_pairs,
@@ -48,6 +49,9 @@ SEQUENCE_PLACE = cython.declare(uint32_t, 61)
 
 HEAD_SIZE = cython.declare(int64_t, 12)
 """Descriptor and constructor of the annotations, at most."""
+
+STAMP_SIZE_MAX = cython.declare(int64_t, 151)
+"""The pairs of a stamp with a producer id of the largest size."""
 
 SIZE_MIN = cython.declare(uint32_t, 4)
 
@@ -230,11 +234,18 @@ class Block:
         """Makes messages of all records."""
         count: uint64_t = self.next_offset - self.offset
         at: uint64_t = self.offset
+        size: int64_t = self.size_bytes
         chunk: tuple
         self.ends = cython.cast(cython.pointer(End), malloc((count + 1) * cython.sizeof(End)))
         if self.ends == cython.NULL:
             raise MemoryError("no room for a block of a stream")
-        self.reserve(self.size_bytes + cython.cast(int64_t, count) * 64)
+        # As much as is needed, so that nothing is copied for want of room, but for what records of
+        # several kinds of annotations take more.
+        for chunk in self.chunks:
+            size += cython.cast(int64_t, chunk[3]) * (
+                HEAD_SIZE + STAMP_SIZE_MAX - PRODUCER_SIZE_MAX + len(cython.cast(bytes, chunk[1]))
+            )
+        self.reserve(size)
         for chunk in self.chunks:
             self.encode_chunk(at, chunk)
             at += cython.cast(uint64_t, chunk[3])

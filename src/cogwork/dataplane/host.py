@@ -20,6 +20,9 @@ __all__ = ("Host", "Transport")
 class Transport(Protocol):
     """What carries a connection's bytes."""
 
+    def prefer(self) -> None:
+        """Has its input read before that of other connections, as far as that is possible."""
+
     def finish(self, *, linger: bool) -> None:
         """Sends what is left and closes; lingers where the peer may still be sending."""
 

@@ -16,7 +16,7 @@ cdef class StreamOutbox(Outbox):
     cdef double failing_since_s
     cdef bint is_failing
     cdef set doubtful
-    cdef bytes stamped(self, bytes data)
+    cdef bytes stamped(self, bytes data, bint is_plain)
     cdef int hold(self, uint64_t token, Dispatch dispatch) except -1
     cdef int renew(self) except -1
     cdef int restamp(self, Dispatch dispatch) except -1

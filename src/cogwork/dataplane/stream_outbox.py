@@ -108,22 +108,29 @@ class StreamOutbox(Outbox):
             raise
 
     def checked(self, body):
-        data: bytes = self.stamped(Outbox.checked(self, body))
+        data: bytes = self.stamped(Outbox.checked(self, body), type(body) is bytes)
         if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
             raise MessageTooLarge(
                 f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"
             )
         return data
 
-    def stamped(self, data):
-        """Returns a message with the producer's id and the next sequence."""
+    def stamped(self, data, is_plain):
+        """Returns a message with the producer's id and the next sequence.
+
+        One that is plain is nothing but a body: nobody has to look for annotations in it.
+        """
         r: Record
         size: int64_t
         total: int64_t
         producer_size: int64_t = PyBytes_GET_SIZE(self.producer)
         made: bytes
         p: cython.pointer(uint8_t)
-        if read_record(octets_of(data), PyBytes_GET_SIZE(data), cython.address(r)) != FINE:
+        if is_plain:
+            r.data = octets_of(data)
+            r.head_end = r.rest = r.kept_size = 0
+            r.kept = 0
+        elif read_record(octets_of(data), PyBytes_GET_SIZE(data), cython.address(r)) != FINE:
             raise EncodeError("the annotations x-opt-producer and x-opt-sequence are the stream's")
         size = STAMP_SIZE + producer_size + r.kept_size
         total = 12 + size + r.head_end + PyBytes_GET_SIZE(data) - r.rest
@@ -274,7 +281,7 @@ class StreamOutbox(Outbox):
                 post.queued = False
                 post.resolved(post.first_token, LOST, None)
                 return 0
-            post.data = self.stamped(post.data)
+            post.data = self.stamped(post.data, False)
             return 0
         batch = dispatch
         for index in range(len(batch.messages)):
@@ -284,7 +291,7 @@ class StreamOutbox(Outbox):
                 self.doubtful.discard(batch.first_token + index)
                 batch.resolved(batch.first_token + index, LOST, None)
                 continue
-            batch.messages[index] = self.stamped(batch.messages[index])
+            batch.messages[index] = self.stamped(batch.messages[index], False)
         return 0
 
 

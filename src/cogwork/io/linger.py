@@ -50,6 +50,12 @@ class LingeringSocket:
         """Whether the file descriptor has been given back."""
         return self._socket.fileno() < 0
 
+    def prefer(self) -> None:
+        """Has its input read before that of others, on a loop that can do so."""
+        prefer = getattr(self._loop, "prefer", None)
+        if prefer is not None and not self.is_closed:
+            prefer(self._socket.fileno())
+
     def want_write(self) -> None:
         """Calls `on_writable` once the socket takes more."""
         if not self._waits_to_write and not self.is_closed:

@@ -4,8 +4,10 @@ Stock asyncio makes a handle of a reader, queues it when its socket has input, a
 context of its own. That takes some microseconds each time, and more when readers are added and
 removed: as much as the work on a connection that comes and goes. Here the selector calls the
 readers itself (`Poller`, which is compiled), and waits on, until there is something for asyncio to
-do: one of its own descriptors is ready, a callback or a timer was scheduled, or its time is up. All
-the rest is asyncio's, and whatever runs on this loop runs on the stock one too.
+do: one of its own descriptors is ready, a callback or a timer was scheduled, or its time is up.
+Readers can be preferred (`prefer`): they are called before the others, however busy these are. All
+the rest is asyncio's, and whatever runs on this loop runs on the stock one too, `prefer` where the
+loop has it.
 """
 
 from __future__ import annotations
@@ -49,6 +51,10 @@ class EventLoop(asyncio.SelectorEventLoop):
         """Calls nothing any more; returns whether there was a reader."""
         return self._direct.remove_reader(_fd_of(fd))
 
+    def prefer(self, fd: FileDescriptorLike) -> None:
+        """Calls a descriptor's reader before those of others, until it is removed."""
+        self._direct.prefer(_fd_of(fd))
+
     def call_soon(
         self,
         callback: Callable[[*_Ts], object],
@@ -82,10 +88,13 @@ class _DirectSelector(selectors.BaseSelector):
     def __init__(self, on_fault: Callable[[dict[str, Any]], None]) -> None:
         self._on_fault = on_fault
         self._epoll = select.epoll()
-        self.poller = Poller(self._epoll.fileno(), self._report)
+        self._urgent = select.epoll()
+        self._epoll.register(self._urgent.fileno(), select.EPOLLIN)
+        self.poller = Poller(self._epoll.fileno(), self._urgent.fileno(), self._report)
         self._keys: dict[FileDescriptorLike, SelectorKey] = {}
         self._readers = self.poller.readers
         self._masks: dict[int, int] = {}
+        self._preferred: set[int] = set()
 
     def add_reader(self, fd: int, reader: Callable[[], object]) -> None:
         self._readers[fd] = reader
@@ -93,8 +102,28 @@ class _DirectSelector(selectors.BaseSelector):
 
     def remove_reader(self, fd: int) -> bool:
         known = self._readers.pop(fd, None) is not None
+        self._move(fd, is_preferred=False)
         self._watch(fd)
         return known
+
+    def prefer(self, fd: int) -> None:
+        self._move(fd, is_preferred=True)
+        self._watch(fd)
+
+    def _move(self, fd: int, *, is_preferred: bool) -> None:
+        """Has a descriptor watched in the other epoll set from the next `_watch` on."""
+        if (fd in self._preferred) == is_preferred:
+            return
+        if self._masks.pop(fd, 0):
+            with suppress(OSError):  # closed already, and so forgotten by the kernel
+                self._epoll_of(fd).unregister(fd)
+        if is_preferred:
+            self._preferred.add(fd)
+        else:
+            self._preferred.discard(fd)
+
+    def _epoll_of(self, fd: int) -> select.epoll:
+        return self._urgent if fd in self._preferred else self._epoll
 
     def _watch(self, fd: int) -> None:
         """Has the kernel watch a file descriptor for what is wanted of it now."""
@@ -106,13 +135,14 @@ class _DirectSelector(selectors.BaseSelector):
         before = self._masks.pop(fd, 0)
         if mask:
             self._masks[fd] = mask
+        epoll = self._epoll_of(fd)
         if mask and not before:
-            self._epoll.register(fd, mask)
+            epoll.register(fd, mask)
         elif mask != before and mask:
-            self._epoll.modify(fd, mask)
+            epoll.modify(fd, mask)
         elif before and not mask:
             with suppress(OSError):  # closed already, and so forgotten by the kernel
-                self._epoll.unregister(fd)
+                epoll.unregister(fd)
 
     # -- what asyncio asks of a selector
 
@@ -153,6 +183,7 @@ class _DirectSelector(selectors.BaseSelector):
 
     def close(self) -> None:
         self._epoll.close()
+        self._urgent.close()
         self._keys.clear()
         self._readers.clear()
         self._masks.clear()

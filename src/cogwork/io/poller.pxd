@@ -22,7 +22,7 @@ cdef extern from "<sys/epoll.h>":
 
 cdef enum:
     EVENTS_MAX = 64
-
+    URGENT_MAX = 16
 
 @cython.final
 cdef class Poller:
@@ -30,7 +30,15 @@ cdef class Poller:
     cdef public bint is_wanted
     cdef readonly int epoll_fd
     cdef object on_fault
+    # What `epoll_wait` has told and was not served yet.
     cdef epoll_event[EVENTS_MAX] events
+    cdef int count
+    cdef int at
+
+    cdef int urgent_fd
+    cdef double looked_s
     cdef int wait(self, double timeout_s) except -1
-    cdef list serve(self, int count)
+    cdef int serve(self, list others) except -1
+    cdef bint look(self, list others) except -1
+    cdef int serve_one(self, int fd, uint32_t mask, list others) except -1
     cdef int call(self, object reader) except -1

@@ -1,14 +1,24 @@
 """Waits for descriptors and calls their readers, without a detour through the event loop.
 
+Theory of operation. Most readers are called as the kernel names their descriptors. Some are urgent:
+what they bring must not wait until every busy connection has had its share. They stand in an epoll
+set of their own, which is looked at between two readers whenever the last look is a while ago; where
+that gives the event loop something to do, it gets its turn at once. The readers that were not
+called yet come first after that, so that nobody starves.
+
 Compiled: what happens between two messages is most of what Python would add to their cost.
 """
 
 import time
 
 import cython
+from cython.cimports.cogwork.dataplane.system import clock_s
 from cython.cimports.cpython.exc import PyErr_CheckSignals
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+LOOK_AFTER_S = cython.declare(cython.double, 0.0002)
+"""How old the last look at the urgent ones may be, as far as that depends on the readers."""
 
 
 class Poller:
@@ -19,14 +29,16 @@ class Poller:
         is_wanted: Whether a reader has given the event loop something to do.
     """
 
-    def __init__(self, epoll_fd: int, on_fault):
+    def __init__(self, epoll_fd: int, urgent_fd: int, on_fault):
         """Makes a poller.
 
         Args:
             epoll_fd: Where the descriptors are registered; the caller owns it.
+            urgent_fd: Another one, registered with the first, where the urgent ones are.
             on_fault: Called with a reader and what it raised.
         """
         self.epoll_fd = epoll_fd
+        self.urgent_fd = urgent_fd
         self.on_fault = on_fault
         self.readers = {}
 
@@ -42,13 +54,16 @@ class Poller:
         forever: cython.bint = timeout_s is None
         left_s: cython.double = -1.0 if forever else max(timeout_s, 0.0)
         deadline: cython.double = 0.0 if forever else time.monotonic() + left_s
-        others: list
-        count: cython.int
+        others: list = []
         self.is_wanted = False
         while True:
-            count = self.wait(left_s)
-            others = self.serve(count)
-            if others or self.is_wanted or count == 0:
+            if self.at == self.count:
+                self.at = 0
+                self.count = self.wait(left_s)
+                if self.count == 0:
+                    return others
+            self.serve(others)
+            if others or self.is_wanted:
                 return others
             if not forever:
                 left_s = deadline - time.monotonic()
@@ -68,19 +83,46 @@ class Poller:
             return 0
         return count
 
-    def serve(self, count):
-        """Calls the readers that have input; lists what may be the event loop's."""
-        others: list = []
+    def serve(self, others):
+        """Calls the readers that have input, until something urgent wants the event loop."""
+        fd: cython.int
+        mask: uint32_t
+        while self.at < self.count:
+            fd = self.events[self.at].data.fd
+            mask = self.events[self.at].events
+            self.at += 1
+            if fd != self.urgent_fd:
+                self.serve_one(fd, mask, others)
+                if clock_s() - self.looked_s < LOOK_AFTER_S:
+                    continue
+            if self.look(others):
+                break
+        return 0
+
+    def look(self, others):
+        """Calls the urgent readers; says whether that gave the event loop something to do."""
+        events: epoll_event[URGENT_MAX]
         index: cython.int
-        mask: cython.uint
+        before: cython.bint = self.is_wanted
+        is_wanted: cython.bint
+        noted: cython.Py_ssize_t = len(others)
+        count: cython.int = epoll_wait(self.urgent_fd, events, URGENT_MAX, 0)
+        self.is_wanted = False
         for index in range(count):
-            mask = self.events[index].events
-            reader = self.readers.get(self.events[index].data.fd)
-            if reader is not None and mask & ~cython.cast(cython.uint, EPOLLOUT):
-                self.call(reader)
-            if reader is None or mask != EPOLLIN:
-                others.append((self.events[index].data.fd, mask))
-        return others
+            self.serve_one(events[index].data.fd, events[index].events, others)
+        self.looked_s = clock_s()
+        is_wanted = self.is_wanted or len(others) > noted
+        self.is_wanted = before or self.is_wanted
+        return is_wanted
+
+    def serve_one(self, fd, mask, others):
+        """Calls the reader of a descriptor that is ready; notes what may be the event loop's."""
+        reader = self.readers.get(fd)
+        if reader is not None and mask & ~cython.cast(cython.uint, EPOLLOUT):
+            self.call(reader)
+        if reader is None or mask != EPOLLIN:
+            others.append((fd, mask))
+        return 0
 
     def call(self, reader):
         try:

@@ -7,7 +7,10 @@ class Poller:
 
     is_wanted: bool
     def __init__(
-        self, epoll_fd: int, on_fault: Callable[[Callable[[], object], Exception], None]
+        self,
+        epoll_fd: int,
+        urgent_fd: int,
+        on_fault: Callable[[Callable[[], object], Exception], None],
     ) -> None: ...
     @property
     def readers(self) -> dict[int, Callable[[], object]]: ...

@@ -17,13 +17,14 @@ class Pins:
         self._low: dict[int, int] = {}
         self._last: dict[int, int] = {}
         self._counts: Counter[int] = Counter()
+        self._oldest: int | None = None
 
     def note(self, group: int, lsn: int) -> None:
         """Takes notice of a record, later than all before."""
         self._last[group] = lsn
         if group not in self._low:
             self._low[group] = lsn
-            self._counts[number_of(lsn)] += 1
+            self._pin(number_of(lsn))
 
     def release(self, group: int, lsn: int) -> None:
         """Lets a group's records below an LSN go, and a group that has none left."""
@@ -35,7 +36,7 @@ class Pins:
             del self._low[group], self._last[group]
             return
         self._low[group] = lsn
-        self._counts[number_of(lsn)] += 1
+        self._pin(number_of(lsn))
 
     def oldest_number(self, otherwise: int) -> int:
         """Returns the number of the oldest file that a group needs.
@@ -43,7 +44,7 @@ class Pins:
         Args:
             otherwise: The answer where no group needs any.
         """
-        return min(self._counts, default=otherwise)
+        return otherwise if self._oldest is None else self._oldest
 
     def groups_at(self, number: int) -> list[int]:
         """Lists the groups that pin a file."""
@@ -53,7 +54,13 @@ class Pins:
         """Returns from which LSN on a group needs its records; None where it has none."""
         return self._low.get(group)
 
+    def _pin(self, number: int) -> None:
+        self._counts[number] += 1
+        if self._oldest is None or number < self._oldest:
+            self._oldest = number
+
     def _unpin(self, number: int) -> None:
         self._counts[number] -= 1
         if not self._counts[number]:
             del self._counts[number]
+            self._oldest = min(self._counts, default=None)

@@ -131,6 +131,9 @@ class Transport:
         self._finished = finished
         self._connection = connection
 
+    def prefer(self) -> None:
+        pass
+
     def finish(self, *, linger: bool) -> None:
         self._finished.append(self._connection)
 

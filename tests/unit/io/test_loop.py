@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
@@ -256,3 +257,92 @@ def test_another_thread_wakes_a_loop_that_waits() -> None:
         return await done
 
     assert run(asyncio.wait_for(story(), 5)) == "woken"
+
+
+def flood(
+    loop: asyncio.AbstractEventLoop, stack: ExitStack, name: str, read: list[str]
+) -> socket.socket:
+    """Makes a socket that always has input, and is slow to read."""
+    near, far = pair(stack)
+    near.send(b"x")
+
+    def take() -> None:
+        read.append(name)
+        time.sleep(0.001)
+
+    loop.add_reader(far, take)
+    stack.callback(loop.remove_reader, far)
+    return far
+
+
+def test_what_is_preferred_is_read_between_two_others_and_the_loop_has_its_turn() -> None:
+    async def story() -> list[str]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, EventLoop)
+        read: list[str] = []
+        with ExitStack() as stack:
+            for number in range(3):
+                flood(loop, stack, f"busy {number}", read)
+            near, far = pair(stack)
+
+            def take() -> None:
+                far.recv(16)
+                read.append("urgent")
+                loop.call_soon(read.append, "turn")
+
+            loop.add_reader(far, take)
+            stack.callback(loop.remove_reader, far)
+            loop.prefer(far)
+            near.send(b"x")
+            while "turn" not in read:
+                await asyncio.sleep(0)
+        return read
+
+    read = run(story())
+    assert read.index("turn") == read.index("urgent") + 1
+    assert read.index("urgent") <= 1
+
+
+def test_what_is_preferred_starves_nobody() -> None:
+    async def story() -> list[str]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, EventLoop)
+        read: list[str] = []
+        with ExitStack() as stack:
+            for number in range(3):
+                flood(loop, stack, f"busy {number}", read)
+            near, far = pair(stack)
+            near.send(b"x")
+            loop.add_reader(far, lambda: loop.call_soon(read.append, "turn"))
+            stack.callback(loop.remove_reader, far)
+            loop.prefer(far)
+            await turns(30)
+        return read
+
+    read = run(story())
+    counts = [read.count(f"busy {number}") for number in range(3)]
+    assert min(counts) > 0
+    assert max(counts) - min(counts) <= 1
+
+
+def test_what_was_preferred_and_removed_is_like_any_other() -> None:
+    async def story() -> tuple[list[str], bool]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, EventLoop)
+        read: list[str] = []
+        with ExitStack() as stack:
+            near, far = pair(stack)
+            loop.add_reader(far, read.append, "first")
+            loop.prefer(far)
+            loop.add_writer(far, read.append, "writer")
+            near.send(b"x")
+            await turns()
+            assert {"first", "writer"} <= set(read)
+            assert loop.remove_writer(far)
+            assert loop.remove_reader(far)
+            read.clear()
+            loop.add_reader(far, lambda: read.append(far.recv(16).decode()))
+            await turns()
+            return read, loop.remove_reader(far)
+
+    assert run(story()) == (["x"], True)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cogwork.consensus.errors import Busy
@@ -131,6 +132,7 @@ class RaftHost:
         self._frames = Frames()
         self._now_s = self._beat_s = now_s
         self._last_number = 0
+        self._wake_s = inf
         self._unpersisted_bytes = 0
         self._under_way: deque[tuple[int, int, list[_Write]]] = deque()
         self._reports: list[str] = []
@@ -165,6 +167,7 @@ class RaftHost:
         self._touched.pop(number, None)
         self._wheel.remove(number)
         self._neighbours.follow(self._members.pop(number), None, self._now_s)
+        self._look_when_to_wake()
         group.retire()
 
     def group(self, number: int) -> Group:
@@ -194,6 +197,7 @@ class RaftHost:
         if membership is not before:
             self._members[number] = membership
             self._neighbours.follow(before, membership, self._now_s)
+            self._look_when_to_wake()
 
     # Events.
 
@@ -202,10 +206,9 @@ class RaftHost:
         """When `tick` is needed next, by the container's clock."""
         return self._clock.to_container(self._wake_s) + ROUNDING_S
 
-    @property
-    def _wake_s(self) -> float:
+    def _look_when_to_wake(self) -> None:
         wake_s = self._wheel.wake_s
-        return min(wake_s, self._beat_s) if self._neighbours else wake_s
+        self._wake_s = min(wake_s, self._beat_s) if self._neighbours else wake_s
 
     def _read(self, now_s: float) -> float:
         """Returns the time as the groups live it: a container that was stopped deposes nobody."""
@@ -226,6 +229,7 @@ class RaftHost:
             if group.leadership is not None:
                 absent = self._neighbours.absent() if absent is None else absent
                 group.rest(absent, now_s)
+        self._look_when_to_wake()
 
     def receive(self, container: str, data: bytes | memoryview, now_s: float) -> None:
         """Takes a frame that came from a container.
@@ -370,6 +374,7 @@ class RaftHost:
             ready.number = self._last_number
             self._unpersisted_bytes += written_bytes
             self._under_way.append((self._last_number, written_bytes, writes))
+        self._look_when_to_wake()
         ready.frames = self._frames.take()
         ready.reports, self._reports = self._reports, []
         ready.strangers, self._strangers = self._strangers, set()

@@ -1,8 +1,8 @@
 """A stream of this container's own engine, for other containers.
 
 Theory of operation. An engine that lives in one process (`orb`) knows nothing of other containers.
-Elsewhere its stream is like one on replicas of which there is only one, here: what is appended comes
-as proposals of an outbox, what is read is asked for. So nothing is lost or twice where a link
+Elsewhere its stream is like one on replicas of which there is only one, here: what is appended
+comes as proposals of an outbox, what is read is asked for. So nothing is lost or twice where a link
 breaks, and each call is carried out on the engine, in the order of their coming.
 """
 

@@ -22,7 +22,7 @@ from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.agenda import TICK_S, Agenda
 from cogwork.consensus.replicated.alarm import Alarm
-from cogwork.consensus.replicated.calls import Refused, failure_of
+from cogwork.consensus.replicated.desk import Desk
 from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
 from cogwork.consensus.replicated.files import ReplicaFiles
 from cogwork.consensus.replicated.journal import Journal, Replayed
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.raft.snapshot import Snapshot
     from cogwork.consensus.replicated.calls import Answer, Call
-    from cogwork.consensus.replicated.served import Served
     from cogwork.consensus.replicated.switchboard import Carrier
     from cogwork.log.directory import Directory
     from cogwork.log.disk_queue import DiskQueue, Operation
@@ -69,6 +68,7 @@ class RaftService:
     Attributes:
         own: The container's id.
         streams: Those that are open here, by name.
+        desk: Where calls to streams are carried out here.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class RaftService:
         self.own = own
         self.report = report
         self.streams: dict[str, Stream] = {}
-        self._served: dict[str, Served] = {}
+        self.desk = Desk(self.streams)
         self._carrier = carrier
         self._wal = wal
         self._queue = queue
@@ -302,12 +302,12 @@ class RaftService:
     def receive(self, origin: str, data: bytes | memoryview) -> None:
         """Takes a parcel of another container."""
         view = memoryview(data)
-        kind, rest = view[:1], view[1:]
+        kind = view[:1]
         try:
             if kind == FRAME:
-                self._host.receive(origin, rest, self.now_s())
+                self._host.receive(origin, view[1:], self.now_s())
             elif kind == CALL:
-                self._take_call(origin, calls.decode(rest))
+                self._take_call(origin, calls.decode(view[1:]))
                 self.turn_soon()
             else:
                 raise Malformed("a parcel", "its first octet says nothing")
@@ -320,28 +320,7 @@ class RaftService:
         if isinstance(message, calls.Answer):
             self._switchboard.take(message)
             return
-        self._carry_out(message, lambda answer: self._switchboard.send(origin, answer))
-
-    def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
-        stream = self.streams.get(call.stream)
-        served = self._served.get(call.stream)
-        if served is not None:
-            served.call(call, answer)
-        elif stream is None or stream.member is None:
-            error = failure_of(Unavailable(f"no replica of {call.stream} is here"))
-            answer(Refused(call.number, error))
-        else:
-            stream.member.call(call, answer)
-
-    def serve(self, name: str, served: Served) -> None:
-        """Has calls to a stream carried out that is none of this service's."""
-        self._served[name] = served
-
-    async def unserve(self, name: str) -> None:
-        """Has such calls refused from now on."""
-        served = self._served.pop(name, None)
-        if served is not None:
-            await served.close()
+        self.desk.carry_out(message, lambda answer: self._switchboard.send(origin, answer))
 
     # -- what goes out
 
@@ -349,7 +328,7 @@ class RaftService:
         """Sends a call of an outbox; returns False where it is dropped."""
         if to != self.own:
             return self._switchboard.expect(to, call, answered, self.now_s())
-        self._carry_out(call, answered)
+        self.desk.carry_out(call, answered)
         return True
 
     async def ask(
@@ -370,7 +349,7 @@ class RaftService:
             if not future.done():
                 future.set_result(answer)
 
-        self._carry_out(call, answered)
+        self.desk.carry_out(call, answered)
         self.turn_soon()
         try:
             async with asyncio.timeout(timeout_s):
@@ -380,8 +359,7 @@ class RaftService:
 
     def leader_of(self, stream: str) -> str | None:
         """Returns who leads a stream's replicas, as far as it is known here."""
-        found = self.streams.get(stream)
-        if found is None:
+        if (found := self.streams.get(stream)) is None:
             return None
         return found.outbox.target if found.member is None else found.member.group.leader
 
@@ -494,6 +472,8 @@ class RaftService:
         self._writing.flush()
         for container, frame in ready.frames:
             self._carrier.send(container, FRAME, frame)
+        if ready.frames:
+            self._carrier.flush()  # others wait for that longer than for what is applied here
         for number, each in ready.groups:
             member = members.get(number)
             if member is not None:

@@ -97,7 +97,7 @@ class ClusteredOrb:
         if stream not in self._served:
             self._served[stream] = _name(stream, self._life_of(self._own))
             served = Served(await self._local.open(stream, rest), self._own)
-            self._service.serve(self._served[stream], served)
+            self._service.desk.serve(self._served[stream], served)
         return Unmarked(engine, self._own)
 
     async def _open_distant(self, stream: str, home: str) -> Engine:
@@ -134,7 +134,7 @@ class ClusteredOrb:
             self._forget_distant(stream)
         name = self._served.pop(stream, None)
         if name is not None:
-            await self._service.unserve(name)
+            await self._service.desk.unserve(name)
         await self._local.delete(stream)
 
     async def close(self) -> None:

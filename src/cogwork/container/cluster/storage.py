@@ -80,6 +80,9 @@ class Storage:
         loop = asyncio.get_running_loop()
         for queue in (self._queue, self.aside):
             loop.add_reader(queue.fileno(), queue.dispatch)
+        prefer = getattr(loop, "prefer", None)
+        if prefer is not None:
+            prefer(self._queue.fileno())
         self._timer = loop.call_later(TICK_S, self._tick)
 
     def directory_of(self, group: int) -> Directory:

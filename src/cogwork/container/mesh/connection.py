@@ -320,7 +320,12 @@ class ControlConnection(MeshConnection):
         self._channels = {each.address: each for each in (self._protocol, self._parcels)}
 
     def begin(self) -> None:
-        """Attaches the links on which this side sends, each in a session of its own."""
+        """Attaches the links on which this side sends, each in a session of its own.
+
+        What neighbours tell each other is served first: it is little, and much depends on it.
+        """
+        if self.connection.transport is not None:
+            self.connection.transport.prefer()
         self.connection.wire.is_never_held = True
         for channel in self._channels.values():
             channel.open(self.connection.begin_session(), self.owner.id)

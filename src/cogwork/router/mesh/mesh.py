@@ -257,7 +257,9 @@ class Mesh:
         if container == self.own.id:
             return self.own.life
         record = self.database.records.get(container)
-        return 0 if record is None else record.advertisement.life or record.advertisement.incarnation
+        return (
+            0 if record is None else record.advertisement.life or record.advertisement.incarnation
+        )
 
     def snapshot(self, now_s: float) -> dict[str, object]:
         """Returns what `cogwork mesh` shows, in plain values."""

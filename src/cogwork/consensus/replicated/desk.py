@@ -1,0 +1,52 @@
+"""Where calls to streams are carried out, whoever makes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.replicated.calls import Refused, failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cogwork.consensus.replicated.calls import Answer, Call
+    from cogwork.consensus.replicated.served import Served
+    from cogwork.consensus.replicated.stream import Stream
+
+__all__ = ("Desk",)
+
+
+class Desk:
+    """Passes calls to what is here: a replica, or a stream of another engine."""
+
+    def __init__(self, streams: Mapping[str, Stream]) -> None:
+        """Serves no stream of another engine yet.
+
+        Args:
+            streams: Those that are open here, by name; it sees what comes and goes.
+        """
+        self._streams = streams
+        self._served: dict[str, Served] = {}
+
+    def carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
+        """Has a call carried out, and refuses what nothing here can answer."""
+        served = self._served.get(call.stream)
+        stream = self._streams.get(call.stream)
+        if served is not None:
+            served.call(call, answer)
+        elif stream is None or stream.member is None:
+            reason = f"no replica of {call.stream} is here"
+            answer(Refused(call.number, failure_of(Unavailable(reason))))
+        else:
+            stream.member.call(call, answer)
+
+    def serve(self, name: str, served: Served) -> None:
+        """Has calls to a stream carried out that is no replicated one."""
+        self._served[name] = served
+
+    async def unserve(self, name: str) -> None:
+        """Has such calls refused from now on."""
+        served = self._served.pop(name, None)
+        if served is not None:
+            await served.close()
