@@ -3,7 +3,8 @@
 Theory of operation. A dead item stays on disk until its dead letter has been accepted, and that
 is durable, however long it takes: the dead-letter queue may be full, or the container that has it
 away. A letter that is not accepted is sent again after a while. Few are under way at once; the
-others wait in the store, which takes no more messages once as many wait as the queue may hold items.
+others wait in the store, which takes no more messages once as many wait as the queue may hold
+items.
 """
 
 from __future__ import annotations
