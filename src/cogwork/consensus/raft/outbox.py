@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.messages import Message
     from cogwork.consensus.raft.snapshot import Snapshot
 
-__all__ = ("COMMIT_EVERY", "Outbox")
-
-COMMIT_EVERY = 64
-"""By so much the commit index has grown before a write has it that need not have term and vote."""
+__all__ = ("Outbox",)
 
 
 class Outbox:
@@ -38,7 +35,6 @@ class Outbox:
     """
 
     __slots__ = (
-        "_commit_written",
         "_durable_number",
         "_hard_number",
         "_held",
@@ -62,7 +58,6 @@ class Outbox:
         self._durable_number = 0
         self._hard_number = 0
         self._is_hard_new = False
-        self._commit_written = 0
         self._snapshot: Snapshot | None = None
 
     @property
@@ -116,11 +111,7 @@ class Outbox:
         entries = log.tail(self.written_index + 1) if last > self.written_index else ()
         self._last_number += 1
         commit = min(commit, self.durable_index)
-        hard_state: HardState | None = None
-        is_new = self._is_hard_new or self._snapshot is not None
-        if is_new or commit >= self._commit_written + COMMIT_EVERY:
-            hard_state = HardState(term, vote, commit)
-            self._commit_written = commit
+        hard_state = HardState(term, vote, commit)
         write = Write(self._last_number, hard_state, self._snapshot, entries)
         self._under_way.append((self._last_number, last))
         self.written_index = last

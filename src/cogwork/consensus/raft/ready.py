@@ -54,13 +54,13 @@ class Write(NamedTuple):
 
     Attributes:
         number: One more for each; `persisted(number)` speaks of all up to it.
-        hard_state: Replaces the one before; None where that is good enough.
+        hard_state: Replaces the one before.
         snapshot: The log is void, and begins after this one, which was accepted before.
         entries: Replace whatever the log has from the first one's index on.
     """
 
     number: int
-    hard_state: HardState | None
+    hard_state: HardState
     snapshot: Snapshot | None = None
     entries: Sequence[Entry] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cogwork.consensus.raft.entries import Entry, Kind
 from cogwork.consensus.raft.log import Log
 from cogwork.consensus.raft.messages import VoteReply
-from cogwork.consensus.raft.outbox import COMMIT_EVERY, Outbox
+from cogwork.consensus.raft.outbox import Outbox
 from cogwork.consensus.raft.ready import HardState
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.storage import NoStorage
@@ -102,30 +102,14 @@ def test_what_is_committed_by_entries_that_may_still_be_torn_off_is_not_written_
     log.truncate(1)
     outbox.cut(1)
     log.append(entry(1, 2))
-    outbox.harden()
     write = outbox.take_write(log, 2, None, 1)
     assert write is not None
     assert write.hard_state == HardState(2, None, 0)
     outbox.persisted(write.number)
     log.append(entry(2, 2))
-    outbox.harden()
     write = outbox.take_write(log, 2, None, 2)
     assert write is not None
     assert write.hard_state == HardState(2, None, 1)
-
-
-def test_a_commit_index_is_written_with_entries_once_it_has_grown() -> None:
-    log = Log(0, 0, (), NoStorage())
-    outbox = Outbox(0, 10)
-    written = []
-    for index in range(1, 3 * COMMIT_EVERY + 2):
-        log.append(entry(index, 1))
-        write = outbox.take_write(log, 1, None, index - 1)
-        assert write is not None
-        outbox.persisted(write.number)
-        if write.hard_state is not None:
-            written.append(write.hard_state.commit)
-    assert written == [COMMIT_EVERY, 2 * COMMIT_EVERY, 3 * COMMIT_EVERY]
 
 
 def test_what_a_snapshot_commits_is_not_written_before_it() -> None:
