@@ -2,7 +2,8 @@
 
 A compiled module carries the digest of the sources it was built from: its own `.py` and `.pxd`, and
 every `.pxd` that these take declarations from; `setup.py` has it computed here. Where the sources
-lie beside a module, the digest is computed again when it is loaded.
+lie beside a module, the digest is computed again when it is loaded. Every file is read once by a
+process, as most modules take the same declarations.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import importlib
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,7 +72,7 @@ def source_hash(source: Path) -> str:
     """Returns the digest of a module's source and of the declarations it is compiled with."""
     digest = hashlib.sha256()
     for path in inputs(source):
-        digest.update(path.read_bytes())
+        digest.update(_content(path))
     return digest.hexdigest()[:DIGEST_LENGTH]
 
 
@@ -83,6 +85,16 @@ def inputs(source: Path) -> list[Path]:
         if path in found or not path.exists():
             continue
         found.add(path)
-        names = CIMPORT.findall(path.read_text())
-        waiting += [PACKAGE_ROOT.joinpath(*name.split(".")).with_suffix(".pxd") for name in names]
+        waiting += _declarations(path)
     return sorted(found)
+
+
+@cache
+def _declarations(path: Path) -> list[Path]:
+    names = CIMPORT.findall(_content(path).decode())
+    return [PACKAGE_ROOT.joinpath(*name.split(".")).with_suffix(".pxd") for name in names]
+
+
+@cache
+def _content(path: Path) -> bytes:
+    return path.read_bytes()

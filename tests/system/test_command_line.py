@@ -276,7 +276,7 @@ def test_the_dead_are_driven_back(container: Served) -> None:
     assert annotations["x-opt-dead-letter-source"] == "queue/mortal"
     assert annotations["x-opt-dead-letter-reason"] == "expired"
     with started("receive", url, "queue/mortal", "--count", "3", "--json") as receiver:
-        time.sleep(1.0)
+        within(10, lambda: container.address("queue/mortal")["receivers"] == 1, "it waits")
         moved = container.run("queue", "redrive", url, "queue/limbo")
         assert moved == "3 items moved from queue/limbo\n"
         out, _ = receiver.communicate(timeout=10)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUEUE, PARKED = "work/ledger", "queue/ledger.parked"
-ITEMS = int(os.environ.get("COGWORK_DISK_ITEMS", "30000"))
+ITEMS = int(os.environ.get("COGWORK_DISK_ITEMS", "15000"))
 WORKERS = 4
 SETTLE_TIMEOUT_S = 60.0
 
@@ -98,7 +98,7 @@ def test_what_was_accepted_outlives_every_kill(tmp_path: Path, policy: str) -> N
         for _ in range(WORKERS):
             crew.hire()
         within(SETTLE_TIMEOUT_S, lambda: publishers.have_begun, "every publisher begins")
-        while not publishers.are_done:
+        while not publishers.are_done or "container killed" not in events:
             events[disturb(member, crew, chance)] += 1
         crew.replace()
         within(SETTLE_TIMEOUT_S, lambda: is_idle(member), "every item is done with")

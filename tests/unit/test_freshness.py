@@ -30,6 +30,8 @@ def built(package: Path) -> ModuleType:
     module = ModuleType("cogwork.fast")
     module.__file__ = str(package / "fast.so")
     module.__dict__["SOURCE_HASH"] = freshness.source_hash(package / "fast.py")
+    for kept in (freshness._content, freshness._declarations):
+        kept.cache_clear()  # it was built by another process
     return module
 
 

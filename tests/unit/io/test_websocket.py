@@ -192,6 +192,7 @@ def test_a_ping_is_answered() -> None:
         (b"\xf2\x80\x00\x00\x00\x00", "Reserved bit"),
         (b"\x82\xff" + b"\xff" * 12, "non-zero MSB"),
     ],
+    ids=["text", "unmasked", "fragment", "continuation", "reserved", "length"],
 )
 def test_a_bad_frame_ends_the_stream_with_a_close(frame: bytes, message: str) -> None:
     server, _ = connected()
