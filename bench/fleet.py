@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from server import ServerError, free_ports
+from server import ServerError
 
 from cogwork.cli.loadgen.measure import Broker
 from cogwork.cli.loadgen.usage import ProcessUsage
 from cogwork.cli.manager import Manager
+from cogwork.cli.servers.process import free_ports
 from cogwork.client import ClientError, Retry, connect
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import socket
 import subprocess
@@ -16,11 +15,12 @@ import trustme
 
 from cogwork.cli.loadgen.measure import Broker
 from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.cli.servers.process import free_ports
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ("DEFAULT_COMMAND", "Certificates", "Server", "ServerError", "free_ports")
+__all__ = ("DEFAULT_COMMAND", "Certificates", "Server", "ServerError")
 
 DEFAULT_COMMAND: Final = (
     f"{Path(sys.executable).parent}/cogwork serve --id bench --config {{config}}"
@@ -137,12 +137,3 @@ class Server:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def free_ports(count: int) -> list[int]:
-    """Finds ports that nobody listens on, each held until the last is found, so none is twice."""
-    with contextlib.ExitStack() as stack:
-        servers = [
-            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
-        ]
-        return [server.getsockname()[1] for server in servers]

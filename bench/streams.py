@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import cogwork
 from cogwork.amqp.performatives import Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
+from cogwork.cli.servers.process import free_ports
 from cogwork.client.link_end import LinkEnd
 from cogwork.client.stream_start import start_filters, start_of
 from cogwork.dataplane.drain import Drain
@@ -45,9 +46,7 @@ READY_TIMEOUT_S = 20.0
 @contextmanager
 def served(engine: str) -> Iterator[str]:
     """Runs a container in a process of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "cogwork.toml"
         file.write_text(

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cogwork
+from cogwork.cli.servers.process import free_ports
 from cogwork.log.errors import LogError
 from cogwork.log.file_header import HEADER_BYTES, FileHeader
 from cogwork.log.record import scan_records
@@ -54,7 +55,7 @@ class Trio:
         self.folder = folder
         self.tables = tables
         self.is_away = is_away
-        self.ports = dict(zip(NAMES, _free_ports(len(NAMES)), strict=True))
+        self.ports = dict(zip(NAMES, free_ports(len(NAMES)), strict=True))
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
@@ -150,17 +151,6 @@ def cpu_s_of(process_id: int) -> float:
 
 def _memory_bytes(process_id: int) -> int:
     return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cogwork.cli.main import run
+from cogwork.cli.servers.process import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,9 +122,7 @@ def served(folder: Path, configuration: str = "") -> Iterator[Served]:
         folder: Takes its configuration and log.
         configuration: What `cogwork.toml` says besides the listener.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    (port,) = free_ports(1)
     file, log = folder / "cogwork.toml", folder / "cogwork.log"
     file.write_text(f"[[listen]]\nport = {port}\n\n{configuration}")
     with log.open("wb") as output:

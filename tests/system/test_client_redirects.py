@@ -7,7 +7,6 @@ import contextlib
 import io
 import itertools
 import json
-import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from cogwork.amqp.redirect import CONSOLE, FORCE, REDIRECTS, Host, Redirect, hos
 from cogwork.amqp.sasl import ANONYMOUS, SaslCode, SaslMechanisms, SaslOutcome, encode_sasl
 from cogwork.amqp.types import Symbol
 from cogwork.cli.main import run
+from cogwork.cli.servers.process import free_ports
 from cogwork.client.search import REDIRECTS_MAX
 from cogwork.container.config import defaults, parse, with_options
 from cogwork.container.container import Container
@@ -68,9 +68,7 @@ def host(container: Container) -> Host:
 
 def dead_host() -> Host:
     """Returns a host where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return Host("127.0.0.1", probe.getsockname()[1])
+    return Host("127.0.0.1", free_ports(1)[0])
 
 
 def sends_to(first: Host, *known: Host) -> Callable[[Newcomer], Redirect]:

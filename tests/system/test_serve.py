@@ -18,6 +18,7 @@ from proton import ConnectionException, Message, Timeout
 from proton.utils import BlockingConnection, LinkDetached
 
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
 
 from .manager import Manager
@@ -248,10 +249,7 @@ def user(name: str, address: str) -> str:
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
+    return free_ports(1)[0]
 
 
 def login(url: str, name: str, secret: str = SECRET) -> BlockingConnection:

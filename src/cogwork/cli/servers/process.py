@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -13,12 +14,18 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 __all__ = ("Missing", "Server", "free_ports", "program")
 
 START_TIMEOUT_S = 60.0
 PAUSE_S = 0.1
+
+PORTS = range(10_000, 32_768)
+"""Linux lends the ones above (ip_local_port_range)."""
+
+PORTS_OF_A_PROCESS = 331
 
 
 class Missing(Exception):
@@ -38,10 +45,27 @@ def program(name: str, package: str) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns ports at which nobody listens, each another one."""
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [probe.getsockname()[1] for probe in probes]
+    """Returns ports at which nobody listens, each another one.
+
+    They lie below those that the kernel lends to connections, one of which would else have them
+    before a server does. Processes that look at the same time begin at different places.
+    """
+    return list(itertools.islice(filter(_is_free, _candidates), count))
+
+
+def _is_free(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        return True
+    return False
+
+
+def _every_port() -> Iterator[int]:
+    first = os.getpid() * PORTS_OF_A_PROCESS
+    for step in itertools.count(first):
+        yield PORTS[step % len(PORTS)]
+
+
+_candidates = _every_port()
 
 
 class Server(ABC):
