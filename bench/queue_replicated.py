@@ -23,7 +23,7 @@ from cogwork.cli.loadgen.usage import ProcessUsage
 
 _MUST: Final = 100_000
 _MILLION: Final = 1_000_000
-_TABLES: Final = '[[address]]\nprefix = "queue"\nkind = "queue"\ndurability = "replicated"\n'
+_TABLES: Final = '[[address]]\nprefix = "queue"\nkind = "queue"\ndurability = "replicated"\nreplicas = ["a", "b", "c"]\n'
 
 
 @click.command()

@@ -112,10 +112,16 @@ class Replica:
 
     def _trim(self) -> None:
         before = self.state.first_offset
-        if not self._is_sealing:
-            self.segments.retain(before_offset=before)
-            if before >= self.sealed_offset:
-                self.tail.trim(before)
+        if self._is_sealing:
+            return
+        self.segments.retain(before_offset=before)
+        if before > self.sealed_offset:
+            # Some of it never was in a segment; the next one begins with what is left.
+            self.tail.trim(before)
+            tail = self.tail
+            self.segments.clear(tail[tail.first].offset if len(tail) else self.state.next_offset)
+        elif before == self.sealed_offset:
+            self.tail.trim(before)
 
     # -- reading
 

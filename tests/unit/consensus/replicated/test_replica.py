@@ -1,0 +1,119 @@
+"""What a replica keeps in memory and in segments, while records are given up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.replicated.entry import encode_entry
+from cogwork.consensus.replicated.files import KeptState, ReplicaFiles, tag_of
+from cogwork.consensus.replicated.replica import Replica
+from cogwork.consensus.sequencer import Append, Sequencer, Trim, encode
+from cogwork.dataplane.disk import Disk
+from cogwork.log.directory import Directory
+from cogwork.log.disk_queue import DiskQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MEMBERS = Membership(("a",))
+
+
+class Kept:
+    """A replica with a directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.queue = DiskQueue(Disk())
+        self.failures: list[Exception] = []
+        self.open()
+
+    def open(self) -> None:
+        self.files = ReplicaFiles(Directory(self.path), self.queue)
+        state = self.files.state
+        known = (Sequencer.from_bytes(state.content), state.snapshot.index) if state else (None, 0)
+        self.replica = Replica(self.files.segments, *known)
+
+    def append(self, *bodies: bytes) -> None:
+        self._apply(encode(Append(Batch.of(bodies), None, 1_000)))
+
+    def trim(self, before: int) -> None:
+        self._apply(encode(Trim(before)))
+
+    def _apply(self, command: bytes) -> None:
+        self.replica.apply(self.replica.applied + 1, encode_entry([command], 1_000))
+
+    def begin_sealing(self) -> None:
+        sealing = self.replica.begin_sealing()
+        snapshot = Snapshot(sealing.index, 1, MEMBERS, len(sealing.state), tag_of(sealing.state))
+        steps = self.files.sealing(sealing.chunks, KeptState(snapshot, sealing.state))
+        self.queue.start(steps, lambda _: self.replica.sealed(), self._failed)
+
+    def seal(self) -> None:
+        self.begin_sealing()
+        self.queue.finish()
+
+    def _failed(self, error: Exception) -> None:
+        self.failures.append(error)
+        self.replica.not_sealed()
+
+    def bodies(self) -> list[bytes]:
+        """Reads all of it, as a reader would."""
+        found: list[bytes] = []
+        offset = self.replica.state.first_offset
+        while chunks := self.replica.read(offset, 1):
+            for chunk in chunks:
+                found += chunk.batch.records()
+                offset = chunk.next_offset
+        return found
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    made = Kept(tmp_path / "replica")
+    yield made
+    made.files.close()
+    made.queue.close()
+
+
+@pytest.mark.parametrize("before", [1, 2, 3, 4, 5, 6, 7])
+def test_what_is_given_up_before_it_is_sealed_leaves_a_segment_that_follows(
+    kept: Kept, before: int
+) -> None:
+    kept.append(b"0", b"1", b"2")
+    kept.seal()
+    kept.append(b"3", b"4")
+    kept.append(b"5", b"6")
+    kept.trim(before)
+    left = [b"%d" % number for number in range(before, 7)]
+    assert kept.bodies() == left
+    kept.seal()
+    assert kept.bodies() == left
+    kept.append(b"7", b"8")
+    kept.seal()
+    assert kept.failures == []
+    assert kept.bodies() == [*left, b"7", b"8"]
+    kept.files.close()
+    kept.open()
+    assert kept.bodies() == [*left, b"7", b"8"]
+
+
+def test_what_is_given_up_while_a_segment_is_made_goes_when_it_is_there(kept: Kept) -> None:
+    kept.append(b"0", b"1", b"2")
+    kept.seal()
+    kept.append(b"3", b"4")
+    kept.begin_sealing()
+    kept.append(b"5", b"6")
+    kept.trim(6)
+    kept.queue.finish()
+    assert kept.bodies() == [b"6"]
+    kept.seal()
+    kept.append(b"7")
+    kept.seal()
+    assert kept.failures == []
+    assert kept.bodies() == [b"6", b"7"]
