@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from typing import Any
 
 import click
@@ -19,6 +20,9 @@ __all__ = ("leave",)
 
 TYPE = "org.cogwork.mesh"
 
+ENDS = ("moved", "left")
+COUNTS = (*ENDS, "replicas_moved", "replicas_left")
+
 LOOK_S = 0.1
 """How often it is asked how far it is."""
 
@@ -29,36 +33,41 @@ LOOK_S = 0.1
 def leave(url: str, as_json: bool) -> int:
     """Have a container leave its mesh for good, and stop.
 
-    Its clients are redirected to other containers, the items of its queues move there, and links
-    are closed when nothing comes that way any more. One with workers leaves with all of them, one
-    after another. Ends with 1 where items had to stay.
+    Its clients are redirected to other containers, the items of its queues and its replicas of
+    streams move there, and links are closed when nothing comes that way any more. One with workers
+    leaves with all of them, one after another. Ends with 1 where items or replicas had to stay.
     """
     outcome = asyncio.run(_leave(url))
     if as_json:
         click.echo(json.dumps(outcome))
     else:
         click.echo(f"{outcome['moved']} items moved, {outcome['left']} stay")
-    return ExitCode.ERROR if outcome["left"] else ExitCode.OK
+        moved, left = outcome["replicas_moved"], outcome["replicas_left"]
+        if moved or left:
+            click.echo(f"{moved} replicas moved, {left} stay")
+        if outcome["problem"]:
+            click.echo(f"cogwork: {outcome['problem']}", err=True)
+    return ExitCode.ERROR if outcome["left"] or outcome["replicas_left"] else ExitCode.OK
 
 
 async def _leave(url: str) -> dict[str, Any]:
     """Has all workers leave; the first one last, for it dials the other containers."""
-    moved, left, problems = 0, 0, []
+    counts = Counter(dict.fromkeys(COUNTS, 0))
+    problems = []
     async with met(url) as workers:
         for mesh in reversed(workers.values()):
             manager = Manager(mesh)
             await manager.ask("LEAVE", TYPE, "", {})
             facts = await _watch(manager)
-            moved += facts["moved"]
-            left += facts["left"]
+            counts.update({key: facts[key] for key in COUNTS})
             problems += [facts["problem"]] if facts["problem"] else []
-    return {"moved": moved, "left": left, "problem": "; ".join(problems) or None}
+    return {**counts, "problem": "; ".join(problems) or None}
 
 
 async def _watch(manager: Manager) -> dict[str, Any]:
     """Shows how far it is, until it is done or the container has gone."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    facts: dict[str, Any] = {"moved": 0, "left": 0, "problem": None}
+    facts: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "problem": None}
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("items", total=None)
         while facts.get("phase") != "done":
@@ -69,7 +78,8 @@ async def _watch(manager: Manager) -> dict[str, Any]:
             if known["leaving"] is None:
                 break  # another worker answers in its place
             facts = known["leaving"]
-            total = facts["moved"] + facts["left"]
-            progress.update(bar, completed=facts["moved"], total=total or None)
+            what = "replicas" if facts["phase"] == "replicas" else "items"
+            moved, left = (facts[f"replicas_{key}" if what == "replicas" else key] for key in ENDS)
+            progress.update(bar, description=what, completed=moved, total=moved + left or None)
             await asyncio.sleep(LOOK_S)
-    return {key: facts[key] for key in ("moved", "left", "problem")}
+    return {key: facts[key] for key in (*COUNTS, "problem")}

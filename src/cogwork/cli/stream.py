@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from cogwork.cli.manager import Manager
+from cogwork.cli.moving import Progress, is_there, named, watch
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, in_bytes, in_words, table
@@ -81,7 +82,7 @@ def address_of(name: str) -> str:
 
 @click.group(no_args_is_help=False)
 def stream() -> None:
-    """Create, list, show, trim and delete streams.
+    """Create, list, show, move, trim and delete streams.
 
     A stream is named by its name, orders, or its address, stream/orders.
     """
@@ -117,7 +118,7 @@ def create(
     address = address_of(name)
     options = {
         "engine": engine,
-        "replicas": [each.strip() for each in replicas.split(",")] if replicas else None,
+        "replicas": named(replicas) or None,
         "retention_s": retention,
         "retention_bytes": None if retention_bytes is None else int(retention_bytes),
         "retention_records": retention_records,
@@ -196,10 +197,14 @@ def _show(row: dict[str, Any]) -> None:
         f"{row['records_per_s']:,} records/s, {in_bytes(row['bytes_per_s'])}/s"
     )
     if row["voters"]:
-        learners = f"; follows: {', '.join(row['learners'])}" if row["learners"] else ""
+        learners = f"; followed by {', '.join(row['learners'])}" if row["learners"] else ""
         screen.print(
             f"  held by {', '.join(row['voters'])}{learners}; leader {row['leader'] or 'unknown'}"
         )
+    if not is_there(row) and row["wanted"]:
+        learners = row["wanted_learners"]
+        followed = f"; followed by {', '.join(learners)}" if learners else ""
+        screen.print(f"  [yellow]to be held by {', '.join(row['wanted'])}{followed}[/yellow]")
     screen.print(
         f"  here: {row['appended']:,} appended, {row['rejected']:,} rejected, "
         f"{row['returned']:,} returned, {row['missed']:,} missed by captures, "
@@ -222,6 +227,43 @@ def _option_lines(options: dict[str, Any]) -> list[str]:
     if options.get("retention_records"):
         lines.append(f"keeps {options['retention_records']:,} records")
     return lines
+
+
+@stream.command()
+@click.argument("url")
+@click.argument("name")
+@click.option("--replicas", required=True, metavar="A,B,C", help="Who is to hold it.")
+@click.option("--learners", metavar="D,E", help="Who is to have a copy that does not count.")
+@click.option("--no-wait", is_flag=True, help="End before they hold it.")
+@click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object.")
+def move(
+    url: str, name: str, *, replicas: str, learners: str | None, no_wait: bool, as_json: bool
+) -> None:
+    """Have other containers hold a stream, while it is used.
+
+    The first one is the most senior: it leads as long as it is there. Those that hold it no longer
+    remove what they have. The move goes on whether or not somebody looks on.
+    """
+    address = address_of(name)
+    body = {"replicas": named(replicas), "learners": named(learners)}
+
+    async def work(mesh: Mesh) -> dict[str, Any]:
+        manager = Manager(mesh)
+        reply = await manager.ask("MOVE", "stream", address, body=body)
+        row = cast("dict[str, Any]", reply.body)
+        if no_wait:
+            return row
+        with Progress() as progress:
+            return await watch(manager, address, row, progress)
+
+    row = reach(url, work, force=True)
+    if as_json:
+        told = ("address", "voters", "learners", "leader", "wanted", "wanted_learners", "moving")
+        click.echo(json.dumps({key: row[key] for key in told}, ensure_ascii=False))
+    elif no_wait:
+        click.echo(f"{address} is to be held by {', '.join(row['wanted'])}")
+    else:
+        click.echo(f"{address} is held by {', '.join(row['voters'])}")
 
 
 @stream.command()

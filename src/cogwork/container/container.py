@@ -20,6 +20,7 @@ from cogwork.container.access import Access
 from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
+from cogwork.container.cluster.departure import Departure
 from cogwork.container.cluster.replication import Replication
 from cogwork.container.effects import EffectRunner
 from cogwork.container.engines import EngineHosts, VhostEngines
@@ -254,10 +255,12 @@ class Container:
         return self._listeners.advertised
 
     def leave(self) -> None:
-        """Sends clients to others, moves items there, says good-bye, and has itself stopped."""
+        """Sends clients, items and replicas to others, says good-bye, and has itself stopped."""
         if self.leaving is None:
-            vhosts = self.vhosts.values()
-            self.leaving = Leaving(self.mesh, self._balance, vhosts, self.on_leave)
+            departure = Departure(self.replication, self.mesh)
+            self.leaving = Leaving(
+                self.mesh, self._balance, self.vhosts.values(), departure, self.on_leave
+            )
             self.leaving.start()
 
     async def stop(self, drain_timeout_s: float | None = None) -> None:

@@ -1,4 +1,4 @@
-"""How a container leaves the mesh for good: clients first, then items, then itself."""
+"""How a container leaves the mesh for good: clients first, then items, replicas, then itself."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cogwork.container.balance import Balance
+    from cogwork.container.cluster.departure import Departure
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
 
@@ -21,6 +22,10 @@ __all__ = ("Leaving",)
 
 MOVE_TIMEOUT_S = 300.0
 """Items that consumers have not settled by then stay, and are named in the log."""
+
+REPLICAS_TIMEOUT_S = 600.0
+"""What has not got to other containers by then stays here; it gets there nevertheless if the other
+replicas are there."""
 
 FAREWELL_S = 0.5
 """So long the others take to go other ways before the links are closed, and whoever looks on to see
@@ -33,7 +38,8 @@ class Leaving:
     """One container's way out. Owned by the container.
 
     Attributes:
-        phase: What it is doing: empty before it has begun, `clients`, `items`, `links` or `done`.
+        phase: What it is doing: empty before it has begun, `clients`, `items`, `replicas`, `links`
+            or `done`.
     """
 
     def __init__(
@@ -41,6 +47,7 @@ class Leaving:
         mesh: MeshService,
         balance: Balance,
         vhosts: Iterable[VirtualHost],
+        departure: Departure,
         on_left: Callable[[], None],
     ) -> None:
         """Does nothing yet.
@@ -49,12 +56,14 @@ class Leaving:
             mesh: The other containers.
             balance: Sends clients there.
             vhosts: Have the queues.
+            departure: Moves the replicas of streams.
             on_left: Called at the end, to stop the container.
         """
         self.phase = ""
         self._mesh = mesh
         self._balance = balance
         self._vhosts = list(vhosts)
+        self._departure = departure
         self._on_left = on_left
         self._mover = Mover(mesh)
         self._task: asyncio.Task[None] | None = None
@@ -77,7 +86,9 @@ class Leaving:
             "phase": self.phase,
             "moved": self._mover.moved,
             "left": left,
-            "problem": self._mover.problem,
+            "replicas_moved": self._departure.moved,
+            "replicas_left": self._departure.left,
+            "problem": self._mover.problem or self._departure.problem,
         }
 
     async def _leave(self) -> None:
@@ -91,12 +102,18 @@ class Leaving:
         deadline_s = time.monotonic() + MOVE_TIMEOUT_S
         for vhost in self._vhosts:
             await self._mover.move_all(vhost, deadline_s)
+        self.phase = "replicas"
+        await self._departure.run(REPLICAS_TIMEOUT_S)
         self.phase = "links"
         self._mesh.leave()
         self._mesh.core.flush()
         await asyncio.sleep(FAREWELL_S)
         self.phase = "done"
         facts = self.facts
-        log.info("left the mesh: %d items moved, %d stay", facts["moved"], facts["left"])
+        log.info(
+            "left the mesh: %d items and %d replicas moved, %d and %d stay%s",
+            *(facts[key] for key in ("moved", "replicas_moved", "left", "replicas_left")),
+            f": {facts['problem']}" if facts["problem"] else "",
+        )
         await asyncio.sleep(FAREWELL_S)
         self._on_left()

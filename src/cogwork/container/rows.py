@@ -85,7 +85,8 @@ QUEUE = (
 )
 STREAM = (
     *("name", "address", "vhost", "state", "problem", "engine", "durability", "first", "next"),
-    *("records", "epoch", "leader", "voters", "learners", "in", "appended", "rejected"),
+    *("records", "epoch", "leader", "voters", "learners", "wanted", "wanted_learners", "moving"),
+    *("in", "appended", "rejected"),
     *("returned", "missed", "waiting", "pending_bytes", "bytes_in", "records_per_s"),
     *("bytes_per_s", "consumers", "behind", "held_bytes", "rejected-by-receivers", "readers"),
     *("options",),

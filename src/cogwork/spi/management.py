@@ -161,6 +161,18 @@ class ManagedStream(Protocol):
             ConsensusError: That cannot be done, or not now.
         """
 
+    def move(self, voters: Sequence[str], learners: Sequence[str]) -> Awaitable[None]:
+        """Declares that others are to hold the stream; returns before they do.
+
+        Args:
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+            ValueError: These cannot hold it.
+        """
+
 
 class ContainerView(Protocol):
     """The container, as the management node of one virtual host sees it."""

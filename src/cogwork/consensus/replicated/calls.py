@@ -37,6 +37,7 @@ __all__ = (
     "FindTime",
     "GetBounds",
     "GetMembers",
+    "GetRoom",
     "GetSnapshot",
     "MembersAre",
     "Place",
@@ -45,6 +46,7 @@ __all__ = (
     "Records",
     "Refused",
     "Results",
+    "RoomIs",
     "SnapshotIs",
     "TimeIs",
     "decode",
@@ -96,6 +98,16 @@ class GetSnapshot(_Call, frozen=True, array_like=True, tag=True):
 
 class GetMembers(_Call, frozen=True, array_like=True, tag=True):
     """Who holds replicas."""
+
+
+class GetRoom(_Call, frozen=True, array_like=True, tag=True):
+    """Whether the container can hold one replica more.
+
+    Attributes:
+        voters: Of `$cluster`, where the caller learns what is declared.
+    """
+
+    voters: list[str]
 
 
 class _Answer(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -175,14 +187,26 @@ class MembersAre(_Answer, frozen=True, array_like=True, tag=True):
     leader: str | None
 
 
+class RoomIs(_Answer, frozen=True, array_like=True, tag=True):
+    """What a container has.
+
+    Attributes:
+        replicas: How many it holds.
+        problem: Why it can hold no more; empty where it can.
+    """
+
+    replicas: int
+    problem: str
+
+
 class Refused(_Answer, frozen=True, array_like=True, tag=True):
     """The call as a whole was not carried out."""
 
     failure: Failed
 
 
-Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers
-Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | Refused
+Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers | GetRoom
+Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | RoomIs | Refused
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Call | Answer)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cogwork.log.directory import Directory
     from cogwork.log.disk_queue import DiskQueue
 
-__all__ = ("Declared", "KeptState", "ReplicaFiles", "tag_of")
+__all__ = ("Declared", "KeptState", "ReplicaFiles", "remove", "tag_of")
 
 VERSION = 1
 STATE_NAME = "state"
@@ -147,11 +147,16 @@ class ReplicaFiles:
 
     def remove(self) -> None:
         """Removes everything, the directory too."""
-        self._directory.remove_all()
+        remove(self._directory)
 
     def close(self) -> None:
         """Lets the directory go."""
         self._directory.close()
+
+
+def remove(directory: Directory) -> None:
+    """Removes a replica's directory: first what says that it is one."""
+    directory.remove_all(first=DECLARATION_NAME)
 
 
 def _encode(state: KeptState) -> bytes:

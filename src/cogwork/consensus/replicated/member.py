@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.consensus.chunks import encode_chunk
-from cogwork.consensus.errors import BeyondEnd, ConsensusError, NotLeader
+from cogwork.consensus.errors import BeyondEnd, ConsensusError, NotLeader, Unavailable
 from cogwork.consensus.raft.entries import Kind
-from cogwork.consensus.raft.ready import LeaderChanged, ReadFailed, Reported
+from cogwork.consensus.raft.ready import LeaderChanged, MembershipChanged, ReadFailed, Reported
 from cogwork.consensus.replicated.calls import (
     Bounded,
     FindTime,
@@ -155,6 +155,15 @@ class Member:
         """The group's."""
         return self.stream.number
 
+    @property
+    def is_current(self) -> bool:
+        """Whether it has about what others have: it is a member, and has been one for a while.
+
+        The log of one that joins has older memberships at first, which may have had it, too.
+        """
+        is_member = self.group.own in self.group.membership.everyone
+        return is_member and self.replica.applied >= self.stream.placement.index
+
     # -- what the group wants done
 
     def take(self, ready: Ready) -> None:
@@ -202,6 +211,8 @@ class Member:
                 self._give_up_proposals()
         elif isinstance(event, ReadFailed):
             self._current.pop(event.token, None)
+        elif isinstance(event, MembershipChanged):
+            self.wake_followers()  # to read elsewhere where this replica gets nothing any more
         elif isinstance(event, Reported):
             self._service.report(f"stream {self.name}: {event.text}")
 
@@ -222,9 +233,12 @@ class Member:
 
     def _call(self, call: Call, answer: Callable[[Answer], object]) -> None:
         replica = self.replica
+        if isinstance(call, Proposal):
+            self._propose(call, answer)
+            return
+        if not self.is_current:
+            raise Unavailable("this replica does not have what the others have")
         match call:
-            case Proposal():
-                self._propose(call, answer)
             case Read():
                 self._read(call, answer)
             case GetBounds():
@@ -298,9 +312,28 @@ class Member:
 
     def _members(self, number: int) -> MembersAre:
         membership = self.group.membership
-        return MembersAre(
-            number, list(membership.voters), list(membership.learners), self.group.leader
-        )
+        voters = dict.fromkeys((*membership.voters, *membership.old_voters))
+        learners = [each for each in membership.learners if each not in voters]
+        return MembersAre(number, list(voters), learners, self.group.leader)
+
+    def move_on(self) -> bool:
+        """Sees to the members of the group, where this replica leads.
+
+        Returns:
+            Whether there is still something to see to.
+        """
+        placement, group = self.stream.placement, self.group
+        if self.is_closed or placement.is_settled:
+            return False
+        leadership, wanted = group.leadership, placement.membership
+        if leadership is None or group.commit < leadership.first_index:
+            return True
+        if group.membership != wanted or leadership.changes.is_under_way:
+            with suppress(ConsensusError):
+                self._service.change(self.number, wanted)
+        else:
+            self._service.cluster.moved(self.name, placement.move, (group.term, group.commit))
+        return True
 
     @property
     def is_awaited(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import Malformed
@@ -23,24 +24,35 @@ if TYPE_CHECKING:
 __all__ = ("declare", "recover", "replica_of")
 
 
-async def declare(stream: Stream, files: ReplicaFiles, queue: DiskQueue) -> list[str]:
-    """Sees that a directory is of a stream; returns the group's first members.
+async def declare(
+    stream: Stream, own: str, files: ReplicaFiles, queue: DiskQueue
+) -> tuple[list[str], bool]:
+    """Sees that a directory is of a stream.
+
+    Returns:
+        The group's first members, none for a replica that joins; whether it is new.
 
     Raises:
         Malformed: It is another one's.
         OSError: It could not be written.
     """
     declared = files.declared()
+    is_new = declared is None
     if declared is None:
-        declared = Declared(stream.name, stream.number, list(stream.replicas))
+        voters = stream.placement.first_voters(own)
+        declared = Declared(stream.name, stream.number, voters)
         await run(queue, files.declaring(declared))
     elif (declared.stream, declared.group) != (stream.name, stream.number):
         raise Malformed(f"a replica of {stream.name}", f"it is one of {declared.stream}")
-    return declared.voters
+    return declared.voters, is_new
 
 
 def recover(
-    replayed: Replayed, journal: Journal, files: ReplicaFiles, voters: list[str]
+    replayed: Replayed,
+    journal: Journal,
+    files: ReplicaFiles,
+    voters: list[str],
+    floor: tuple[int, int],
 ) -> Recovered:
     """Returns what the group begins with: its newest snapshot, and the entries that follow.
 
@@ -49,7 +61,7 @@ def recover(
     """
     first = Snapshot(0, 0, Membership(tuple(voters)))
     replayed.begin_at(first if files.state is None else files.state.snapshot)
-    return replayed.recovered(journal, MemberStorage(journal, files))
+    return replace(replayed.recovered(journal, MemberStorage(journal, files)), floor=floor)
 
 
 def replica_of(files: ReplicaFiles, applied: int) -> Replica:

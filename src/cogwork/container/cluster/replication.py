@@ -15,6 +15,8 @@ from cogwork.container.errors import ConfigurationError
 from cogwork.container.journal_records import FIRST_GROUP
 
 if TYPE_CHECKING:
+    from cogwork.cluster.declarations import Declaration
+    from cogwork.consensus.replicated.placement import Placement
     from cogwork.container.container import Container
     from cogwork.container.mesh.parcels import Parcels
     from cogwork.dataplane.core import Core
@@ -53,6 +55,7 @@ class Replication:
         storage: The data directory at work; None where there is none.
         service: The replicas.
         cluster: What is declared for all containers.
+        raft: The engine.
     """
 
     def __init__(self, container: Container) -> None:
@@ -86,8 +89,9 @@ class Replication:
             directory_of=self._directory_of,
             report=lambda text: log.info("%s", text),
         )
-        following = Following(container.vhosts, self.service, self._kept)
+        following = Following(container.vhosts, self.service, self._kept, self._placement_of)
         self.cluster = Cluster(own, list(voters or [own]), self.service, following)
+        self.raft = ClusteredRaft(self.cluster, self.service)
         if storage is not None:
             storage.wal.on_durable = self._durable
             storage.wal.on_pressure = self._press
@@ -97,11 +101,14 @@ class Replication:
         container.mesh.parcels.take = self.service.receive
         if self.is_in_use:
             container.mesh.readiness.conditions.append(lambda: self.cluster.is_current)
-        container.engines.add(ENGINE, ClusteredRaft(self.cluster, self.service))
+        container.engines.add(ENGINE, self.raft)
 
     def _directory_of(self, group: int) -> Directory:
         assert self.storage is not None
         return self.storage.directory_of(group)
+
+    def _placement_of(self, declaration: Declaration) -> Placement | None:
+        return self.cluster.declarations.placement(declaration)
 
     def _kept(self) -> list[int]:
         return [] if self.storage is None else self.storage.groups()

@@ -86,6 +86,7 @@ class Operations:
             "CREATE": streams.create,
             "DELETE": streams.delete,
             "TRIM": streams.trim,
+            "MOVE": streams.move,
         }
         if LINK in container.collections:
             links = Links(container)

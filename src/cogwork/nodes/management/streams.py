@@ -1,4 +1,4 @@
-"""What can be done to streams: declare, delete, trim."""
+"""What can be done to streams: declare, delete, trim, move."""
 
 from __future__ import annotations
 
@@ -86,6 +86,22 @@ class Streams:
             raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
         bounds = yield from self._done(stream.trim(before))
         return Reply({"first": bounds.first, "next": bounds.next})
+
+    def move(self, request: Request, requester: Requester) -> Steps:
+        """Has others hold the replicas: `replicas`, and `learners` that only follow."""
+        name = request.required_name()
+        demand(requester, name)
+        voters, learners = request.names("replicas"), request.names("learners")
+        if not voters:
+            raise ManagementError(BAD_REQUEST, "MOVE needs replicas, a list of containers")
+        return self._move(name, voters, learners)
+
+    def _move(self, name: str, voters: list[str], learners: list[str]) -> Steps:
+        stream = self._container.stream(name)
+        if stream is None:
+            raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
+        yield from self._done(stream.move(voters, learners))
+        return Reply(self._container.collections["stream"].find(name), 202)
 
     def _done(self, work: Awaitable[T]) -> Generator[bool, None, T]:
         """Waits for something.
