@@ -24,9 +24,17 @@ class KeptQueue:
 
     Attributes:
         records: What went to the log, turn by turn.
+        dead: What died.
+        letters: What the store said of it.
+        accepts_dead: Whether dead letters are accepted at once.
     """
 
-    def __init__(self, image: JournalImage | None = None, **options: object) -> None:
+    def __init__(
+        self, image: JournalImage | None = None, *, accepts_dead: bool = True, **options: object
+    ) -> None:
+        self.dead: list[str] = []
+        self.letters: list[tuple[int, str, bytes, bytes | None, int]] = []
+        self.accepts_dead = accepts_dead
         self.core = Core()
         self.options = options
         self.store = Store(self.core, 7, **options)  # type: ignore[arg-type]  # whatever a test needs
@@ -42,7 +50,6 @@ class KeptQueue:
         self.store.inlet = self.entry
         self.records: list[bytes] = []
         self.birth_base = 0
-        self.dead: list[str] = []
         self.publisher = self.peer()
         self.link = self.publisher.publisher(self.entry)
 
@@ -57,7 +64,11 @@ class KeptQueue:
             self.publisher.send(self.link, self.message(text, **sections))
 
     def on_batch(self, store: Store) -> None:
-        self.dead += [text_of(data) for _, data, _, _ in store.take_exceptions()]
+        letters = store.take_dead(1000)
+        self.letters += letters
+        self.dead += [text_of(message) for _, _, message, _, _ in letters]
+        if self.accepts_dead:
+            store.moved([number for number, *_ in letters])
 
     def commit(self) -> None:
         """Ends a turn, and has it durable at once."""
@@ -76,7 +87,7 @@ class KeptQueue:
         """Another store, of what this one wrote; its records begin with these."""
         if flushes:
             self.commit()
-        again = KeptQueue(self.image(), **self.options)
+        again = KeptQueue(self.image(), accepts_dead=self.accepts_dead, **self.options)
         again.records = list(self.records)
         again.birth_base = self.birth_base
         return again

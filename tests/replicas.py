@@ -119,17 +119,21 @@ class Trio:
         for node in self.nodes.values():
             node.service.place(*key, placement)
 
-    def moved(self, stream: str, move: int, floor: tuple[int, int]) -> None:
+    def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
         """Takes note that a move is done."""
-        for key, placement in self.placements.items():
-            if key[0] == stream and placement.move == move and not placement.is_settled:
-                self._place(key, placement.done(floor))
+        key = self._key(group)
+        placement = self.placements[key]
+        if placement.move == move and not placement.is_settled:
+            self._place(key, placement.done(floor))
+
+    def _key(self, group: int) -> tuple[str, int]:
+        return next(key for key in self.placements if key[1] == group)
 
     async def change_members(
-        self, stream: str, voters: Sequence[str], learners: Sequence[str]
+        self, group: int, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
         """Has others hold a stream, and waits until they do."""
-        (key,) = [each for each in self.placements if each[0] == stream]
+        key = self._key(group)
         self._place(key, self.placements[key].moved(voters, learners))
         await self.settled(*key)
 

@@ -2,8 +2,9 @@
 
     python examples/flights/demo.py [--picture FILE]
 
-In the middle of each act a container is killed: the one that carries the traffic, and at last the
-one that leads the stream. The exit code is 1 where a count disagrees.
+In the middle of each act a container is killed: the one that carries the traffic, then the one that
+leads the stream, and at last, for good, the owner of a queue. The exit code is 1 where a count
+disagrees.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import NamedTuple
 
 import click
 from calls import CALLS_OF_EACH_ROUTE, SERVICE, Asked, Delays, ask_delays
-from flights import STREAM, TOPIC, WORK, Flights, load
+from flights import REPLICATED, STREAM, TOPIC, WORK, Flights, load
+from outlive import Outlived, outlive_the_owner
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -48,18 +50,19 @@ class Rate(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of the four acts.
+    """What came of the five acts.
 
     Attributes:
         checks: What was counted.
         strikes: For each act, what b carried until it was killed, and the direct link after that.
-        led: How much was appended until the leader was killed, and after that.
+        led: How much was appended until the leader was killed, and after that; and how many items
+            were done until the queue's owner was killed, and after that.
         rates: How fast it went.
     """
 
     checks: list[Check]
     strikes: list[Check]
-    led: Check
+    led: list[Check]
     rates: list[Rate]
 
 
@@ -73,7 +76,8 @@ def main(picture: Path | None) -> None:
     console.print(
         f"{len(flights):,} flights; three linked containers: from a to c by b at a cost of 2, or\n"
         f"directly at {DIRECT_COST}. [red]In the middle of each act b is killed[/] (SIGKILL), in\n"
-        "the last one the leader of the stream, which comes back while the others go on"
+        "the fourth the leader of the stream, which comes back while the others go on;\n"
+        "in the last one the owner of a replicated queue, for good"
     )
     try:
         result = asyncio.run(play(flights, console))
@@ -81,7 +85,7 @@ def main(picture: Path | None) -> None:
         console.print("[red]✗ something that was waited for did not come[/]")
         sys.exit(1)
     console.print(_summary(result))
-    all_hold = all(check.holds for check in [*result.checks, *result.strikes, result.led])
+    all_hold = all(check.holds for check in [*result.checks, *result.strikes, *result.led])
     console.print(
         "[green]✓ every count agrees[/]" if all_hold else "[red]✗ some counts disagree[/]"
     )
@@ -91,7 +95,7 @@ def main(picture: Path | None) -> None:
 
 
 async def play(flights: Flights, console: Console) -> Result:
-    """Plays the four acts, and starts b again after each."""
+    """Plays the five acts, and starts b again after each of the first three."""
     followers = [
         _follower(flights, "flights.JFK.#", "c", flights.count("origin", "JFK")),
         _follower(flights, "flights.*.LAX.*", "a", flights.count("dest", "LAX")),
@@ -108,6 +112,8 @@ async def play(flights: Flights, console: Console) -> Result:
         "answered": calls,
         "kept": len(flights),
         "read": len(flights) * len(PLACES),
+        "put": len(flights),
+        "done": len(flights),
     }
     async with asyncio.timeout(DEADLINE_S), Triangle.running() as triangle:
         with _progress(console) as progress:
@@ -123,16 +129,27 @@ async def play(flights: Flights, console: Console) -> Result:
             asked = await ask_delays(triangle, delays, expected, advance)
             await triangle.bring_back_b()
             kept = await append_and_read(triangle, flights, advance)
+            outlived = await outlive_the_owner(triangle, flights, advance)
     checks = [
         *map(_followed, followers),
         _repeated(flown, followers),
         *_worked(shift, len(flights)),
         _equal(f"right answers of {SERVICE}", calls, asked.right),
         *_kept(kept, flights),
+        _equal(f"{REPLICATED}: confirmed once", len(flights), outlived.confirmed.count(1)),
+        _equal(f"{REPLICATED}: left", 0, outlived.left),
     ]
     strikes = [_struck("flights", flown), _struck("work items", shift), _struck("calls", asked)]
-    led = _led(kept, len(flights))
-    return Result(checks, strikes, led, _rates(flown, followers, shift, asked, kept))
+    led = [
+        _led("stream", kept.killed, kept.followed, kept.before, len(flights)),
+        _led("queue", outlived.killed, outlived.followed, outlived.before, len(flights)),
+    ]
+    return Result(
+        checks,
+        strikes,
+        led,
+        [*_rates(flown, followers, shift, asked, kept), *_rates_outlived(outlived)],
+    )
 
 
 def _progress(console: Console) -> Progress:
@@ -208,12 +225,11 @@ def _kept(kept: Kept, flights: Flights) -> list[Check]:
     ]
 
 
-def _led(kept: Kept, total: int) -> Check:
-    """Killing the leader shows something only where another one had to take over."""
-    before, after = kept.before, total - kept.before
-    holds = before > 0 and after > 0 and kept.killed != kept.followed
-    what = f"led by {kept.killed}, then by {kept.followed}"
-    return Check(what, f"{before:,}", f"{after:,}", holds)
+def _led(what: str, killed: str, followed: str, before: int, total: int) -> Check:
+    """Killing who leads shows something only where another one had to take over."""
+    after = total - before
+    holds = before > 0 and after > 0 and killed != followed
+    return Check(f"{what} of {killed}, then of {followed}", f"{before:,}", f"{after:,}", holds)
 
 
 def _rates(
@@ -236,6 +252,15 @@ def _rates(
     ]
 
 
+def _rates_outlived(outlived: Outlived) -> list[Rate]:
+    speed = len(outlived.confirmed) / outlived.took_s
+    return [
+        Rate("replicated items confirmed", f"{speed:,.0f} a second"),
+        Rate("longest wait for an owner", f"{outlived.gap_s:.2f} s"),
+        Rate("sent again, taken once", f"{outlived.resent:,} items"),
+    ]
+
+
 # -- the last screen
 
 
@@ -249,8 +274,9 @@ def _summary(result: Result) -> Table:
     heading = ("messages between a and c", "by b, then …", "… directly", "")
     table.add_row(*heading, style="bold")
     _add(table, result.strikes)
-    table.add_row("records of the stream", "before …", "… and after the kill", "", style="bold")
-    _add(table, [result.led])
+    heading = ("records and items", "before …", "… and after the kill", "")
+    table.add_row(*heading, style="bold")
+    _add(table, result.led)
     for rate in result.rates:
         table.add_row(rate.what, "", rate.speed, "")
     return table

@@ -15,6 +15,7 @@ __all__ = ("Flights", "load")
 TOPIC = "topic/flights"
 WORK = "work/flights"
 STREAM = "stream/flights"
+REPLICATED = "work/replicated"
 
 
 @dataclass

@@ -97,6 +97,11 @@ class Triangle:
         """Makes a client of a container, which stays there; use it in `async with`."""
         return cogwork.connect(self._urls[place], force=True)
 
+    def roam(self, first: str) -> Mesh:
+        """Makes a client that goes to another container when its own is lost."""
+        places = [first, *(place for place in self._urls if place != first)]
+        return cogwork.connect([self._urls[place] for place in places], force=True)
+
     # -- who leads
 
     async def leader_of(
@@ -119,6 +124,29 @@ class Triangle:
                     if leader and leader != other_than:
                         return str(leader)
                 await asyncio.sleep(POLL_S)
+
+    async def owner_of(self, queue: str, *, other_than: str = "") -> str:
+        """Waits until a container knows who owns a replicated queue, and returns that one.
+
+        Args:
+            queue: The queue's address.
+            other_than: The owner that is dead.
+        """
+        console = next(self._consoles[name] for name in ("a", "c") if name != other_than)
+        async with asyncio.timeout(TIMEOUT_S):
+            while True:
+                with suppress(NotFound):
+                    reply = await console.manage("READ", {"type": "queue", "name": queue})
+                    owner = reply.body["owner"]
+                    if owner and owner != other_than:
+                        return str(owner)
+                await asyncio.sleep(POLL_S)
+
+    async def depth_of(self, queue: str, owner: str) -> int:
+        """Asks the owner of a queue how many items it has."""
+        async with self.connect(owner) as console:
+            reply = await console.manage("READ", {"type": "queue", "name": queue})
+        return int(reply.body["depth"])
 
     # -- what happens to containers
 

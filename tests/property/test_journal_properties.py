@@ -38,7 +38,7 @@ def ready(queue: KeptQueue) -> list[str]:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_records_make_the_queue_again_at_every_cut(seed: int) -> None:
     chance = random.Random(seed)
-    queue = KeptQueue(is_ordered=seed % 3 == 0)
+    queue = KeptQueue(is_ordered=seed % 3 == 0, accepts_dead=seed % 2 == 0)
     queue.store.maximum_delivery_count = 3
     consumer = queue.peer()
     link = consumer.consumer(queue.store, 5)
@@ -56,6 +56,11 @@ def test_records_make_the_queue_again_at_every_cut(seed: int) -> None:
         if chance.random() < 0.1:
             queue.store.take_ready(1)
             queue.commit()
+        if chance.random() < 0.2:
+            numbers: list[int] = []
+            queue.store.take_ready(2, numbers)
+            chance.choice((queue.store.moved, queue.store.enter_again))(numbers)
+            queue.commit()
         queue.core.flush()
         queue.commit()
         queue.commit()
@@ -65,7 +70,7 @@ def test_records_make_the_queue_again_at_every_cut(seed: int) -> None:
         queue.commit()
         cuts.append((len(queue.records), held(queue, restarted=False), ready(queue)))
     for count, items, in_order in cuts:
-        again = KeptQueue(queue.image(count), **queue.options)
+        again = KeptQueue(queue.image(count), accepts_dead=queue.accepts_dead, **queue.options)
         assert held(again, restarted=True) == items
         if seed % 3:
             assert ready(again) == in_order

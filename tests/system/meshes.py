@@ -35,6 +35,7 @@ class Member:
         folder: Takes its configuration and logs.
         configuration: What `cogwork.toml` says besides listener and links.
         head: What it says before all tables.
+        was_killed: Whether its present life was ended by SIGKILL.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Member:
     head: str = ""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     lives: int = 0
+    was_killed: bool = False
 
     @property
     def url(self) -> str:
@@ -66,6 +68,7 @@ class Member:
             f"[mesh]\nheartbeat_s = {HEARTBEAT_S}\n{self.configuration}"
         )
         self.lives += 1
+        self.was_killed = False
         with (self.folder / f"{self.id}.{self.lives}.log").open("wb") as output:
             self.process = subprocess.Popen(
                 [*COGWORK, "serve", "--config", str(file)], stdout=output, stderr=output
@@ -83,6 +86,7 @@ class Member:
     def kill(self) -> None:
         """Ends it by SIGKILL."""
         assert self.process is not None
+        self.was_killed = True
         self.process.kill()
         self.process.wait()
 
@@ -130,9 +134,10 @@ def meshed(
         for member in members.values():
             within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")
         yield members
-        for member in members.values():
+        alive = [member for member in members.values() if not member.was_killed]
+        for member in alive:
             member.signal(signal.SIGTERM)
-        for member in members.values():
+        for member in alive:
             assert member.process is not None
             code = member.process.wait(15)
             assert code == 0, f"{member.id} ended with {code}: {member.log()}"

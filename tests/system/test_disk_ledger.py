@@ -10,28 +10,26 @@ from __future__ import annotations
 import collections
 import json
 import os
-import subprocess
 import sys
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from .ledgers import Book, Workers, chance_of, row, twice
 from .meshes import Member, meshed
+from .publishers import Publishers
 from .served import within
 
 if TYPE_CHECKING:
     import random
+    from pathlib import Path
 
 QUEUE, PARKED = "work/ledger", "queue/ledger.parked"
 ITEMS = int(os.environ.get("COGWORK_DISK_ITEMS", "30000"))
-PUBLISHERS = 3
 WORKERS = 4
 SETTLE_TIMEOUT_S = 60.0
-PUBLISHER = Path(__file__).parent / "clients" / "disk_publisher.py"
 
 CONFIGURATION = f"""
 [[queue]]
@@ -45,44 +43,6 @@ dead_letter = "{PARKED}"
 address = "{PARKED}"
 durability = "disk"
 """
-
-
-class Publishers:
-    """Processes that publish; a context that ends them."""
-
-    def __init__(self, url: str, folder: Path) -> None:
-        self._files = [folder / f"published-{name}" for name in "xyz"[:PUBLISHERS]]
-        self._processes = [
-            subprocess.Popen(
-                [sys.executable, str(PUBLISHER), url, QUEUE, file.name[-1], str(file), str(each)]
-            )
-            for file, each in zip(self._files, [ITEMS // PUBLISHERS] * PUBLISHERS, strict=True)
-        ]
-
-    def said(self) -> dict[str, set[str]]:
-        """What they wrote down: items by what became of them."""
-        found: dict[str, set[str]] = collections.defaultdict(set)
-        for file in self._files:
-            for line in file.read_text().splitlines() if file.exists() else ():
-                kind, _, item = line.partition(" ")
-                found[kind].add(item)
-        return found
-
-    @property
-    def have_begun(self) -> bool:
-        return all(file.exists() and file.stat().st_size for file in self._files)
-
-    @property
-    def are_done(self) -> bool:
-        return all(process.poll() is not None for process in self._processes)
-
-    def __enter__(self) -> Publishers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
 
 
 def disturb(member: Member, crew: Workers, chance: random.Random) -> str:
@@ -133,7 +93,7 @@ def test_what_was_accepted_outlives_every_kill(tmp_path: Path, policy: str) -> N
             )
         )
         member = members["box"]
-        publishers = stack.enter_context(Publishers(member.url, tmp_path))
+        publishers = stack.enter_context(Publishers(member.url, tmp_path, QUEUE, ITEMS))
         crew = stack.enter_context(Workers(member.served, tmp_path, QUEUE))
         for _ in range(WORKERS):
             crew.hire()
@@ -153,7 +113,7 @@ def test_what_was_accepted_outlives_every_kill(tmp_path: Path, policy: str) -> N
         " marked\n"
     )
     seen = book.taken.keys() | parked.keys()
-    assert len(said["accepted"]) + len(said["doubt"]) == ITEMS // PUBLISHERS * PUBLISHERS
+    assert len(said["accepted"]) + len(said["doubt"]) == ITEMS // 3 * 3
     assert said["accepted"] - seen == set(), "lost: accepted, and neither taken nor parked"
     assert seen <= said["accepted"] | said["doubt"], "invented"
     assert twice(book.confirmed) == [], "confirmed twice"

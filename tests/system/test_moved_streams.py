@@ -155,12 +155,15 @@ def test_one_that_is_gone_for_good_is_replaced_and_has_nothing_when_it_is_back_a
 def test_a_container_that_leaves_has_its_replicas_held_by_others(cluster: Cluster) -> None:
     cluster.create("left", "a,b,c")
     cluster.create("everywhere", "a,b,c,d,e")
+    command("queue", "declare", cluster.url("a"), "work/kept", "--durability", "replicated")
     command("send", cluster.url("f"), "stream/left", "one", "--count", "50")
+    command("send", cluster.url("f"), "work/kept", "item", "--count", "20")
+    assert cluster.holders("queue work/kept") == set("abc")
     leaving = cluster.members["b"]
     outcome = json.loads(command("leave", leaving.url, "--json", code=1))
-    assert outcome["replicas_moved"] > 0
-    assert outcome["replicas_left"] == 1
-    assert "everywhere: every container that can be reached holds it" in outcome["problem"]
+    assert outcome["replicas_moved"] > 1
+    assert (outcome["replicas_left"], outcome["left"]) == (1, 0)
+    assert "stream everywhere: every container that can be reached holds it" in outcome["problem"]
     assert leaving.process is not None
     assert leaving.process.wait(10) == 0
     row = cluster.shown("left")
@@ -169,6 +172,9 @@ def test_a_container_that_leaves_has_its_replicas_held_by_others(cluster: Cluste
     assert cluster.holders("left") == set(row["voters"])
     assert "b" in cluster.holders("everywhere")
     assert cluster.records("left", 50) == ["one"] * 50
+    assert cluster.holders("queue work/kept") in (set("acd"), set("ace"))
+    items = command("receive", cluster.url("f"), "work/kept", "--count", "20")
+    assert items.splitlines() == ["item"] * 20
     cluster.restart("b")
 
 

@@ -43,6 +43,7 @@ COLUMNS = {
     "redelivered": "redelivered",
     "expired": "expired",
     "disorder-p99": "disorder p99",
+    "owner": "owner",
 }
 
 

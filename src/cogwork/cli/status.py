@@ -102,6 +102,7 @@ COLUMNS = {
         "disorder-p50": "disorder p50",
         "disorder-p99": "p99",
         "disorder-maximum": "maximum",
+        "owner": "owner",
     },
     "stream": STREAM_COLUMNS,
     "node": {"address": "address", "kind": "kind", "status": "status"},

@@ -176,6 +176,7 @@ class Declarations:
     def __init__(self) -> None:
         self._next_number = 1
         self._by_name: dict[tuple[Kind, str, str], Declaration] = {}
+        self._by_number: dict[int, Declaration] = {}
         self._placements: dict[int, Placement] = {}
         self._digest = ""
 
@@ -185,6 +186,10 @@ class Declarations:
     def find(self, kind: Kind, vhost: str, name: str) -> Declaration | None:
         """Returns a declaration; None where there is none."""
         return self._by_name.get((kind, vhost, name))
+
+    def numbered(self, number: int) -> Declaration | None:
+        """Returns the declaration of a number; None where there is none."""
+        return self._by_number.get(number)
 
     def all(self, kind: Kind) -> list[Declaration]:
         """Lists the declarations of a kind, by virtual host and name."""
@@ -203,6 +208,7 @@ class Declarations:
             case Delete():
                 gone = self._by_name.pop(key, None)
                 if gone is not None:
+                    del self._by_number[gone.number]
                     self._placements.pop(gone.number, None)
                 outcome = Outcome(gone, gone is not None)
             case Move():
@@ -224,7 +230,7 @@ class Declarations:
             return Outcome(None, False, f"{DECLARATIONS_MAX} declarations are there already")
         made = Declaration(self._next_number, *key, command.options)
         self._next_number += 1
-        self._by_name[key] = made
+        self._by_name[key] = self._by_number[made.number] = made
         return Outcome(made, True)
 
     def _move(self, found: Declaration | None, command: Move) -> Outcome:
@@ -273,6 +279,7 @@ class Declarations:
         made = cls()
         made._next_number = state.next_number
         made._by_name = {(each.kind, each.vhost, each.name): each for each in state.declarations}
+        made._by_number = {each.number: each for each in state.declarations}
         made._placements = dict(state.placements)
         return made
 

@@ -21,10 +21,11 @@ from cogwork.container.addressing import table_of
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
 from cogwork.container.cluster.departure import Departure
+from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replication import Replication
 from cogwork.container.effects import EffectRunner
 from cogwork.container.engines import EngineHosts, VhostEngines
-from cogwork.container.journals import QueueJournals, VhostJournals
+from cogwork.container.journals import QueueJournals
 from cogwork.container.leaving import Leaving
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
@@ -33,6 +34,7 @@ from cogwork.container.mesh.service import MeshService
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
 from cogwork.container.settings import BLOCK_TIMEOUT_S
+from cogwork.container.vhost_journals import VhostJournals
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
 from cogwork.dataplane.core import Core
@@ -74,6 +76,7 @@ class Container:
         outgoing: Sends messages of its own.
         engines: Keep its streams.
         journals: Keep its queues on disk.
+        queues: Its part in replicated queues.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
         mesh: The other containers.
@@ -112,13 +115,20 @@ class Container:
             limits=self.limits,
         )
         self._listeners = Listeners(self.peers)
-        self._effects = EffectRunner(self.core)
+        self._effects = EffectRunner(self.core, self.outgoing)
         self._memory = Memory()
         self.engines = EngineHosts(
             self.id, {each.name: each.options for each in configuration.engines}
         )
         has_disk = configuration.data_dir is not None
         self.journals = QueueJournals(self.core, self.id, has_disk=has_disk)
+        self.queues = QueueReplicas(
+            self.id,
+            self.core,
+            self.journals,
+            self.vhosts,
+            has_cluster=has_disk or configuration.cluster.voters is not None,
+        )
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
@@ -148,7 +158,7 @@ class Container:
             shard=shard_of(self.id, self.incarnation),
             run=self._effects.run,
             engines=VhostEngines(self.engines, name),
-            journals=VhostJournals(self.journals, name),
+            journals=VhostJournals(self.journals, self.queues, name),
         )
         vhost.view = View(self, vhost)
         self.vhosts[name] = vhost

@@ -44,10 +44,22 @@ class Declarations:
         self._vhost = vhost
 
     def queue(self, address: str) -> ManagedQueue | None:
-        """Finds a queue; None where there is none yet."""
+        """Finds a queue; None where there is none yet.
+
+        Raises:
+            ManagementError: Its items are in another container.
+        """
         name = address.removeprefix("/")
         node = self._vhost.nodes.get(name)
-        return ManagedQueue(node) if isinstance(node, QueueNode) else None
+        if not isinstance(node, QueueNode):
+            return None
+        if node.replica is not None and node.replica.epoch is None:
+            owner = node.replica.owner
+            where = (
+                "nobody owns it now" if owner is None else f"container {owner} owns it: ask there"
+            )
+            raise ManagementError(CONFLICT, f"{name!r:.200} is replicated, and {where}")
+        return ManagedQueue(node)
 
     def declare(self, address: str, options: Mapping[str, object]) -> bool:
         """Makes a queue; returns False where it was there with these options.

@@ -14,6 +14,7 @@ from cogwork.spi.effects import Detach, Publish, Report, Send, Settle
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cogwork.container.outgoing import Outgoing
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
     from cogwork.spi.effects import Effect
@@ -26,16 +27,18 @@ log = logging.getLogger("cogwork")
 class EffectRunner:
     """Runs effects in order. Owned by the container."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, outgoing: Outgoing) -> None:
         """Opens the port that effects are sent from.
 
         Args:
             core: The data plane.
+            outgoing: Sends what is to be answered for.
         """
         self._port = Port(core, self)
+        self._outgoing = outgoing
 
     def on_batch(self, port: Port) -> None:
-        """Forgets the outcomes: what nodes send is sent settled."""
+        """Forgets the outcomes: what is sent by this port is sent settled."""
         port.outcomes.clear()
         port.arrivals.clear()
         port.woken.clear()
@@ -60,6 +63,11 @@ class EffectRunner:
                 log.info("%s", effect.text)
 
     def _send(self, vhost: VirtualHost, effect: Send) -> None:
+        if effect.on_outcome is not None:
+            outgoing = self._outgoing
+            if not outgoing.send(vhost, effect.address, effect.message, effect.on_outcome):
+                effect.on_outcome(accepted=False)
+            return
         address = effect.address.removeprefix("/").encode()
         if not vhost.space.send(self._port, 0, address, effect.message, True):
             log.warning("a node's message to %r leads nowhere", effect.address)

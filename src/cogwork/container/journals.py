@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.declarations import Declarations
+from cogwork.container.durable_queue import DurableQueue
 from cogwork.container.journal_records import (
     BEGIN,
     CHANGES,
@@ -35,10 +36,9 @@ from cogwork.container.journal_records import (
 from cogwork.container.mesh.lending import DURABLE_LIFE, shard_of
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
-from cogwork.dataplane.journal import Journal
-from cogwork.dataplane.journal_image import JournalImage
-from cogwork.dataplane.restoration import Checkpoint, restore
-from cogwork.dataplane.store import DISK_FAILED
+from cogwork.container.tickets import Ticket, Tickets
+from cogwork.dataplane.refusals import DISK_FAILED
+from cogwork.dataplane.restoration import Checkpoint
 from cogwork.log.errors import LogError
 from cogwork.spi.management import NOT_FOUND, ManagementError
 from cogwork.spi.node import Refused
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from cogwork.log.record import Record
     from cogwork.log.wal import Wal
 
-__all__ = ("QueueJournals", "VhostJournals")
+__all__ = ("QueueJournals",)
 
 PART_BYTES = 1 << 20
 """What a checkpoint writes in one turn."""
@@ -73,12 +73,11 @@ class _Append(NamedTuple):
     payload: bytes
 
 
-class QueueJournal:
-    """One queue's journal.
+class QueueJournal(DurableQueue):
+    """A queue on disk.
 
     Attributes:
         group: Its number in the log.
-        journal: What its store writes to.
         begin_lsn: Where the newest complete account of it begins.
     """
 
@@ -89,37 +88,14 @@ class QueueJournal:
         options: Mapping[str, object],
         store: Store,
     ) -> None:
+        super().__init__(*name, options, store)
         self.group = 0
-        self.vhost, self.address = name
-        self.options = options
-        self.store = store
-        self.journal: Journal | None = None
-        self.checkpoint: Checkpoint | None = None
-        self.checkpoint_lsn = 0
+        self.begin_lsn = 0
         self._owner = owner
 
-    def attach(self, replayed: Replayed | None, core: Core) -> None:
-        """Gives the store what was written of it, and a journal for what is to come."""
-        seen_max = 0
-        if self.options.get("deduplication_window_s"):
-            count = self.options.get("deduplication_count")
-            seen_max = count if isinstance(count, int) else 0
-        image = JournalImage(seen_max) if replayed is None else replayed.image
-        if replayed is None:
-            image.birth_base = secrets.randbits(31)
-        self.journal = Journal(core, image.sequence_max, seen_max, image.seen)
-        self.journal.on_dirty = self._note
-        self.store.journal = self.journal
-        restore(self.store, image)
-
-    def begin(self, birth_base: int) -> bytes:
-        """Returns the payload of the record that an account begins with."""
-        return Begin(
-            self.vhost, self.address, self.store.shard, birth_base, dict(self.options)
-        ).encode()
-
-    def _note(self) -> None:
-        self._owner.note(self)
+    def write(self, kind: int, payload: bytes) -> None:
+        """Has a record appended to the log."""
+        self._owner.append(self, kind, payload)
 
     def delete(self) -> None:
         """Gives up all that it holds, for good."""
@@ -127,7 +103,12 @@ class QueueJournal:
 
 
 class QueueJournals:
-    """All queues on this container's disk. Owned by the container."""
+    """All queues on this container's disk. Owned by the container.
+
+    Attributes:
+        shard: The number of this container's parts of queues on disk, the same in all its lives.
+        tickets: The turns whose output is held.
+    """
 
     def __init__(self, core: Core, container_id: str, *, has_disk: bool) -> None:
         """Has none yet.
@@ -146,10 +127,10 @@ class QueueJournals:
         self._next_group = FIRST_GROUP
         self._early: list[QueueJournal] = []
         self._lost: set[int] = set()
-        self._dirty: list[QueueJournal] = []
-        self._pressed: dict[int, QueueJournal] = {}
-        self._waiting: deque[_Append | int] = deque()
-        self._tickets: deque[tuple[int, int]] = deque()
+        self._dirty: list[DurableQueue] = []
+        self._pressed: dict[DurableQueue, None] = {}
+        self._waiting: deque[_Append | Ticket] = deque()
+        self.tickets = Tickets(core)
         self._is_due = False
         self._is_shut = False
         self._failure: LogFailed | None = None
@@ -193,24 +174,23 @@ class QueueJournals:
         queue.group = self._group_of(queue.vhost, queue.address)
         self._queues[queue.group] = queue
         replayed = self._replayed.pop(queue.group, None)
-        queue.attach(replayed, self._core)
+        journal = queue.fill(replayed, self._core, partial(self.note, queue))
         if replayed is None:
-            self._waiting.append(_Append(queue, BEGIN, queue.begin(self._birth_base(queue))))
-            self._waiting.append(_Append(queue, END, b""))
+            queue.write(BEGIN, queue.begin())
+            queue.write(END, b"")
             self._commit_soon()
-        if self._is_shut and queue.journal is not None:
-            queue.journal.is_open = False
+        journal.is_open = not self._is_shut
 
-    @staticmethod
-    def _birth_base(queue: QueueJournal) -> int:
-        return Checkpoint(queue.store).birth_base
+    def append(self, queue: QueueJournal, kind: int, payload: bytes) -> None:
+        """Has a record appended at the end of the turn, behind all before it."""
+        self._waiting.append(_Append(queue, kind, payload))
 
     def forget(self, queue: QueueJournal) -> None:
         """Gives a queue up for good."""
         self._queues.pop(queue.group, None)
-        self._pressed.pop(queue.group, None)
+        self._pressed.pop(queue, None)
         queue.store.journal = queue.journal = None
-        self._waiting.append(_Append(queue, GONE, b""))
+        queue.write(GONE, b"")
         self._core.hold_output()
         self._commit_soon()
 
@@ -268,7 +248,7 @@ class QueueJournals:
 
     # -- turns
 
-    def note(self, queue: QueueJournal) -> None:
+    def note(self, queue: DurableQueue) -> None:
         """Takes note that a queue has something to write."""
         self._dirty.append(queue)
         self._commit_soon()
@@ -284,10 +264,11 @@ class QueueJournals:
         dirty, self._dirty = self._dirty, []
         for queue in dirty:
             if queue.journal is not None:
-                self._waiting += (_Append(queue, CHANGES, each) for each in queue.journal.take())
-        for queue in list(self._pressed.values()):
+                for each in queue.journal.take():
+                    queue.write(CHANGES, each)
+        for queue in list(self._pressed):
             self._go_on(queue)
-        self._waiting.append(self._core.close_ticket())
+        self._waiting.append(self.tickets.end_turn())
         self._append_all()
 
     def _append_all(self) -> None:
@@ -302,8 +283,8 @@ class QueueJournals:
         try:
             while self._waiting:
                 first = self._waiting[0]
-                if isinstance(first, int):
-                    self._tickets.append((wal.end_lsn, first))
+                if isinstance(first, Ticket):
+                    self.tickets.placed(first, wal.end_lsn)
                 else:
                     self._append(wal, first)
                 self._waiting.popleft()
@@ -319,19 +300,15 @@ class QueueJournals:
         queue = each.queue
         lsn = wal.append(queue.group, each.kind, 0, 0, each.payload)
         if each.kind == BEGIN:
-            queue.checkpoint_lsn = lsn
+            queue.begin_lsn = lsn
         elif each.kind == END:
-            wal.low_water(queue.group, queue.checkpoint_lsn)
+            wal.low_water(queue.group, queue.begin_lsn)
         elif each.kind == GONE:
             wal.low_water(queue.group, wal.end_lsn)
 
     def durable(self, lsn: int) -> None:
         """Takes note that the log is durable up to a place: what waited for that goes out."""
-        ticket = 0
-        while self._tickets and self._tickets[0][0] <= lsn:
-            ticket = self._tickets.popleft()[1]
-        if ticket:
-            self._core.release(ticket)
+        self.tickets.durable(lsn)
         if self._is_shut and self._failure is None:
             self._commit_soon()
 
@@ -340,24 +317,31 @@ class QueueJournals:
     def press(self, group: int) -> None:
         """Has a queue that holds an old file of the log write its items anew."""
         queue = self._queues.get(group)
-        if queue is not None and queue.journal is not None:
-            self._pressed[group] = queue
+        if queue is not None:
+            self.renew(queue)
+
+    def renew(self, queue: DurableQueue) -> None:
+        """Has a queue write its items anew, so that older records are not needed."""
+        if queue.journal is not None:
+            self._pressed[queue] = None
             self._commit_soon()
 
-    def _go_on(self, queue: QueueJournal) -> None:
+    def abandon(self, queue: DurableQueue) -> None:
+        """Takes note that a queue writes nothing here any more."""
+        self._pressed.pop(queue, None)
+        queue.checkpoint = None
+
+    def _go_on(self, queue: DurableQueue) -> None:
         """Writes the next part of a checkpoint, unless older records wait for the log."""
         if self._is_shut:
             return
         if queue.checkpoint is None:
             queue.checkpoint = Checkpoint(queue.store)
-            begin = queue.begin(queue.checkpoint.birth_base)
-            self._waiting.append(_Append(queue, BEGIN, begin))
-        part = queue.checkpoint.next_part(PART_BYTES)
-        self._waiting.append(_Append(queue, PART, part))
+            queue.write(BEGIN, queue.begin(queue.checkpoint))
+        queue.write(PART, queue.checkpoint.next_part(PART_BYTES))
         if queue.checkpoint.is_finished:
-            queue.checkpoint = None
-            del self._pressed[queue.group]
-            self._waiting.append(_Append(queue, END, b""))
+            self.abandon(queue)
+            queue.write(END, b"")
         else:
             self._commit_soon()
 
@@ -371,7 +355,7 @@ class QueueJournals:
     def failed(self, failure: LogFailed) -> None:
         """Takes note that nothing more can be written until a new start."""
         self._failure = failure
-        self._tickets.clear()
+        self.tickets.clear()
         self._set_open(is_open=False)
         for queue in self._queues.values():
             if queue.journal is not None:
@@ -428,27 +412,5 @@ class QueueJournals:
             self._patience.cancel()
         if self._wal is not None and self._failure is None:
             self.commit()
+            self.commit()  # what is written a turn later
         self._core.on_ticket = None
-
-
-class VhostJournals:
-    """The journals of one virtual host's queues, as its nodes see them."""
-
-    def __init__(self, journals: QueueJournals, vhost: str) -> None:
-        """Needs the container's.
-
-        Args:
-            journals: The container's.
-            vhost: The virtual host's name.
-        """
-        self._journals = journals
-        self._vhost = vhost
-
-    @property
-    def shard(self) -> int:
-        """The number of this container's parts of queues, the same in all its lives."""
-        return self._journals.shard
-
-    def open(self, address: str, options: Mapping[str, object], store: Store) -> QueueJournal:
-        """Has a queue's changes written down."""
-        return self._journals.open(self._vhost, address, options, store)

@@ -80,7 +80,7 @@ class Leaving:
             node.store.depth
             for vhost in self._vhosts
             for node in vhost.nodes.values()
-            if isinstance(node, QueueNode)
+            if isinstance(node, QueueNode) and node.replica is None
         )
         return {
             "phase": self.phase,

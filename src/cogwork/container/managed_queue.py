@@ -33,13 +33,19 @@ class ManagedQueue:
         """Drops items that no consumer holds; returns how many."""
         return self._store.purge(count)
 
-    def take_ready(self, count: int) -> Sequence[bytes]:
-        """Takes the first messages that are ready out of the queue; returns them encoded."""
-        return self._store.take_ready(count)
+    def take_ready(self, count: int) -> Sequence[tuple[int, bytes]]:
+        """Puts the first messages that are ready aside; returns them, numbered and encoded."""
+        numbers: list[int] = []
+        messages = self._store.take_ready(count, numbers)
+        return list(zip(numbers, messages, strict=True))
 
-    def put(self, message: bytes) -> None:
-        """Stores a message that was taken from here, as the last one."""
-        self._store.put(message)
+    def moved(self, number: int) -> None:
+        """Gives up what was put aside."""
+        self._store.moved([number])
+
+    def put_back(self, number: int) -> None:
+        """Has what was put aside back, as the last one."""
+        self._store.enter_again([number])
 
     def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
         """Tells where a dead letter came from, and how it looked before."""

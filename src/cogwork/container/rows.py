@@ -78,10 +78,21 @@ ADDRESS = (
 )
 QUEUE = (
     *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed"),
-    *("waiting-for-group", "held", "groups", "consumers", "bytes", "in", "out", "accepted"),
+    *(
+        "waiting-for-group",
+        "leaving",
+        "held",
+        "groups",
+        "consumers",
+        "bytes",
+        "in",
+        "out",
+        "accepted",
+    ),
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
     *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
-    *("stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum", "options"),
+    *("stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum"),
+    *("owner", "problem", "options"),
 )
 STREAM = (
     *("name", "address", "vhost", "state", "problem", "engine", "durability", "first", "next"),

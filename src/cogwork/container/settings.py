@@ -209,6 +209,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         deduplication_window_s: How long a message-id is remembered; None remembers none.
         deduplication_count: How many message-ids are remembered.
         durability: Where items are kept.
+        replicas: The containers that hold a replicated queue; None leaves it to the cluster.
         partitions: Into how many parts linked containers divide a queue with an ordering or a
             deduplication window.
     """
@@ -226,6 +227,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     deduplication_window_s: Positive | None = None
     deduplication_count: Count = DEDUPLICATION_COUNT
     durability: Literal["memory", "disk", "replicated"] = "memory"
+    replicas: list[Text] | None = None
     partitions: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)] = PARTITIONS
 
 

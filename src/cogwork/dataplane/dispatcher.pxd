@@ -42,9 +42,10 @@ cdef class Dispatcher:
     cdef int unlend(self, OutgoingLink link) except -1
     cdef int _unlend(self, Consumer consumer) except -1
     cdef uint32_t serial_of(self, OutgoingLink link) except? 0
+    cdef list holders(self)
     cdef int take_back(self, uint32_t serial) except -1
     cdef int sweep_departed(self) except -1
-    cdef int resume(self, OutgoingLink link, uint64_t number, uint32_t attempt, bint is_handed) except -1
+    cdef int resume(self, OutgoingLink link, uint64_t number, uint32_t attempt, bint is_handed, bint is_there) except -1
     cdef Item* next_for(self, Consumer consumer) except? NULL
     cdef Item* next_by_cursor(self, Consumer consumer) except? NULL
     cdef Item* next_parked(self, Consumer consumer) except? NULL

@@ -104,6 +104,15 @@ class Dispatcher:
             node = node.next
         return 0
 
+    def holders(self):
+        """Lists the consumers: link, whether it is far, whether anything is out at it."""
+        consumer: Consumer
+        found: list = []
+        for consumer in self.consumers.values():
+            is_holding: cython.bint = not is_empty(cython.address(consumer.hands.out))
+            found.append((consumer.link, consumer.is_far, is_holding))
+        return found
+
     def serial_of(self, link):
         """Says what a consumer is known by also when its link has gone."""
         consumer: Consumer = self.consumers.get(link)
@@ -157,10 +166,10 @@ class Dispatcher:
             self.last_held = consumer
         return consumer.link.session.wire.hold()
 
-    def resume(self, link, number, attempt, is_handed):
+    def resume(self, link, number, attempt, is_handed, is_there):
         """Gives a consumer an attempt that it has from an earlier link, where that goes on.
 
-        Returns KEEP; SETTLE where its claim was confirmed, REFUSE where it was overtaken.
+        It is sent again, unless it is there on this link. Returns KEEP; SETTLE where its claim was confirmed, REFUSE where it was overtaken.
         """
         consumer: Consumer = self.consumers[link]
         item: cython.pointer(Item) = self.ledger.in_hand(number, attempt)
@@ -175,7 +184,8 @@ class Dispatcher:
         if is_handed or not consumer.is_far:
             # Another container may also ask for what its consumer's application has not seen.
             item.flags |= HANDED
-        consumer.resumed.append(number)
+        if not is_there:
+            consumer.resumed.append(number)
         return KEEP
 
     def on_ready(self, link):

@@ -29,12 +29,14 @@ cdef enum:
     COMMITTED = 4
     BACK = 5
     SEEN = 6
+    DEAD = 7
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
     COMMITTED_BYTES = 13
     BACK_BYTES = 17
     SEEN_BYTES = 11
+    DEAD_BYTES = 18
 
 
 @cython.final
@@ -45,6 +47,7 @@ cdef class Journal:
     cdef public bint is_failed
     cdef readonly uint64_t sequence_base
     cdef readonly double wall_offset_s
+    cdef public uint32_t message_bytes_max
     cdef uint8_t* data
     cdef uint64_t size
     cdef uint64_t capacity
@@ -57,6 +60,7 @@ cdef class Journal:
     cdef int put(self, Item* item) except -1
     cdef int out(self, Item* item) except -1
     cdef int done(self, uint64_t number) except -1
+    cdef int dead(self, Item* item, bytes reason, bytes error) except -1
     cdef int committed(self, uint64_t number, uint32_t attempt) except -1
     cdef int back(self, Item* item) except -1
     cdef int saw(self, uint64_t seen_ms, bytes message_id) except -1

@@ -7,7 +7,8 @@ until the octets, which the container takes at the end of the turn, are durable.
 waits, and what the log holds after a crash is never behind what anybody has been told.
 
 An item that is handed on, to the dead-letter address or another container, is written down as done
-one turn later: whoever gets it has written it down by then, and no crash can lose it between.
+one turn after it was accepted there: whoever has it has written it down by then, and no crash can
+lose it between.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Journal:
         is_failed: Whether the log has failed for good.
         sequence_base: What an item's place in the queue is counted from.
         wall_offset_s: The wall clock's time where the monotonic clock's is 0.
+        message_bytes_max: What is larger does not fit a record.
         seen: Message-ids with the times they came, oldest first; None where none are remembered.
     """
 
@@ -64,6 +66,7 @@ class Journal:
         self.parts = []
         self.later = []
         self.ripe = []
+        self.message_bytes_max = MESSAGE_BYTES_MAX
         self.wall_offset_s = cogwork_wall_offset_s()
         if seen_max:
             self.seen = deque(seen, seen_max)
@@ -134,6 +137,21 @@ class Journal:
         p[0] = COMMITTED
         store_u64(p + 1, number)
         store_u32(p + 9, attempt)
+        return 0
+
+    def dead(self, item, reason, error):
+        """Writes that an item is dead, and why; its dead letter is still to be accepted."""
+        said: bytes = b"" if error is None else error
+        size: uint32_t = cython.cast(uint32_t, len(said))
+        why: uint32_t = cython.cast(uint32_t, len(reason))
+        p: cython.pointer(uint8_t) = self.reserve(DEAD_BYTES + why + size)
+        p[0] = DEAD
+        store_u64(p + 1, number_of(item))
+        store_u32(p + 9, item.failures)
+        p[13] = why
+        store_u32(p + 14, size)
+        memcpy(p + DEAD_BYTES, cython.cast(cython.p_char, reason), why)
+        memcpy(p + DEAD_BYTES + why, cython.cast(cython.p_char, said), size)
         return 0
 
     def back(self, item):

@@ -19,6 +19,7 @@ class Journal:
         seen_max: int = 0,
         seen: Iterable[tuple[int, bytes]] = (),
     ) -> None: ...
+    message_bytes_max: int
     @property
     def sequence_base(self) -> int: ...
     @property

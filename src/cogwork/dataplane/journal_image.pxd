@@ -18,6 +18,8 @@ cdef class KeptItem:
     cdef readonly int priority
     cdef readonly bint ages
     cdef readonly bint is_out
+    cdef readonly str reason
+    cdef readonly bytes error
     cdef readonly bytes message
 
 
@@ -31,4 +33,5 @@ cdef class JournalImage:
     cdef readonly uint64_t sequence_max
     cdef int64_t _apply_one(self, octets p, int64_t size) except -1
     cdef int _put(self, octets p, uint32_t size) except -1
+    cdef int64_t _bury(self, octets p, int64_t size) except -1
     cdef int _note_seen(self, KeptItem item) except -1

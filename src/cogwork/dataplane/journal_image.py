@@ -12,6 +12,8 @@ from cython.cimports.cogwork.dataplane.journal import (
     BACK_BYTES,
     COMMITTED,
     COMMITTED_BYTES,
+    DEAD,
+    DEAD_BYTES,
     DONE,
     DONE_BYTES,
     OUT_AGAIN,
@@ -49,6 +51,8 @@ class KeptItem:
         priority: Its level.
         ages: Whether its message has a ttl.
         is_out: Whether that attempt goes on.
+        reason: Why it is dead; None while it is not.
+        error: The outcome of who rejected it, encoded; empty where nobody did.
         message: Encoded.
     """
 
@@ -127,7 +131,21 @@ class JournalImage:
                 return 0
             self.seen.append((load_u64(p + 1), bytes_from(p + SEEN_BYTES, message_size)))
             return SEEN_BYTES + cython.cast(int64_t, message_size)
-        return 0
+        return self._bury(p, size) if kind == DEAD and size >= DEAD_BYTES else 0
+
+    def _bury(self, p, size):
+        why: int64_t = p[13]
+        error_size: int64_t = load_u32(p + 14)
+        item: KeptItem
+        if size - DEAD_BYTES < why + error_size:
+            return 0
+        item = self.items.get(load_u64(p + 1))
+        if item is not None:
+            item.failures = load_u32(p + 9)
+            item.reason = bytes_from(p + DEAD_BYTES, why).decode("ascii", "replace")
+            item.error = bytes_from(p + DEAD_BYTES + why, error_size)
+            item.is_out = False
+        return DEAD_BYTES + why + error_size
 
     def _put(self, p, size):
         item: KeptItem = KeptItem.__new__(KeptItem)

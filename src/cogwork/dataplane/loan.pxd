@@ -35,8 +35,11 @@ cdef class Borrower(Terminus):
     cdef list places
     cdef dict broken
     cdef readonly dict expected
+    cdef dict adopted
     cdef bint is_pending
     cdef int serve(self) except -1
+    cdef int _claim_here(self, uint64_t token, Verdict* verdict) except -1
+    cdef int _adopt_one(self, bytes tag, uint64_t token) except -1
     cdef bint resume(self, Loan loan, Shipment* s, bytes tag) except -1
     cdef int share_out(self) except -1
     cdef int replenish(self, Loan loan) except -1

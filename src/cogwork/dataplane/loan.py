@@ -26,16 +26,19 @@ from cython.cimports.cogwork.dataplane.shipment import (
     LOST,
     NOWHERE,
     RECEIVED,
+    REJECTED,
     RELEASED,
     fill_verdict,
     state_of,
 )
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 
+from cogwork.dataplane.refusals import STALE_STATE
+
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 LENT_MAX = cython.declare(uint32_t, 1500)
-"""What a consumer has from one shard at most: after a break an attach names all of it, in one frame."""
+"""What a consumer has from one shard at most: a frame names all of it after a break."""
 
 
 class Loan(IncomingLink):
@@ -189,6 +192,7 @@ class Borrower(Terminus):
         self.places = []
         self.broken = {}
         self.expected = {}
+        self.adopted = {}
         consumer.core.register(self)
         consumer.feeder = self
 
@@ -319,6 +323,8 @@ class Borrower(Terminus):
         loan: Loan
         if item == cython.NULL:
             return REFUSE if verdict.code == ACCEPTED else SETTLE
+        if self.adopted and token in self.adopted:
+            return self._claim_here(token, verdict)
         loan = self.loan_of(item)
         if verdict.code == LOST:
             # The consumer has gone, and its loans will: the shards know what that means.
@@ -438,6 +444,46 @@ class Borrower(Terminus):
         if kept is not None:
             self._confirm(kept[0], code, state)
 
+    # -- a shard that has come here
+
+    def adopt(self, container: str) -> None:
+        """Leaves to this container's store, which has another one's items now, what came from there."""
+        for tag, kept in list(self.broken.items()):
+            if kept[1] == container:
+                del self.broken[tag]
+                if self._has(kept[0]):
+                    self._adopt_one(tag, kept[0])
+
+    def _adopt_one(self, tag, token):
+        """Has the store go on with an attempt, and learn what was said of it meanwhile."""
+        said: cython.int = self.lent.find(token).code
+        state: bytes = self.lent.state_of(token)
+        code: cython.int = self.store.resume(self.consumer, [tag], (tag,), True)[0]
+        if code == KEEP:
+            self.adopted[token] = tag
+            code = self._claim(token, said, state) if said and said != RECEIVED else KEEP
+        if code == REFUSE:
+            return self._confirm(token, REJECTED, STALE_STATE)
+        return self._confirm(token, said if said else ACCEPTED, state) if code == SETTLE else 0
+
+    def _claim(self, token, code, state):
+        """Says to the store what became of an attempt; what is over by that is adopted no more."""
+        tag: bytes = self.adopted[token]
+        number, attempt = int.from_bytes(tag[4:12], "big"), int.from_bytes(tag[12:], "big")
+        answer = self.store.claim(number, attempt, code, state)
+        if answer != KEEP:
+            del self.adopted[token]
+        return answer
+
+    def _claim_here(self, token, verdict):
+        if verdict.code == RECEIVED and not verdict.settled:
+            return KEEP  # the store takes what was adopted for received
+        state: bytes = None if verdict.code in (ACCEPTED, LOST) else state_of(verdict)
+        code: cython.int = self._claim(token, verdict.code, state)
+        if code != KEEP:
+            self.lent.drop(token)
+        return code
+
     def close(self) -> None:
         """Leaves the consumer to its store."""
         loan: Loan
@@ -449,4 +495,5 @@ class Borrower(Terminus):
         self.lent.clear()
         self.expected.clear()
         self.broken.clear()
+        self.adopted.clear()
         self.consumer.core.unregister(self)

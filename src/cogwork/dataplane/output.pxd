@@ -32,6 +32,7 @@ cdef class Output(Due):
     cdef uint32_t holds_count
     cdef uint32_t holds_capacity
     cdef uint64_t last_ticket
+    cdef public bint is_never_held
     cdef readonly uint64_t bytes_out
     cdef readonly uint64_t frames_out
     cdef int mark_dirty(self) except -1

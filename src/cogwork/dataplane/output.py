@@ -25,7 +25,11 @@ HOLDS_MIN = cython.declare(uint32_t, 4)
 
 
 class Output(Due):
-    """A connection's output: one buffer, which is sent when the batch ends."""
+    """A connection's output: one buffer, which is sent when the batch ends.
+
+    Attributes:
+        is_never_held: Whether nothing here waits for what is durable: consensus itself goes by it.
+    """
 
     def __init__(self, core: Core, owner, fd: int):
         self.core = core
@@ -108,6 +112,9 @@ class Output(Due):
     def _hold(self):
         grown: cython.pointer(Hold)
         capacity: uint32_t
+        if self.is_never_held:
+            self.last_ticket = self.core.open_ticket
+            return 0
         if self.holds_count == self.holds_capacity:
             capacity = self.holds_capacity * 2 if self.holds_capacity else HOLDS_MIN
             grown = cython.cast(

@@ -29,6 +29,7 @@ class Output(Due):
     owner: WireOwner
     on_output: Callable[[], None] | None
     max_frame_out: int
+    is_never_held: bool
     @property
     def core(self) -> Core: ...
     @property

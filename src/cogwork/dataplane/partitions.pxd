@@ -19,6 +19,7 @@ cdef class PartitionedInlet(Terminus):
     cdef readonly Store store
     cdef readonly AddressEntry entry
     cdef readonly uint32_t count
+    cdef readonly bint is_whole
     cdef readonly NearInlet near
     cdef readonly list owners
     cdef int wants

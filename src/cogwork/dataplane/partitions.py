@@ -36,24 +36,28 @@ class PartitionedInlet(Terminus):
         store: This container's part of the queue.
         entry: The address that this is the outlet of.
         count: How many partitions there are.
+        is_whole: Whether every message belongs to the one partition, whatever it says.
         near: The inlet for what other containers send.
         owners: For each partition the store or a link; None while its owner has no link.
     """
 
-    def __init__(self, store: Store, entry: AddressEntry, count: int):
+    def __init__(self, store: Store, entry: AddressEntry, count: int, is_whole: bool = False):
         """Takes no message that has a partition, until it is told who owns what.
 
         Args:
             store: This container's part of the queue.
             entry: The address whose outlet this will be.
             count: How many partitions there are.
+            is_whole: Whether every message belongs to the one partition, whatever it says.
         """
+        assert count == 1 or not is_whole
         if not 1 <= count <= PARTITIONS_MAX:
             raise ValueError(f"{count} partitions; 1 to {PARTITIONS_MAX} are possible")
         self.core = store.core
         self.store = store
         self.entry = entry
         self.count = count
+        self.is_whole = is_whole
         self.owners = [None] * count
         self.wants = store.wants & (WANTS_GROUP_ID | WANTS_MESSAGE_ID)
         memset(self.seen_s, 0, cython.sizeof(self.seen_s))
@@ -93,6 +97,8 @@ class PartitionedInlet(Terminus):
         e: Envelope
         message_id: MessageId
         check: uint64_t
+        if self.is_whole:
+            return 0
         if s.format != 0 or read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0:
             return -1
         if e.group_id_size:

@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cogwork.dataplane.journal cimport Journal
 from cogwork.dataplane.journal_image cimport JournalImage, KeptItem
@@ -15,6 +15,7 @@ cdef class Restoration:
     cdef double wall_offset_s
     cdef double now_s
     cdef int _restore(self, KeptItem kept, bint is_delayed) except -1
+    cdef int _bury(self, Item* item, KeptItem kept) except -1
     cdef int _doubt(self) except -1
     cdef double _at(self, uint64_t wall_ms) noexcept
 
@@ -23,6 +24,8 @@ cdef class Restoration:
 cdef class Checkpoint:
     cdef Store store
     cdef Journal scratch
+    cdef list seen
+    cdef int64_t seen_at
     cdef uint32_t slot
     cdef readonly bint is_finished
-    cdef int _write_memory(self) except -1
+    cdef int _write(self, Item* item) except -1

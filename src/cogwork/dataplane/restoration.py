@@ -5,8 +5,9 @@ its consumer may come back with its tag. All others are ready in their old order
 long as they still were. New items get numbers that no item has had before, so that no old tag names
 a new item.
 
-A checkpoint goes through the items slot by slot, some in each turn, while the queue goes on: what
-comes into being or changes behind it is in the records of the turns since it began.
+A checkpoint first writes what is known of items that are no more, then goes through the items slot
+by slot, some in each turn, while the queue goes on: what comes into being or changes behind it is in
+the records of the turns since it began.
 """
 
 import cython
@@ -15,14 +16,15 @@ from cython.cimports.cogwork.dataplane.envelope import Envelope, read_envelope
 from cython.cimports.cogwork.dataplane.journal import cogwork_wall_offset_s
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
+from cython.cimports.cogwork.dataplane.shelf import is_away
 from cython.cimports.cogwork.dataplane.stored import (
     ACQUIRED,
     AGES,
-    DOUBT,
+    ASIDE,
     HANDED,
-    OUT,
     PARKED,
     READY,
+    number_of,
 )
 from cython.cimports.cogwork.dataplane.system import clock_s
 
@@ -102,6 +104,8 @@ class Restoration:
             and e.group_id_size
         ):
             item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
+        if kept.reason is not None:
+            return self._bury(item, kept)
         if kept.expires_ms:
             store.shelf.expire_at(item, self._at(kept.expires_ms))
         if is_delayed:
@@ -114,6 +118,14 @@ class Restoration:
             # Marked until `_doubt`, which needs all of its group to stand in order first.
             item.flags |= HANDED
         return 0
+
+    def _bury(self, item, kept):
+        """Puts an item aside again whose dead letter has not been accepted."""
+        store: Store = self.store
+        item.group_key = 0
+        store.shelf.enter(item)
+        store.shelf.put_aside(item)
+        return store.lay_out(item, kept.reason, kept.error or None)
 
     def _doubt(self):
         """Puts into doubt what was out at somebody."""
@@ -153,6 +165,9 @@ class Checkpoint:
         self.store = store
         self.scratch = Journal(store.core, store.journal.sequence_base)
         self.scratch.is_dirty = True
+        self.seen = list(store.journal.seen or ())
+        for number, attempt in store.commits.remembered():
+            self.scratch.committed(number, attempt)
 
     @property
     def birth_base(self) -> int:
@@ -169,27 +184,29 @@ class Checkpoint:
         """
         item: cython.pointer(Item)
         size: uint64_t = size_bytes
+        while self.scratch.size < size and self.seen_at < len(self.seen):
+            seen_ms, message_id = self.seen[self.seen_at]
+            self.scratch.saw(seen_ms, message_id)
+            self.seen_at += 1
         while self.scratch.size < size:
             item = self.store.shelf.slots.next_item(cython.address(self.slot))
             if item == cython.NULL:
-                self._write_memory()
                 self.is_finished = True
                 break
-            self.scratch.put(item)
-            if item.attempt:
-                self.scratch.back(item)
-            if item.state == OUT or item.state == DOUBT:
-                self.scratch.out(item)
+            self._write(item)
         parts: list = self.scratch.parts
         self.scratch.parts = []
         parts.append(self.scratch.cut())
         return b"".join(parts)
 
-    def _write_memory(self):
-        """Writes what is known of items that are no more."""
-        for number, attempt in self.store.commits.remembered():
-            self.scratch.committed(number, attempt)
-        if self.store.journal.seen is not None:
-            for seen_ms, message_id in self.store.journal.seen:
-                self.scratch.saw(seen_ms, message_id)
+    def _write(self, item):
+        """Writes an item, and what is behind it."""
+        grave: object = self.store.graves.get(number_of(item)) if item.state == ASIDE else None
+        self.scratch.put(item)
+        if item.attempt:
+            self.scratch.back(item)
+        if is_away(item) and (item.state != ASIDE or item.flags & HANDED):
+            self.scratch.out(item)
+        if grave is not None:
+            self.scratch.dead(item, cython.cast(str, grave[0]).encode(), grave[1])
         return 0

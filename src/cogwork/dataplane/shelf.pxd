@@ -8,8 +8,13 @@ from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.ready cimport Ready
 from cogwork.dataplane.slots cimport Slots
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.stored cimport Hands, Item
+from cogwork.dataplane.stored cimport ASIDE, DOUBT, OUT, Hands, Item
 from cogwork.dataplane.timers cimport Timer, TimerHeap
+
+
+# Says whether an item is at a consumer, in doubt, or on its way elsewhere.
+cdef inline bint is_away(Item* item) noexcept:
+    return item.state == OUT or item.state == DOUBT or item.state == ASIDE
 
 
 @cython.final
@@ -30,6 +35,8 @@ cdef class Shelf:
     cdef readonly uint32_t returned_count
     cdef readonly uint32_t out_count
     cdef readonly uint32_t doubt_count
+    cdef readonly uint32_t aside_count
+    cdef readonly uint64_t aside_bytes
     cdef Item* make(self, octets data, uint32_t size) except NULL
     cdef int enter(self, Item* item) except -1
     cdef int delay(self, Item* item, double due_s) except -1
@@ -40,7 +47,11 @@ cdef class Shelf:
     cdef int give_back(self, Item* item) except -1
     cdef int doubt(self, Item* item) except -1
     cdef int rebind(self, Item* item, Hands* hands) except -1
+    cdef int put_aside(self, Item* item) except -1
+    cdef int enter_again(self, Item* item) except -1
     cdef int drop(self, Item* item) except -1
+    cdef int _clear(self, Item* item) except -1
+    cdef void _uncount_aside(self, Item* item) noexcept
     cdef int restore(self) except -1
     cdef void _bring_back(self, Item* item) noexcept
     cdef void _leave(self, Item* item) noexcept

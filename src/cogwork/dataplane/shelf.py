@@ -12,8 +12,10 @@ A shelf knows nothing of links, credit or outcomes: the store does.
 import cython
 from cython.cimports.cogwork.dataplane.chain import clear, link_before, unlink
 from cython.cimports.cogwork.dataplane.stored import (
+    ASIDE,
     DELAYED,
     DOUBT,
+    HANDED,
     OUT,
     PARKED,
     READY,
@@ -47,6 +49,8 @@ class Shelf:
         returned_count: Those that came back and are not in their places yet.
         out_count: Those at a consumer.
         doubt_count: Those whose consumer vanished.
+        aside_count: Beside all these: items whose message is on its way elsewhere.
+        aside_bytes: The sum of their sizes.
         disorder: How far first attempts were out of order.
     """
 
@@ -125,7 +129,7 @@ class Shelf:
         item: cython.pointer(Item)
         while self.expiries.pop_due(now_s, cython.address(timer)):
             item = self.slots.find(timer.number)
-            if item != cython.NULL and item.state != OUT and item.state != DOUBT:
+            if item != cython.NULL and not is_away(item):
                 return item
         return cython.NULL
 
@@ -185,16 +189,46 @@ class Shelf:
             self.groups.rebind(item.group, hands)
         return 0
 
+    def put_aside(self, item):
+        """Takes an item whose message is handed on; it keeps its number until that has arrived."""
+        self._clear(item)
+        item.state = ASIDE
+        item.flags &= ~HANDED
+        self.aside_count += 1
+        self.aside_bytes += item.size
+        return 0
+
+    def enter_again(self, item):
+        """Places an item that was put aside behind all others."""
+        self._uncount_aside(item)
+        self.depth += 1
+        self.size_bytes += item.size
+        self.enter(item)
+        return self.disorder.lose(item.sequence) if item.attempt else 0
+
     def drop(self, item):
         """Forgets an item, wherever it stands."""
+        if item.state == ASIDE:
+            self._uncount_aside(item)
+        else:
+            self._clear(item)
+        self.slots.drop(item)
+        return 0
+
+    def _uncount_aside(self, item):
+        self.aside_count -= 1
+        self.aside_bytes -= item.size
+
+    def _clear(self, item):
+        """Takes an item out of its place, its group and the counts."""
         self._leave(item)
         if item.group != cython.NULL:
             self.groups.quit(item.group)
+            item.group = cython.NULL
         if item.attempt == 0 and item.sequence:
             self.disorder.lose(item.sequence)
         self.depth -= 1
         self.size_bytes -= item.size
-        self.slots.drop(item)
         return 0
 
     def _leave(self, item):

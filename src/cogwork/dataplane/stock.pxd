@@ -26,6 +26,8 @@ cdef class Stock(Terminus):
     cdef Packer packer
     cdef double ticked_s
     cdef list exceptions
+    cdef object unsent
+    cdef dict graves
     cdef dict exclusions
     cdef bint has_refused
     cdef readonly uint64_t expired
@@ -35,15 +37,19 @@ cdef class Stock(Terminus):
     cdef int ring(self) except -1
     cdef double now(self) noexcept
     cdef int make_room(self) except -1
+    cdef int do_without(self, octets data, uint32_t size, uint32_t format) except -1
     cdef int exclude(self, Item* item) except -1
     cdef int fail(self, Item* item) except -1
     cdef int give_back(self, Item* item) except -1
     cdef int expire(self, double now_s) except -1
     cdef int expire_one(self, Item* item) except -1
     cdef int bury(self, Item* item, str reason, bytes error) except -1
+    cdef int lay_out(self, Item* item, str reason, bytes error) except -1
+    cdef Item* put_aside_as(self, uint64_t number) noexcept
     cdef int mourn(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
     cdef int forget(self, Item* item) except -1
     cdef int discard(self, Item* item) except -1
+    cdef int drop_all(self) except -1
     cdef bytes message_of(self, Item* item)
     cdef object _facts(self, Item* item)
 
@@ -58,6 +64,12 @@ cdef inline int pack(Stock stock, Item* item, Shipment* s) except -1:
 # Says whether changes cannot be written down now: nothing is to be taken or given.
 cdef inline bint is_shut(Stock stock) noexcept:
     return stock.journal is not None and not stock.journal.is_open
+
+# Says whether as much is on its way elsewhere as the stock may hold.
+cdef inline bint is_choked(Stock stock) noexcept:
+    if stock.maximum_length and stock.shelf.aside_count >= stock.maximum_length:
+        return True
+    return stock.maximum_bytes != 0 and stock.shelf.aside_bytes >= stock.maximum_bytes
 
 cdef inline bint is_full(Stock stock) noexcept:
     if stock.maximum_length and stock.shelf.depth >= stock.maximum_length:

@@ -5,12 +5,20 @@ that goes beyond one is dead; it is counted, and kept for the handler where that
 goes back, or sets others free, only rings the bell: what follows from that is done once, at the end
 of the batch.
 
-Python sees no message, but what the handler finds in `take_exceptions`, and what people ask for.
+An item whose message is handed on is put aside until whoever gets it has accepted it: `moved` gives
+it up, `enter_again` has it back. A stock with a journal treats its dead like that, so that none is
+lost with its dead letter on the way; of those it puts aside as many as it may hold, and no more.
+
+Python sees no message, but what the handler finds in `take_exceptions` and `take_dead`, and what
+people ask for.
 """
+
+from collections import deque
 
 import cython
 from cython.cimports.cogwork.dataplane.octets import bytes_from
-from cython.cimports.cogwork.dataplane.stored import DOUBT, EXCLUDED, OUT, READY, number_of
+from cython.cimports.cogwork.dataplane.shelf import is_away
+from cython.cimports.cogwork.dataplane.stored import ASIDE, EXCLUDED, HANDED, READY, number_of
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -20,7 +28,7 @@ EXPIRED, EXCEEDED, DROPPED = "expired", "delivery-count-exceeded", "maximum-leng
 EXPIRE_MAX = cython.declare(uint32_t, 8192)
 """Items that expire in one tick: what is dead is handed to Python, which must not stall."""
 
-_STATES = ("ready", "waiting-for-group", "delayed", "returned", "out", "in-doubt")
+_STATES = ("ready", "waiting-for-group", "delayed", "returned", "out", "in-doubt", "leaving")
 
 
 class Stock(Terminus):
@@ -47,6 +55,8 @@ class Stock(Terminus):
         self.shelf = Shelf()
         self.packer = Packer()
         self.exceptions = []
+        self.unsent = deque()
+        self.graves = {}
         self.exclusions = {}
         self.core.register(self)
         self.bell = Port(core, self)
@@ -85,6 +95,19 @@ class Stock(Terminus):
             self.dropped += 1
             self.bury(item, DROPPED, None)
         return 1
+
+    def do_without(self, data, size, format):
+        """Gives up a message for which no room can be made, as if it had been kept and dropped."""
+        item: cython.pointer(Item)
+        self.dropped += 1
+        if self.journal is None or not self.keeps_dead:
+            return self.mourn(DROPPED, data, size, None, 0)
+        item = self.shelf.make(data, size)
+        item.format = format
+        item.stored_s = self.now()
+        self.shelf.enter(item)
+        self.journal.put(item)
+        return self.bury(item, DROPPED, None)
 
     def expire(self, now_s):
         left: uint32_t = EXPIRE_MAX
@@ -127,18 +150,50 @@ class Stock(Terminus):
         return 0
 
     def bury(self, item, reason, error):
-        """Forgets an item that will not be delivered, and keeps it for the handler."""
-        self.mourn(reason, item.data, item.size, error, item.failures)
+        """Gives up an item that will not be delivered, and keeps it for the handler."""
         if self.journal is None or not self.keeps_dead:
+            self.mourn(reason, item.data, item.size, error, item.failures)
             return self.forget(item)
-        self.journal.done_later(number_of(item))
-        return self.discard(item)
+        self.journal.dead(item, cython.cast(str, reason).encode(), error)
+        self.shelf.put_aside(item)
+        return self.lay_out(item, reason, error)
+
+    def lay_out(self, item, reason, error):
+        """Has the handler find an item that is dead and was put aside."""
+        number: uint64_t = number_of(item)
+        self.graves[number] = (reason, error)
+        self.unsent.append(number)
+        return self.ring()
 
     def mourn(self, reason, data, size, error, failures):
         if self.keeps_dead:
             self.exceptions.append((reason, bytes_from(data, size), error, failures))
             self.ring()
         return 0
+
+    def take_dead(self, count: int) -> list:
+        """Hands over what died and was put aside, the oldest first; `moved` gives it up.
+
+        Args:
+            count: How many at most.
+
+        Returns:
+            For each item `(number, reason, message, error, failures)`, as `take_exceptions`.
+        """
+        taken: list = []
+        item: cython.pointer(Item)
+        while self.unsent and len(taken) < count:
+            number = self.unsent.popleft()
+            item = self.shelf.slots.find(number)
+            if item != cython.NULL and number in self.graves:
+                reason, error = self.graves[number]
+                message = bytes_from(item.data, item.size)
+                taken.append((number, reason, message, error, item.failures))
+        return taken
+
+    def leave_dead(self, numbers: list) -> None:
+        """Takes back what `take_dead` handed over: nobody has accepted it."""
+        self.unsent.extend(numbers)
 
     def forget(self, item):
         """Gives an item up for good."""
@@ -153,6 +208,22 @@ class Stock(Terminus):
         self.shelf.drop(item)
         if self.has_refused or self.shelf.is_stirred():
             self.ring()
+        return 0
+
+    def drop_all(self):
+        """Takes all items out of memory, and writes nothing down any more."""
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        self.journal = None
+        self.shelf.restore()
+        while True:
+            item = self.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                break
+            self.discard(item)
+        self.exceptions = []
+        self.unsent.clear()
+        self.graves.clear()
         return 0
 
     def take_exceptions(self) -> list:
@@ -229,8 +300,8 @@ class Stock(Terminus):
 
         Args:
             count: How many at most.
-            numbers: Gets their numbers, by which `moved` says that they have arrived. Until then
-                a durable queue has them again after a crash. None: they go within this turn.
+            numbers: Gets the numbers of what is put aside, by which `moved` says that it has
+                arrived, or `enter_again` that it has not. None: all is given up at once.
         """
         taken: list = []
         item: cython.pointer(Item)
@@ -244,18 +315,63 @@ class Stock(Terminus):
                 continue
             taken.append(self.message_of(item))
             self.removed += 1
-            if numbers is not None:
-                numbers.append(number_of(item))
-            elif self.journal is not None:
-                self.journal.done_later(number_of(item))
-            self.discard(item)
+            if numbers is None:
+                if self.journal is not None:
+                    self.journal.done_later(number_of(item))
+                self.discard(item)
+                continue
+            numbers.append(number_of(item))
+            self.shelf.put_aside(item)
+            if self.has_refused or self.shelf.is_stirred():
+                self.ring()
         return taken
 
     def moved(self, numbers: list) -> None:
-        """Gives up for good what was taken out and has arrived elsewhere."""
+        """Gives up for good what was put aside and has arrived elsewhere."""
+        item: cython.pointer(Item)
+        for number in numbers:
+            item = self.put_aside_as(number)
+            if item != cython.NULL:
+                if self.journal is not None:
+                    self.journal.done_later(number)
+                self.graves.pop(number, None)
+                self.discard(item)
+
+    def tombstone(self, numbers: list) -> None:
+        """Makes what was put aside somebody else's, as far as is known here.
+
+        After a crash it is in doubt, not ready; no output leaves before that is written down.
+        """
+        item: cython.pointer(Item)
+        for number in numbers:
+            item = self.put_aside_as(number)
+            if item != cython.NULL:
+                item.attempt += 1
+                item.flags |= HANDED
+                if self.journal is not None:
+                    self.journal.out(item)
         if self.journal is not None:
-            for number in numbers:
-                self.journal.done(number)
+            self.core.hold_all()
+
+    def enter_again(self, numbers: list) -> None:
+        """Has what was put aside back, behind all others: it has not arrived elsewhere."""
+        item: cython.pointer(Item)
+        for number in numbers:
+            item = self.put_aside_as(number)
+            if item != cython.NULL:
+                item.flags &= ~HANDED
+                self.removed -= 1
+                self.shelf.enter_again(item)
+                if self.journal is not None:
+                    self.journal.put(item)
+                    if item.attempt:
+                        self.journal.back(item)
+        self.ring()
+
+    def put_aside_as(self, number):
+        """Finds an item that is put aside; NULL where none of that number is."""
+        item: cython.pointer(Item) = self.shelf.slots.find(number)
+        return item if item != cython.NULL and item.state == ASIDE else cython.NULL
 
     def purge(self, count_max: int = 0xFFFFFFFF) -> int:
         """Forgets items that are not out at a consumer; returns how many.
@@ -272,7 +388,7 @@ class Stock(Terminus):
             item = self.shelf.slots.next_item(cython.address(slot))
             if item == cython.NULL:
                 break
-            if item.state != OUT and item.state != DOUBT:
+            if not is_away(item):
                 self.forget(item)
                 count += 1
         self.removed += count

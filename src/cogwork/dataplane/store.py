@@ -13,6 +13,7 @@ when `handler.on_batch(store)` is called.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.commits import Commits
 from cython.cimports.cogwork.dataplane.envelope import (
     WANTS_DELAY,
     WANTS_GROUP_ID,
@@ -28,21 +29,23 @@ from cython.cimports.cogwork.dataplane.shipment import (
     fill_shipment,
     fill_verdict,
 )
-from cython.cimports.cogwork.dataplane.stock import is_full, is_shut
+from cython.cimports.cogwork.dataplane.stock import is_choked, is_full, is_shut
 from cython.cimports.cogwork.dataplane.stored import AGES
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 
-from cogwork.amqp import codec
-from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.amqp.outcomes import Rejected
-from cogwork.amqp.types import Symbol
-from cogwork.dataplane.journal import MESSAGE_BYTES_MAX
 from cogwork.dataplane.ledger import IN_DOUBT, REJECTED_BY_CONSUMER
+from cogwork.dataplane.refusals import (
+    CHOKED_STATE,
+    DISK_FAILED_STATE,
+    DISK_FULL_STATE,
+    FULL_STATE,
+    MALFORMED_STATE,
+    too_large,
+)
 from cogwork.dataplane.stock import DROPPED, EXCEEDED, EXPIRED
 
 __all__ = (
-    "DISK_FAILED",
     "DROPPED",
     "EXCEEDED",
     "EXPIRED",
@@ -60,36 +63,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 KEEP_CODE, SETTLE_CODE, STALE_CODE = KEEP, SETTLE, REFUSE
 """What `claim` and `resume` return, as Python names it."""
 
-DISK_FAILED = Symbol("cogwork:disk-failed")
-"""The condition of what could not be written down, and of what is refused from then on."""
-
 _POLICIES = ("block", "drop-oldest", "reject")
-
-
-def _rejection(condition, description):
-    error = AmqpError(condition=condition, description=description)
-    return codec.encode(Rejected(error=error).to_described())
-
-
-FULL_STATE = cython.declare(
-    bytes, _rejection(Condition.RESOURCE_LIMIT_EXCEEDED, "the queue is full")
-)
-DISK_FULL_STATE = cython.declare(
-    bytes, _rejection(Condition.RESOURCE_LIMIT_EXCEEDED, "the queue's disk is full")
-)
-DISK_FAILED_STATE = cython.declare(
-    bytes, _rejection(DISK_FAILED, "the queue's disk has failed; nothing is stored")
-)
-TOO_LARGE_STATE = cython.declare(
-    bytes,
-    _rejection(
-        Condition.LINK_MESSAGE_SIZE_EXCEEDED,
-        f"a queue on disk takes messages of {MESSAGE_BYTES_MAX} octets at most",
-    ),
-)
-MALFORMED_STATE = cython.declare(
-    bytes, _rejection(Condition.DECODE_ERROR, "the message's sections are malformed")
-)
 
 
 class Store(Ledger):
@@ -134,6 +108,7 @@ class Store(Ledger):
             self.wants |= WANTS_GROUP_ID
         if deduplication_window_s > 0:
             self.wants |= WANTS_MESSAGE_ID
+            self.recent_limits = (deduplication_window_s, deduplication_count)
             self.recent = RecentIds(deduplication_window_s, deduplication_count)
 
     def _set_levels(self, priorities: int):
@@ -163,6 +138,16 @@ class Store(Ledger):
                 self.dispatcher.on_ready(link)
         self.ring()
 
+    def clear(self) -> None:
+        """Forgets its items, and all that it knows of earlier ones: another store has them now.
+
+        Nothing of that is written down; consumers stay, and their claims are stale.
+        """
+        self.drop_all()
+        self.commits = Commits()
+        if self.recent is not None:
+            self.recent = RecentIds(*self.recent_limits)
+
     def close(self) -> None:
         """Takes the store out of use; what it held is gone with it."""
         for link in list(self.dispatcher.consumers):
@@ -181,9 +166,11 @@ class Store(Ledger):
         return self.bell is not None
 
     def is_kept_waiting(self):
-        """Says whether there is no room on the disk, and a message has to wait for it."""
+        """Says whether a message has to wait for room on the disk, or for the dead to go."""
         journal: Journal = self.journal
-        return not journal.is_open and not journal.is_failed and self.full_policy != FULL_REJECTS
+        if journal.is_failed or self.full_policy == FULL_REJECTS:
+            return False
+        return not journal.is_open or is_choked(self)
 
     def take(self, s):
         if self.receive(s):
@@ -249,8 +236,7 @@ class Store(Ledger):
                 self.refused += 1
                 return self.reply(s, REJECTED, FULL_STATE)
             if not self.make_room():
-                self.dropped += 1
-                self.mourn(DROPPED, s.data, s.size, None, 0)
+                self.do_without(s.data, s.size, s.format)
                 return 1
         if e.message_id != cython.NULL:
             self.recent.remember(self.now())
@@ -266,8 +252,10 @@ class Store(Ledger):
             state = DISK_FAILED_STATE
         elif is_shut(self):
             state = DISK_FULL_STATE
-        elif s.size > MESSAGE_BYTES_MAX:
-            state = TOO_LARGE_STATE
+        elif is_choked(self):
+            state = CHOKED_STATE
+        elif s.size > self.journal.message_bytes_max:
+            state = too_large(self.journal.message_bytes_max)
         if state is None:
             return 0
         self.refused += 1
@@ -387,6 +375,10 @@ class Store(Ledger):
         """Returns what a consumer is known by to `take_back`; 0 where it is none."""
         return self.dispatcher.serial_of(link)
 
+    def holders(self) -> list:
+        """Lists the consumers: link, whether another container's, whether items are out at it."""
+        return self.dispatcher.holders()
+
     def take_back(self, serial: int) -> None:
         """Gives back what a consumer of another container has not got before its link broke.
 
@@ -398,7 +390,7 @@ class Store(Ledger):
     def on_ready(self, link):
         return self.dispatcher.on_ready(link)
 
-    def resume(self, link, tags: list, handed=()) -> list:
+    def resume(self, link, tags: list, handed=(), is_there: bool = False) -> list:
         """Gives a consumer that came back the attempts that it still has.
 
         They are sent again on its link, under the same tags, as soon as it gives credit.
@@ -408,6 +400,8 @@ class Store(Ledger):
             tags: Delivery-tags that its client holds unsettled.
             handed: Those of them that its application certainly has, where the consumer is another
                 container's; else all are.
+            is_there: Whether the link has the items already, from another container's store. They
+                are not sent again, and what is said of them comes by `claim`.
 
         Returns:
             For each tag KEEP_CODE where that attempt goes on, SETTLE_CODE where its claim was
@@ -420,7 +414,7 @@ class Store(Ledger):
                 continue
             number = int.from_bytes(tag[4:12], "big")
             attempt = int.from_bytes(tag[12:], "big")
-            answers.append(self.dispatcher.resume(link, number, attempt, tag in handed))
+            answers.append(self.dispatcher.resume(link, number, attempt, tag in handed, is_there))
         return answers
 
     # -- time and the end of a batch
@@ -450,7 +444,7 @@ class Store(Ledger):
                 self.inlet.serve_held()
             if self.near_inlet is not None:
                 self.near_inlet.serve_held()
-        if self.exceptions and self.handler is not None:
+        if (self.exceptions or self.unsent) and self.handler is not None:
             self.handler.on_batch(self)
 
     def counts(self) -> dict:
@@ -465,6 +459,7 @@ class Store(Ledger):
             "delayed": shelf.delayed_count,
             "unsettled": shelf.out_count,
             "in-doubt": shelf.doubt_count,
+            "leaving": shelf.aside_count,
             "groups": shelf.groups.count,
             "consumers": len(self.dispatcher.consumers),
             "in": self.stored,

@@ -1,7 +1,6 @@
 from collections.abc import Container
 from typing import Final, Protocol
 
-from cogwork.amqp.types import Symbol
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import AddressEntry
 from cogwork.dataplane.ledger import IN_DOUBT as IN_DOUBT
@@ -14,7 +13,6 @@ from cogwork.dataplane.stock import EXCEEDED as EXCEEDED
 from cogwork.dataplane.stock import EXPIRED as EXPIRED
 
 SOURCE_HASH: str
-DISK_FAILED: Final[Symbol]
 KEEP_CODE: Final[int]
 SETTLE_CODE: Final[int]
 STALE_CODE: Final[int]
@@ -57,8 +55,14 @@ class Store(Ledger):
     def serial_of(self, link: OutgoingLink) -> int: ...
     def take_back(self, serial: int) -> None: ...
     def resume(
-        self, link: OutgoingLink, tags: list[bytes], handed: Container[bytes] = ()
+        self,
+        link: OutgoingLink,
+        tags: list[bytes],
+        handed: Container[bytes] = (),
+        is_there: bool = False,
     ) -> list[int]: ...
+    def holders(self) -> list[tuple[OutgoingLink, bool, bool]]: ...
+    def clear(self) -> None: ...
     def tick(self, now_s: float) -> None: ...
     def on_batch(self, port: Port) -> None: ...
     def counts(self) -> dict[str, int]: ...

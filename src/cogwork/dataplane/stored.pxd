@@ -15,6 +15,7 @@ cdef enum:
     RETURNED = 3
     OUT = 4
     DOUBT = 5
+    ASIDE = 6
 
 # What is known of an item, as bits of `flags`.
 cdef enum:

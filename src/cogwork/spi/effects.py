@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.ends import LinkEnd
     from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.terminus import Terminus
+    from cogwork.spi.management import OnOutcome
 
 __all__ = ("ACCEPTED", "Detach", "Effect", "Publish", "Report", "Send", "Settle")
 
@@ -26,10 +27,12 @@ class Send:
     Attributes:
         address: Where to, as a client would name it.
         message: Encoded.
+        on_outcome: Learns once, now or later, whether it was accepted; None sends it settled.
     """
 
     address: str
     message: bytes
+    on_outcome: OnOutcome | None = None
 
 
 @dataclass(frozen=True, slots=True)

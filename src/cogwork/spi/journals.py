@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cogwork.dataplane.partitions import PartitionedInlet
     from cogwork.dataplane.store import Store
 
-__all__ = ("JournalHandle", "Journals")
+__all__ = ("JournalHandle", "Journals", "ReplicaHandle")
 
 
 class JournalHandle(Protocol):
@@ -17,6 +18,25 @@ class JournalHandle(Protocol):
 
     def delete(self) -> None:
         """Gives up all that it holds, for good."""
+
+
+class ReplicaHandle(JournalHandle, Protocol):
+    """This container's part in one replicated queue.
+
+    Attributes:
+        epoch: In which this container owns the queue; None while it does not.
+        problem: Why it does not work; None while nothing is wrong.
+    """
+
+    epoch: int | None
+    problem: str | None
+
+    @property
+    def owner(self) -> str | None:
+        """The container that owns the queue, as far as it is known here."""
+
+    def close(self) -> None:
+        """Lets the queue go; it stays with the other replicas."""
 
 
 class Journals(Protocol):
@@ -36,4 +56,23 @@ class Journals(Protocol):
 
         Raises:
             Refused: Nothing can be written.
+        """
+
+    def shard_of(self, address: str) -> int:
+        """Returns the number of a replicated queue's items, the same wherever it is owned."""
+
+    def replicate(
+        self,
+        address: str,
+        options: Mapping[str, object],
+        store: Store,
+        inlet: PartitionedInlet,
+    ) -> ReplicaHandle:
+        """Has a queue's changes written down by several containers.
+
+        Args:
+            address: The queue's.
+            options: By which it is declared for all containers.
+            store: Empty; it gets the items while this container owns the queue.
+            inlet: Leads to the owner.
         """

@@ -151,6 +151,8 @@ class Loopback:
         for effect in effects:
             if isinstance(effect, Send):
                 self.sent_on.append(effect)
+                if effect.on_outcome is not None:
+                    effect.on_outcome(accepted=True)
             elif isinstance(effect, Publish):
                 effect.entry.send(self._port, 0, effect.message, settled=True)
             elif isinstance(effect, Settle):

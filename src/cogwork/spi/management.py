@@ -118,11 +118,17 @@ class ManagedQueue(Protocol):
     def purge(self, count: int) -> int:
         """Drops up to `count` items that no consumer holds; returns how many."""
 
-    def take_ready(self, count: int) -> Sequence[bytes]:
-        """Takes the first messages that are ready out of the queue; returns them encoded."""
+    def take_ready(self, count: int) -> Sequence[tuple[int, bytes]]:
+        """Puts the first messages that are ready aside; returns them, numbered and encoded.
 
-    def put(self, message: bytes) -> None:
-        """Stores a message that was taken from here, as the last one."""
+        A queue on disk has them until `moved` says that they have arrived elsewhere.
+        """
+
+    def moved(self, number: int) -> None:
+        """Gives up what was put aside."""
+
+    def put_back(self, number: int) -> None:
+        """Has what was put aside back, as the last one."""
 
     def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
         """Tells where a dead letter came from.

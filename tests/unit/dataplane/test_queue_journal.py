@@ -8,6 +8,7 @@ import peers
 import pytest
 from kept_queues import KeptQueue, text_of
 
+from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Released
 from cogwork.amqp.types import Symbol, UInt
@@ -197,8 +198,10 @@ def test_ttl_and_delay_run_on(queue: KeptQueue) -> None:
     again = queue.restarted()
     assert again.count("delayed") == 1
     again.store.tick(time.monotonic())
+    again.core.flush()
     assert again.texts() == ["long", "late"]
     again.store.tick(time.monotonic() + 61)
+    again.core.flush()
     assert again.texts() == ["late"]
 
 
@@ -232,18 +235,145 @@ def test_a_group_in_doubt_goes_to_nobody_else() -> None:
     assert [text_of(arrival.message) for arrival in other.take()] == ["b1"]
 
 
-def test_a_dead_item_is_done_a_turn_after_its_letter(queue: KeptQueue) -> None:
+# -- the dead, and what is moved
+
+
+def test_a_dead_item_is_done_a_turn_after_its_letter_was_accepted() -> None:
+    queue = KeptQueue(accepts_dead=False)
     queue.send("a", header=Header(ttl=UInt(1)))
     queue.commit()
     queue.store.tick(time.monotonic() + 1)
     queue.core.flush()
+    assert queue.dead == ["a"]
+    queue.store.moved([number for number, *_ in queue.letters])
     queue.commit()
-    assert queue.restarted(flushes=False).store.depth == 1
+    assert queue.restarted(flushes=False).count("leaving") == 1
     queue.commit()
-    assert queue.restarted(flushes=False).store.depth == 0
+    again = queue.restarted(flushes=False)
+    assert (again.count("leaving"), again.store.depth) == (0, 0)
 
 
-@pytest.mark.parametrize("payload", [b"\x00", b"\x01" + bytes(20), b"\x02", b"\x63abc"])
+def reject(queue: KeptQueue, reason: str) -> None:
+    """Has a consumer reject the first item."""
+    consumer = queue.peer()
+    link = consumer.consumer(queue.store, 1)
+    queue.commit()
+    consumer.hear()
+    error = AmqpError(condition=Symbol("amqp:precondition-failed"), description=reason)
+    consumer.settle(consumer.take()[0], Rejected(error=error))
+    consumer.detach(queue.store, link)
+    queue.core.flush()
+
+
+def test_a_dead_item_is_dead_after_every_restart_until_its_letter_is_accepted() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.send("a", "b")
+    reject(queue, "it is green")
+    again = queue.restarted().restarted().checkpointed().restarted()
+    assert again.texts() == ["b", "a"]  # who looks sees it, behind those that wait
+    assert (again.store.depth, again.count("leaving")) == (1, 1)
+    again.core.flush()
+    ((number, why, message, error, failures),) = again.letters
+    assert (why, text_of(message), failures) == ("rejected", "a", 0)
+    assert error is not None
+    assert b"it is green" in error
+    again.store.leave_dead([number])
+    assert [each[0] for each in again.store.take_dead(10)] == [number]
+    again.store.moved([number])
+    again.commit()
+    assert again.restarted().count("leaving") == 0
+
+
+@pytest.mark.parametrize("policy", ["block", "reject", "drop-oldest"])
+def test_a_queue_takes_no_more_while_as_many_dead_wait_as_it_may_hold(policy: str) -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.store.policy = policy
+    queue.store.maximum_length = 2
+    for text in ("a", "b"):
+        queue.send(text)
+        reject(queue, "no")
+    queue.commit()
+    queue.publisher.hear()
+    queue.publisher.dispositions.clear()
+    queue.send("c")
+    queue.commit()
+    queue.publisher.hear()
+    states = [disposition.state for disposition in queue.publisher.dispositions]
+    if policy == "reject":
+        assert isinstance(states[0], Rejected)
+    else:
+        assert states == []
+    assert queue.store.depth == 0
+    queue.store.moved([number for number, *_ in queue.letters])
+    queue.core.flush()
+    assert queue.store.depth == (0 if policy == "reject" else 1)
+
+
+def test_what_finds_no_room_is_kept_until_its_letter_is_accepted() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.store.policy = "drop-oldest"
+    queue.store.maximum_length = 1
+    queue.send("later", message_annotations={Symbol("x-opt-delivery-delay"): 60_000})
+    queue.send("dropped")
+    again = queue.restarted()
+    assert (again.store.depth, again.count("leaving")) == (1, 1)
+    again.core.flush()
+    ((_, why, message, _, _),) = again.letters
+    assert (why, text_of(message)) == ("maximum-length", "dropped")
+
+
+def test_what_is_moved_is_here_until_it_has_arrived(queue: KeptQueue) -> None:
+    queue.send("a", "b", "c")
+    numbers: list[int] = []
+    assert [text_of(each) for each in queue.store.take_ready(2, numbers)] == ["a", "b"]
+    assert (queue.store.depth, queue.count("leaving")) == (1, 2)
+    assert queue.restarted().texts() == ["a", "b", "c"]
+    assert queue.checkpointed().restarted().texts() == ["a", "b", "c"]
+    queue.store.moved(numbers[:1])
+    queue.store.enter_again(numbers[1:])
+    assert queue.texts() == ["c", "b"]
+    queue.commit()
+    again = queue.restarted()
+    assert (again.texts(), again.count("leaving")) == (["c", "b"], 0)
+
+
+def test_what_was_given_to_another_container_is_in_doubt_after_a_crash(queue: KeptQueue) -> None:
+    queue.send("a", "b")
+    queue.commit()
+    assert queue.core.held_connections == 0
+    numbers: list[int] = []
+    queue.store.take_ready(1, numbers)
+    queue.store.tombstone(numbers)
+    assert queue.core.held_connections > 0
+    for again in (queue.restarted(), queue.checkpointed().restarted()):
+        assert (again.count("in-doubt"), again.count("ready")) == (1, 1)
+    queue.store.enter_again(numbers)
+    assert queue.restarted().texts() == ["b", "a"]
+
+
+@pytest.mark.parametrize("act", ["purge", "expire", "redeliver"])
+def test_what_is_on_its_way_is_left_alone(queue: KeptQueue, act: str) -> None:
+    queue.send("a", header=Header(ttl=UInt(1)))
+    numbers: list[int] = []
+    queue.store.take_ready(1, numbers)
+    if act == "purge":
+        assert queue.store.purge() == 0
+    elif act == "expire":
+        queue.store.tick(time.monotonic() + 1)
+    else:
+        assert queue.store.redeliver_doubtful() == 0
+    queue.core.flush()
+    assert (queue.count("leaving"), queue.dead) == (1, [])
+    queue.store.moved(numbers)
+    queue.store.moved(numbers)
+    queue.store.enter_again(numbers)
+    assert (queue.count("leaving"), queue.store.depth) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"\x00", b"\x01" + bytes(20), b"\x02", b"\x63abc", b"\x07" + bytes(12) + b"\x01" + bytes(4)],
+)
 def test_what_is_no_record_is_refused(payload: bytes) -> None:
     with pytest.raises(ValueError, match="no record of a queue"):
         JournalImage().apply(payload)

@@ -68,6 +68,8 @@ class Shelf:
 
     def __init__(self, *messages: bytes) -> None:
         self.messages = list(messages)
+        self.aside: dict[int, bytes] = {}
+        self.count = 0
 
     def peek(self, count: int, offset: int = 0) -> Sequence[tuple[bytes, Mapping[str, object]]]:
         return [(message, {"state": "ready"}) for message in self.messages][offset:][:count]
@@ -75,12 +77,18 @@ class Shelf:
     def purge(self, count: int) -> int:
         return len(self.take_ready(count))
 
-    def take_ready(self, count: int) -> Sequence[bytes]:
+    def take_ready(self, count: int) -> Sequence[tuple[int, bytes]]:
         taken, self.messages = self.messages[:count], self.messages[count:]
-        return taken
+        numbered = list(enumerate(taken, self.count))
+        self.count += len(taken)
+        self.aside.update(numbered)
+        return numbered
 
-    def put(self, message: bytes) -> None:
-        self.messages.append(message)
+    def moved(self, number: int) -> None:
+        del self.aside[number]
+
+    def put_back(self, number: int) -> None:
+        self.messages.append(self.aside.pop(number))
 
     def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
         """A dead letter is written `origin<body` here."""
@@ -176,7 +184,7 @@ class FakeContainer:
             self.pending.append(on_outcome)
             return True
         if self.accepts:
-            self.queues[address].put(message)
+            self.queues[address].messages.append(message)
         on_outcome(accepted=self.accepts)
         return True
 

@@ -20,7 +20,7 @@ class StreamCluster(Protocol):
         """Who holds `$cluster`: by these containers know whether they are in the same one."""
 
     async def change_members(
-        self, stream: str, voters: Sequence[str], learners: Sequence[str]
+        self, group: int, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
         """Has others hold a stream; returns when they do.
 
@@ -29,13 +29,13 @@ class StreamCluster(Protocol):
             ValueError: These cannot hold it.
         """
 
-    def moved(self, stream: str, move: int, floor: tuple[int, int]) -> None:
+    def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
         """Takes note that a stream whose leader is here has the members that it is to have.
 
         It is told so again and again, until the stream's placement says it.
 
         Args:
-            stream: Its name.
+            group: The stream's.
             move: The number of the move that is done.
             floor: Term and index of an entry that is committed.
         """
@@ -53,14 +53,14 @@ class NoCluster:
         self.voters = (own,)
 
     async def change_members(
-        self, stream: str, voters: Sequence[str], learners: Sequence[str]
+        self, group: int, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
         """Is not to be had.
 
         Raises:
             Unsupported: Always.
         """
-        raise Unsupported(f"have {[*voters, *learners]} hold {stream:.80}")
+        raise Unsupported(f"have {[*voters, *learners]} hold group {group}")
 
-    def moved(self, stream: str, move: int, floor: tuple[int, int]) -> None:
+    def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
         """Takes note of nothing."""

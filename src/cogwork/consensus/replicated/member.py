@@ -332,7 +332,7 @@ class Member:
             with suppress(ConsensusError):
                 self._service.change(self.number, wanted)
         else:
-            self._service.cluster.moved(self.name, placement.move, (group.term, group.commit))
+            self._service.cluster.moved(self.number, placement.move, (group.term, group.commit))
         return True
 
     @property

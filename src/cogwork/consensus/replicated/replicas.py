@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ("Replicas",)
 
 RETRY_S = 5.0
-"""So soon it is tried again to open a replica that could not be opened, perhaps for want of space."""
+"""So soon it is tried again to open a replica that could not be: perhaps there was no space."""
 
 
 class Replicas:

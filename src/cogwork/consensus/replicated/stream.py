@@ -156,7 +156,7 @@ class Stream:
 
     async def change_members(self, voters: Sequence[str], learners: Sequence[str]) -> None:
         """Has others hold the replicas; returns when they do."""
-        await self._service.cluster.change_members(self.name, voters, learners)
+        await self._service.cluster.change_members(self.number, voters, learners)
 
     def demand_open(self) -> None:
         """Raises `Unavailable` where the stream is no more."""

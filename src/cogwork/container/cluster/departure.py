@@ -8,14 +8,17 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import ConsensusError
-from cogwork.container.cluster.raft import KIND, joined_name
+from cogwork.container.cluster.raft import placement_of
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+    from cogwork.cluster.declarations import Declaration
     from cogwork.consensus.replicated.placement import Placement
     from cogwork.container.cluster.replication import Replication
     from cogwork.container.mesh.service import MeshService
 
-__all__ = ("Departure",)
+__all__ = ("Departure", "choose")
 
 LOOK_S = 0.1
 
@@ -62,72 +65,85 @@ class Departure:
                 self._own,
             )
         deadline_s = time.monotonic() + timeout_s
-        there = self.left = len(self._held())
+        there = len(self._held())
         staying = await self._move_all()
-        while self._held().keys() - staying and time.monotonic() < deadline_s:
+        while True:
+            held = self._held()
+            self.left, self.moved = len(held), there - len(held)
+            late = sorted(held[number][0].name for number in held.keys() - staying)
+            if not late or time.monotonic() >= deadline_s:
+                break
             await asyncio.sleep(LOOK_S)
-            self.left = len(self._held())
-            self.moved = there - self.left
-        if late := self._held().keys() - staying:
-            self.problem = f"{', '.join(sorted(late))}: other containers are not ready in time"
+        if late:
+            self.problem = f"{', '.join(late)}: other containers are not ready in time"
 
-    def _held(self) -> dict[str, Placement]:
-        """Returns the streams that this container holds a replica of, or may."""
-        raft, declarations = self._replication.raft, self._replication.cluster.declarations
-        placements = {
-            name: raft.placement(name) for name in map(joined_name, declarations.all(KIND))
-        }
+    def _held(self) -> dict[int, tuple[Declaration, Placement]]:
+        """Returns what this container holds a replica of, or may, by its number."""
+        cluster = self._replication.cluster
+        declared = (*cluster.declarations.all("stream"), *cluster.declarations.all("queue"))
+        placed = ((each, placement_of(cluster, each)) for each in declared)
         return {
-            name: placement
-            for name, placement in placements.items()
-            if placement is not None and self._own in placement.holders
+            each.number: (each, placement)
+            for each, placement in placed
+            if self._own in placement.holders
         }
 
-    async def _move_all(self) -> set[str]:
-        """Declares who is to hold what; returns the streams that have to stay."""
-        staying: set[str] = set()
+    async def _move_all(self) -> set[int]:
+        """Declares who is to hold what; returns the numbers of what has to stay."""
+        staying: set[int] = set()
+        moves = self._replication.raft.moves
         costs = self._mesh.mesh.routes.tree.costs
         others = [each for each in costs if each != self._own and self._mesh.way_to(each)]
-        rooms = await self._replication.raft.rooms.free(others)
-        for stream, placement in self._held().items():
+        rooms = await moves.rooms.free(others)
+        for number, (declaration, placement) in self._held().items():
             if self._own not in (*placement.voters, *placement.learners):
                 continue  # it is on its way already
-            target = self._target(placement, rooms)
-            if target is None and self._own in placement.voters:
-                staying.add(stream)
-                self.problem = (
-                    f"{stream}: every container that can be reached holds it already, or can not"
-                )
-                continue
+            target = choose(placement, self._own, rooms, costs, self._mesh.siblings)
             try:
-                await self._replication.raft.move(
-                    stream,
+                if target is None and self._own in placement.voters:
+                    raise ValueError("every container that can be reached holds it, or cannot")
+                await moves.move(
+                    declaration,
                     _replaced(placement.voters, self._own, target),
                     _replaced(placement.learners, self._own, target),
                 )
             except (ConsensusError, ValueError) as error:
-                staying.add(stream)
-                self.problem = f"{stream}: {error}"
+                staying.add(number)
+                self.problem = f"{declaration.kind} {declaration.name}: {error}"
             else:
                 if target is not None:
                     rooms[target] += 1
         return staying
 
-    def _target(self, placement: Placement, rooms: dict[str, int]) -> str | None:
-        """Chooses who gets a replica; None where nobody can."""
-        costs = self._mesh.mesh.routes.tree.costs
-        hosts = {_host(each) for each in placement.voters if each != self._own}
-        return min(
-            (each for each in rooms if each not in placement.holders),
-            key=lambda each: (
-                each in self._mesh.siblings,
-                _host(each) in hosts,
-                rooms[each],
-                costs.get(each, 0),
-                each,
-            ),
-            default=None,
-        )
+
+def choose(
+    placement: Placement,
+    own: str,
+    rooms: Mapping[str, int],
+    costs: Mapping[str, int],
+    siblings: Container[str],
+) -> str | None:
+    """Chooses who gets a replica of a container that leaves; None where nobody can.
+
+    Args:
+        placement: Who holds what it is a replica of.
+        own: Who leaves.
+        rooms: Who can hold one more, with how many each has.
+        costs: Of the ways there.
+        siblings: The workers beside it: they leave, too, most likely.
+    """
+    hosts = {_host(each) for each in placement.voters if each != own}
+    return min(
+        (each for each in rooms if each not in placement.holders),
+        key=lambda each: (
+            each in siblings,
+            _host(each) in hosts,
+            rooms[each],
+            costs.get(each, 0),
+            each,
+        ),
+        default=None,
+    )
 
 
 def _host(container: str) -> str:

@@ -76,6 +76,7 @@ class Replication:
             expected = 'data_dir = "DIR" or --data DIR in every container that votes'
             raise ConfigurationError("configuration", 0, "cluster.voters", found, expected)
         self._journals = container.journals
+        self._queues = container.queues
         self._vhosts = container.vhosts
         self.is_in_use = self.storage is not None or voters is not None
         carrier = Carrier(container.core, container.mesh.parcels)
@@ -137,10 +138,14 @@ class Replication:
         self._journals.full(is_full)
         if is_full:
             self.service.step_back()
+            self._queues.bar("the disk is full")
+        else:
+            self._queues.unbar()
 
     def _take_failure(self, failure: LogFailed) -> None:
         self._journals.failed(failure)
         self.service.step_back()
+        self._queues.bar(str(failure))
 
     def start(self) -> None:
         """Recovers what is on the disk, and follows the cluster.
@@ -154,6 +159,7 @@ class Replication:
             self._journals.start(self.storage.wal, self._vhosts)
         if self.is_in_use:
             self.cluster.start()
+            self._queues.start(self.cluster, self.service)
 
     async def hand_over(self) -> None:
         """Has others lead before this container stops, as far as they do so soon."""
@@ -164,6 +170,7 @@ class Replication:
 
     async def close(self) -> None:
         """Lets go of everything."""
+        self._queues.close()
         await self.cluster.close()
         await self.service.close()
         if self.storage is not None:

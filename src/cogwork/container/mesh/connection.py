@@ -321,6 +321,7 @@ class ControlConnection(MeshConnection):
 
     def begin(self) -> None:
         """Attaches the links on which this side sends, each in a session of its own."""
+        self.connection.wire.is_never_held = True
         for channel in self._channels.values():
             channel.open(self.connection.begin_session(), self.owner.id)
 

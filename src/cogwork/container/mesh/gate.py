@@ -117,6 +117,8 @@ class Gate:
         if rule.kind != "queue":
             raise Refused(f"{name!r} is no queue: only items are lent")
         node = vhost.node_of(rule, name)
+        if isinstance(node, QueueNode) and node.replica is not None and node.replica.epoch is None:
+            raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)
         filters = read_filters(source.filter)
         held = attach.unsettled or {}
         is_settled = attach.snd_settle_mode is SenderSettleMode.SETTLED

@@ -27,6 +27,8 @@ from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.dataplane.loan import Borrower, Loan
+from cogwork.dataplane.refusals import STALE_STATE
+from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
 
@@ -56,11 +58,11 @@ IDLE_S = 30.0
 MARKS_RECEIVED = Symbol("cogwork:marks-received")
 
 ACCEPTED, REJECTED = 0x24, 0x25
-STALE_STATE = b"\x00\x53\x25\xc0\x1e\x01\x00\x53\x1d\xc0\x18\x01\xa3\x15cogwork:stale-attempt"
-"""Rejected, for an attempt that its shard knows nothing of any more."""
-
 log = logging.getLogger("cogwork")
 
+
+OWNER = ""
+"""Stands for the container that owns a replicated queue, whichever that is now."""
 
 DURABLE_LIFE = 0
 """The incarnation by which the shards of queues on disk are numbered: they outlive others."""
@@ -78,7 +80,8 @@ class Borrowing:
     Attributes:
         lending: Whose it is.
         borrower: The consumer's side.
-        container: The shard's container.
+        container: The shard's container, or `OWNER`.
+        lender: The container that the link leads to.
         end: The compiled half.
         tags: What the consumer has from an earlier link.
         deliveries: How many there were when it was looked at last.
@@ -88,6 +91,7 @@ class Borrowing:
     lending: Lending
     consumer: Consumer
     container: str
+    lender: str
     end: Loan
     tags: list[bytes]
     deliveries: int = 0
@@ -143,6 +147,7 @@ class Consumer:
         attach: How it attached.
         borrower: Its side of all loans.
         keeps_order: Whether the queue's groups are kept in order.
+        node: The queue here.
         loans: By the shard's container.
         name: What shards know it by, whatever link it has.
         broken_since_s: Since when it has something from a shard that cannot be reached.
@@ -155,6 +160,7 @@ class Consumer:
     attach: Attach
     borrower: Borrower
     keeps_order: bool
+    node: QueueNode
     name: str
     loans: dict[str, Borrowing] = field(default_factory=dict)
     broken_since_s: float | None = None
@@ -214,7 +220,7 @@ class Lending:
         self._count += 1
         name = f"{self._mesh.id}.{self._mesh.incarnation:x}/{self._count}"
         keeps_order = node.options.ordering != "none"
-        consumer = Consumer(address, subscription, attach, borrower, keeps_order, name)
+        consumer = Consumer(address, subscription, attach, borrower, keeps_order, node, name)
         self._consumers.setdefault(address, {})[subscription] = consumer
         self._expect(consumer)
         for container in self._wanted(address, consumer):
@@ -225,15 +231,17 @@ class Lending:
         """Finds out whose the items are that a client presents and that are not of this shard."""
         subscription = consumer.subscription
         tags = [tag for tag in subscription.unsettled if tag not in subscription.known]
-        homes = self._homes() if tags else {}
+        homes = self._homes(consumer.node) if tags else {}
         for tag in tags[:PRESENTED_MAX]:
             container = homes.get(int.from_bytes(tag[:4], "big"))
             if container is not None:
                 consumer.borrower.expect(container, tag)
                 consumer.asked.add(container)
 
-    def _homes(self) -> dict[int, str]:
-        """Returns the other containers by the number of their shards."""
+    def _homes(self, node: QueueNode) -> dict[int, str]:
+        """Returns the other containers by the number of their shards of a queue."""
+        if node.replica is not None:
+            return {} if node.replica.epoch is not None else {node.store.shard: OWNER}
         known = (record.advertisement for record in self._mesh.mesh.database)
         return {
             shard_of(each.origin, life): each.origin
@@ -292,12 +300,50 @@ class Lending:
 
     def _wanted(self, address: str, consumer: Consumer) -> set[str]:
         """Lists the containers with a backlog, and those from which the consumer has something."""
+        if consumer.node.replica is not None:
+            return set() if self._owner_of(consumer) is None else {OWNER}
         return self._shards.get(address, set()) | set(consumer.borrower.containers())
+
+    def _owner_of(self, consumer: Consumer) -> str | None:
+        """Returns the other container that owns a replicated queue."""
+        replica = consumer.node.replica
+        assert replica is not None
+        return None if replica.epoch is not None else replica.owner
+
+    def follow(self, address: str, owner: str | None) -> None:
+        """Has consumers of a replicated queue borrow from its owner, and from nobody else."""
+        for consumer in self._consumers.get(address, {}).values():
+            loan = consumer.loans.get(OWNER)
+            if loan is not None and loan.lender != owner:
+                loan.link.detach(closed=False)
+            if owner is not None:
+                self._borrow(consumer, OWNER)
+
+    def own(self, address: str) -> None:
+        """Leaves to this container's store what consumers have of a replicated queue."""
+        for consumer in self._consumers.get(address, {}).values():
+            loan = consumer.loans.get(OWNER)
+            if loan is not None:
+                loan.link.detach(closed=False)
+            consumer.borrower.adopt(OWNER)
+            self._resume_here(consumer)
+
+    def _resume_here(self, consumer: Consumer) -> None:
+        """Answers from here what a client presents that waits for the owner's answer."""
+        tags = list(consumer.borrower.expected)
+        subscription = consumer.subscription
+        codes = consumer.node.store.resume(subscription.link, tags)
+        for tag, code in zip(tags, codes, strict=True):
+            if code != STALE_CODE:
+                subscription.known[tag] = Accepted() if code == SETTLE_CODE else None
+            consumer.borrower.forget(tag)
+        self.answered(consumer, OWNER)
 
     def _borrow(self, consumer: Consumer, container: str) -> None:
         if container in consumer.loans:
             return
-        session = self._mesh.tunnels.to(container)
+        lender = self._owner_of(consumer) if container == OWNER else container
+        session = None if lender is None else self._mesh.tunnels.to(lender)
         if session is None:
             self._mesh.restore_later()
             return
@@ -310,7 +356,7 @@ class Lending:
         end = Loan(session.end, link.handle, consumer.borrower, container)
         end.keeps_order = consumer.keeps_order
         tags = consumer.borrower.tags_of(container)
-        loan = Borrowing(self, consumer, container, end, tags)
+        loan = Borrowing(self, consumer, container, lender or "", end, tags)
         loan.link = link
         link.context = loan
         consumer.loans[container] = loan
@@ -338,7 +384,9 @@ class Lending:
         told = self._told
         seen: set[str] = set()
         for address, node in self._vhost.nodes.items():
-            if isinstance(node, QueueNode) and (node.store.waiting or address in told):
+            if not isinstance(node, QueueNode) or node.replica is not None:
+                continue
+            if node.store.waiting or address in told:
                 seen.add(address)
                 self._tell(address, node.store.waiting)
         for address in [each for each in told if each not in seen]:
@@ -390,15 +438,15 @@ class Lending:
             if loan.end.deliveries != loan.deliveries or loan.end.unsettled:
                 loan.deliveries = loan.end.deliveries
                 loan.busy_s = now_s
-            elif now_s - loan.busy_s > IDLE_S and container not in self._shards.get(
-                consumer.address, ()
+            elif now_s - loan.busy_s > IDLE_S and container not in self._wanted(
+                consumer.address, consumer
             ):
                 loan.link.detach()
 
     def _end_broken(self, consumer: Consumer, now_s: float) -> None:
         """Detaches a consumer whose items another container will soon give to others."""
         containers = consumer.borrower.containers()
-        if not containers:
+        if not containers or consumer.node.replica is not None:
             consumer.broken_since_s = None
         elif consumer.broken_since_s is None:
             consumer.broken_since_s = now_s

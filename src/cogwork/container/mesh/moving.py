@@ -84,7 +84,7 @@ class Mover:
             deadline_s: When to give up, by the monotonic clock.
         """
         for address, node in list(vhost.nodes.items()):
-            if isinstance(node, QueueNode):
+            if isinstance(node, QueueNode) and node.replica is None:
                 await self._move_queue(vhost, address, node, deadline_s)
 
     async def _move_queue(

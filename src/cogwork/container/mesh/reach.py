@@ -26,6 +26,7 @@ from cogwork.container.mesh.branch import Branch
 from cogwork.container.mesh.lending import Lending
 from cogwork.container.mesh.missed import Missed
 from cogwork.container.mesh.names import MISSED, VHOST
+from cogwork.container.mesh.owners import Owners
 from cogwork.container.mesh.partitions import Partitions
 from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.lost_branch import LostBranch
@@ -65,6 +66,7 @@ class Reach:
         vhost: The virtual host.
         lending: What its queues lend and borrow.
         partitions: Its queues whose messages each have one container that takes them.
+        owners: Its replicated queues.
         missed: What containers that were given up have not got.
     """
 
@@ -85,6 +87,10 @@ class Reach:
         self._count = 0
         self.lending = Lending(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
+        self.owners = Owners(mesh, vhost, self)
+        kinds = (InterestKind.QUEUE, InterestKind.PARTITIONS, InterestKind.OWNER)
+        keepers: list[Lending | Partitions | Owners] = [self.lending, self.partitions, self.owners]
+        self._keepers = dict(zip(kinds, keepers, strict=True))
         self.missed = Missed(mesh)
 
     def start(self) -> None:
@@ -132,11 +138,9 @@ class Reach:
 
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of what another container wants."""
-        if interest.kind == InterestKind.QUEUE:
-            self.lending.take_interest(container, interest)
-            return
-        if interest.kind == InterestKind.PARTITIONS:
-            self.partitions.take_interest(container, interest)
+        keeper = self._keepers.get(interest.kind)
+        if keeper is not None:
+            keeper.take_interest(container, interest)
             return
         self.missed.know(container)
         if self._topic_of(interest.address) is not None:
@@ -152,11 +156,9 @@ class Reach:
 
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Takes note that another container wants something no longer."""
-        if interest.kind == InterestKind.QUEUE:
-            self.lending.lose_interest(container, interest)
-            return
-        if interest.kind == InterestKind.PARTITIONS:
-            self.partitions.lose_interest(container, interest)
+        keeper = self._keepers.get(interest.kind)
+        if keeper is not None:
+            keeper.lose_interest(container, interest)
             return
         is_known = container in self._mesh.mesh.database.records
         if interest.kind == InterestKind.TOPIC and not is_known:
@@ -268,6 +270,7 @@ class Reach:
         node = self.vhost.nodes.get(address)
         if node is not None:
             self.partitions.add(address, node)
+            self.owners.changed(address)
 
     def entry_dropped(self, address: str) -> None:
         """Ends the links of an address that nobody uses here any more."""
@@ -435,6 +438,7 @@ class Reach:
             self._tell(container)
         self.lending.restore()
         self.partitions.restore()
+        self.owners.restore()
 
     def _tell(self, container: str) -> None:
         """Opens a link for nothing but to tell a container what it has missed."""
@@ -491,6 +495,5 @@ def _is_busy(end: OutgoingLink) -> bool:
 
 
 def _container_of(outlet: OutgoingLink) -> str:
-    context = outlet.owner.context
-    assert isinstance(context, Away)
+    context: Away = outlet.owner.context
     return context.container

@@ -1,9 +1,9 @@
 """Items on their way from one queue to other addresses, a few at a time.
 
-Theory of operation. Items are taken out of the queue and sent like any message; what its address
-does not accept goes back. So an item is always in one place, and a consumer at the new address may
-have it before the last one has left. Few are on their way at once: what an address without
-consumers holds is bounded by that.
+Theory of operation. Items are put aside and sent like any message; what its address does not accept
+goes back. So an item goes to consumers at one place only, one at the new address may have it before
+the last one has left, and what no address has accepted yet stays on the disk of a queue that has
+one. Few are on their way at once: what an address without consumers holds is bounded by that.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Transfers:
         self._container = container
         self._queue = queue
         self._route = route
-        self._refused: list[bytes] = []
+        self._refused: list[int] = []
         self._is_over = False
         self.moved = 0
         self.refused = 0
@@ -75,13 +75,13 @@ class Transfers:
             if not taken:
                 break
             left -= len(taken)
-            for message in taken:
-                self._send(message)
+            for number, message in taken:
+                self._send(number, message)
             yield True
             yield from self._wait()
         self._is_over = True
-        for message in self._refused:
-            self._queue.put(message)
+        for number in self._refused:
+            self._queue.put_back(number)
 
     def _wait(self) -> Generator[bool, None, None]:
         for _ in range(WAIT_TICKS):
@@ -89,24 +89,25 @@ class Transfers:
                 return
             yield False
 
-    def _send(self, message: bytes) -> None:
+    def _send(self, number: int, message: bytes) -> None:
         address, outgoing = self._route(message)
 
         def on_outcome(*, accepted: bool) -> None:
             self.waiting -= 1
             if accepted:
                 self.moved += 1
+                self._queue.moved(number)
             else:
-                self._return(message)
+                self._return(number)
 
         self.waiting += 1
         if address is None or not self._container.send(address, outgoing, on_outcome):
             on_outcome(accepted=False)
 
-    def _return(self, message: bytes) -> None:
+    def _return(self, number: int) -> None:
         """Puts an item back, but not while it would be taken at once again."""
         self.refused += 1
         if self._is_over:
-            self._queue.put(message)
+            self._queue.put_back(number)
         else:
-            self._refused.append(message)
+            self._refused.append(number)

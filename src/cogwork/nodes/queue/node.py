@@ -17,16 +17,17 @@ from cogwork.amqp.terminus import COPY
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.partitions import PartitionedInlet
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
+from cogwork.nodes.queue.burial import Burial
 from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
 from cogwork.nodes.queue.options import QueueOptions
-from cogwork.spi.effects import Send
+from cogwork.spi.effects import Detach, Send
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cogwork.spi.effects import Effect
-    from cogwork.spi.journals import JournalHandle
+    from cogwork.spi.journals import JournalHandle, Journals, ReplicaHandle
     from cogwork.spi.node import NodeContext, Subscription
 
 __all__ = ("QueueNode",)
@@ -44,6 +45,7 @@ class QueueNode:
         store: Its items.
         inlet: Where its messages are told apart by the container that takes them; None while it
             is not shared with others.
+        replica: This container's part in a replicated queue; None for any other.
     """
 
     serves_prefix = False
@@ -63,15 +65,28 @@ class QueueNode:
         self._cut_off: dict[str, int] = {}
         self.store = _store(context, self.options)
         self.store.handler = self
+        self._burial: Burial | None = None
+        if self.options.dead_letter is not None:
+            self._burial = Burial(self.store, self.address, self.options.dead_letter, self._emit)
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
         self._entry.add_outlet(self.store)
         self.store.inlet = self._entry
         self.inlet: PartitionedInlet | None = None
         self._near_entry = self._entry
         self._journal: JournalHandle | None = None
-        if self.options.durability == "disk" and context.journals is not None:
-            facts = {**context.options, **asdict(self.options)}
-            self._journal = context.journals.open(self.address, facts, self.store)
+        self.replica: ReplicaHandle | None = None
+        if context.journals is not None and self.options.durability != "memory":
+            self._write_down(context.journals, context.options)
+
+    def _write_down(self, journals: Journals, given: Mapping[str, object]) -> None:
+        facts = {**given, **asdict(self.options)}
+        if self.options.durability == "disk":
+            self._journal = journals.open(self.address, facts, self.store)
+        else:
+            inlet = self._divide(1, is_whole=True)
+            self._journal = self.replica = journals.replicate(
+                self.address, facts, self.store, inlet
+            )
 
     # -- the contract of nodes
 
@@ -81,13 +96,18 @@ class QueueNode:
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether each message has one container of a mesh that takes it."""
+        """Whether each message has one container of a mesh that takes it, by what it says."""
+        if self.replica is not None:
+            return False
         return self.options.ordering != "none" or self.options.deduplication_window_s is not None
 
     def share(self) -> PartitionedInlet:
         """Shares a partitioned queue with other containers; `set_owners` says who takes what."""
+        return self._divide(self.options.partitions, is_whole=False)
+
+    def _divide(self, count: int, *, is_whole: bool) -> PartitionedInlet:
         assert self.inlet is None
-        self.inlet = PartitionedInlet(self.store, self._entry, self.options.partitions)
+        self.inlet = PartitionedInlet(self.store, self._entry, count, is_whole)
         self._entry.add_outlet(self.inlet)
         self._entry.remove_outlet(self.store)
         self._near_entry = AddressEntry(self._entry.core, self.address, CLOSEST_CODE)
@@ -127,19 +147,37 @@ class QueueNode:
         self.store.tick(now_s)
         if self._cut_off and not self.store.counts()["in-doubt"]:
             self._cut_off.clear()
-        return self._bury(self.store)
+        effects = self._bury(self.store)
+        if self._burial is not None:
+            effects += self._burial.tick(now_s)
+        return effects
 
     def status(self) -> Mapping[str, object]:
         """Counts items by where they stand, and what has happened so far."""
-        return {**self.store.counts(), "held": self._entry.held, "options": asdict(self.options)}
+        replica = self.replica
+        return {
+            **self.store.counts(),
+            "held": self._entry.held,
+            "owner": None if replica is None else replica.owner,
+            "problem": None if replica is None else replica.problem,
+            "options": asdict(self.options),
+        }
 
     def delete(self) -> None:
         """Gives up what is on disk of the queue, for good; `close` comes next."""
         if self._journal is not None:
             self._journal.delete()
 
+    def end_links(self) -> None:
+        """Ends all links: the queue was deleted, perhaps at another container."""
+        text = f"{self.address} was deleted"
+        links = [*(link for link, _, _ in self.store.holders()), *self._entry.sources]
+        self._emit([Detach(link, Condition.RESOURCE_DELETED, text) for link in links])
+
     def close(self) -> None:
         """Gives up the queue with its items; what is sent from now on is released."""
+        if self.replica is not None:
+            self.replica.close()
         if self.inlet is not None:
             self._near_entry.remove_outlet(self.inlet.near)
             self._near_entry.close()
@@ -154,6 +192,8 @@ class QueueNode:
     def on_batch(self, store: Store) -> None:
         """Sends the dead to the dead-letter address."""
         self._emit(self._bury(store))
+        if self._burial is not None:
+            self._emit(self._burial.letters())
 
     def _bury(self, store: Store) -> list[Effect]:
         target = self.options.dead_letter
@@ -204,19 +244,15 @@ class QueueNode:
 
 def _store(context: NodeContext, options: QueueOptions) -> Store:
     shard = context.shard
-    if options.durability == "replicated":
-        raise Refused(
-            f"queue option durability of {context.address!r:.200}: replicated queues are not there "
-            "yet; expected memory or disk",
-            Condition.NOT_IMPLEMENTED,
-        )
-    if options.durability == "disk":
+    if options.durability != "memory":
         if context.journals is None:
             raise Refused(
                 f"{context.address!r:.200} is to be kept on disk, and there is none here",
                 Condition.NOT_IMPLEMENTED,
             )
-        shard = context.journals.shard
+        is_replicated = options.durability == "replicated"
+        journals = context.journals
+        shard = journals.shard_of(context.address) if is_replicated else journals.shard
     store = Store(
         context.core,
         shard,

@@ -50,7 +50,9 @@ class QueueOptions:
         ordering: `group-id` gives each group to one consumer at a time; `none`.
         deduplication_window_s: How long a message-id is remembered; None remembers none.
         deduplication_count: How many message-ids are remembered.
-        durability: Where items are kept: `memory`, or `disk`, where they outlive the container.
+        durability: Where items are kept: `memory`; `disk`, where they outlive the container; or
+            `replicated`, where they outlive the loss of a minority of those that hold them.
+        replicas: The containers that hold a replicated queue; None leaves it to the cluster.
         partitions: Into how many parts linked containers divide a queue that is ordered, or
             remembers message-ids.
 
@@ -72,6 +74,7 @@ class QueueOptions:
     deduplication_window_s: float | None = None
     deduplication_count: int = DEDUPLICATION_COUNT
     durability: str = "memory"
+    replicas: list[str] | None = None
     partitions: int = PARTITIONS
 
     def __post_init__(self) -> None:
@@ -139,6 +142,7 @@ _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "deduplication_window_s": _POSITIVE,
     "deduplication_count": _COUNT,
     "durability": _is_one_of("memory", "disk", "replicated"),
+    "replicas": ("a list of containers' ids", lambda value: isinstance(value, list | tuple)),
     "partitions": (
         f"a whole number from 1 to {PARTITIONS_MAX}",
         lambda value: _is_count(value) and value in range(1, PARTITIONS_MAX + 1),

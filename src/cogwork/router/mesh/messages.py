@@ -88,6 +88,8 @@ class InterestKind(IntEnum):
     """A shard of a queue, with its consumers and its backlog."""
     PARTITIONS = 3
     """A queue whose messages go to the owners of its partitions."""
+    OWNER = 4
+    """A replicated queue whose items are here, since the epoch that `consumers` says."""
 
 
 InterestKey = tuple[int, str, str]

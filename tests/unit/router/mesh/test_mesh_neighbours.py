@@ -511,7 +511,13 @@ def test_the_snapshot_tells_what_people_see() -> None:
     )
     other = next(each for each in view["containers"] if each["id"] == "b")
     assert (other["next_hop"], other["cost"], other["unreachable_s"]) == ("b", 3, None)
-    assert other["interests"] == {"topic": 1, "anycast": 0, "queue": 0, "partitions": 0}
+    assert other["interests"] == {
+        "topic": 1,
+        "anycast": 0,
+        "queue": 0,
+        "partitions": 0,
+        "owner": 0,
+    }
     lab.cut(lab.wires[0])
     lab.run(5)
     other = next(each for each in lab["a"].snapshot(lab.now_s)["containers"] if each["id"] == "b")

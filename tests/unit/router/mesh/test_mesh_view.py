@@ -41,7 +41,13 @@ def test_interests_are_counted_and_shards_are_listed_by_backlog() -> None:
         mesh.set_interest(shard, 0.0)
     found = seen(mesh)
     (own,) = found["containers"]
-    assert own["interests"] == {"topic": 1, "anycast": 0, "queue": SHARDS_MAX + 5, "partitions": 0}
+    assert own["interests"] == {
+        "topic": 1,
+        "anycast": 0,
+        "queue": SHARDS_MAX + 5,
+        "partitions": 0,
+        "owner": 0,
+    }
     backlogs = [shard["backlog"] for shard in found["shards"]]
     assert len(backlogs) == SHARDS_MAX
     assert backlogs == sorted(backlogs, reverse=True)

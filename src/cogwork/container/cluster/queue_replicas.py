@@ -1,0 +1,212 @@
+"""The replicated queues of this container, and what they need of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from cogwork.amqp.errors import Condition
+from cogwork.container.cluster.raft import open_declared, stream_name
+from cogwork.container.cluster.replicated_queue import ReplicatedQueue
+from cogwork.container.settings import QueueOptions
+from cogwork.container.shape import keys_at
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from cogwork.consensus.replicated.engine import RaftEngine
+    from cogwork.consensus.replicated.service import RaftService
+    from cogwork.container.cluster.cluster import Cluster
+    from cogwork.container.journals import QueueJournals
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.partitions import PartitionedInlet
+    from cogwork.dataplane.store import Store
+
+__all__ = ("KIND", "QueueReplicas", "shard_of_queue")
+
+KIND = "queue"
+TICK_S = 0.05
+"""How often it is looked whether a queue has an owner."""
+
+
+def shard_of_queue(vhost: str, address: str) -> int:
+    """Returns the number that the tags of a replicated queue's items begin with, at every owner."""
+    return crc32(f"queue {vhost} {address}".encode())
+
+
+class QueueReplicas:
+    """Owned by the container.
+
+    Attributes:
+        core: Whose output is held.
+        journals: Have the turns.
+        is_barred: Whether nothing can be owned here: the disk takes nothing.
+    """
+
+    def __init__(
+        self,
+        own: str,
+        core: Core,
+        journals: QueueJournals,
+        vhosts: Mapping[str, VirtualHost],
+        *,
+        has_cluster: bool,
+    ) -> None:
+        """Has none yet.
+
+        Args:
+            own: This container's id.
+            core: Whose output is held.
+            journals: Have the turns.
+            vhosts: Where the queues are.
+            has_cluster: Whether there is a cluster to declare queues in.
+        """
+        self._has_cluster = has_cluster
+        self._own = own
+        self.core = core
+        self.journals = journals
+        self.is_barred = False
+        self._vhosts = vhosts
+        self._queues: dict[tuple[str, str], ReplicatedQueue] = {}
+        self._cluster: Cluster | None = None
+        self._service: RaftService | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    @staticmethod
+    def now_s() -> float:
+        """Returns the time by a clock that never goes back."""
+        return time.monotonic()
+
+    def open(
+        self,
+        vhost: str,
+        address: str,
+        options: Mapping[str, object],
+        store: Store,
+        inlet: PartitionedInlet,
+    ) -> ReplicatedQueue:
+        """Has a queue's changes written to a stream; see `cogwork.spi.journals.Journals`."""
+        if not self._has_cluster:
+            raise Refused(
+                f"{address!r:.200} is to be replicated, and this container is in no cluster: give "
+                "it [cluster] voters and, where it is to hold replicas, a data_dir",
+                Condition.NOT_IMPLEMENTED,
+            )
+        known = keys_at(QueueOptions, ())
+        given = {key: value for key, value in options.items() if key in known and value is not None}
+        queue = ReplicatedQueue(self, (vhost, address), given, store, inlet)
+        self._queues[vhost, address] = queue
+        if self._timer is not None:
+            queue.start()
+        return queue
+
+    def start(self, cluster: Cluster, service: RaftService) -> None:
+        """Begins to follow the queues that there are."""
+        self._cluster, self._service = cluster, service
+        for queue in self._queues.values():
+            queue.start()
+        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def close(self) -> None:
+        """Lets go of all queues."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for queue in list(self._queues.values()):
+            queue.close()
+        self._queues.clear()
+
+    # -- what queues need
+
+    async def open_stream(self, queue: ReplicatedQueue) -> RaftEngine:
+        """Opens the stream of a queue's records; declares it where it is new.
+
+        Raises:
+            Unavailable: The cluster has no majority.
+            ValueError: The queue is declared with other options, or one is wrong.
+        """
+        assert self._cluster is not None
+        assert self._service is not None
+        return await open_declared(
+            self._cluster, self._service, KIND, (queue.vhost, queue.address), queue.options
+        )
+
+    def has_replica(self, queue: ReplicatedQueue) -> bool:
+        """Tells whether a replica of the queue's records is here."""
+        assert self._service is not None
+        found = self._service.streams.get(stream_name(KIND, queue.vhost, queue.address))
+        return found is not None and found.member is not None
+
+    def release(self, engine: RaftEngine) -> None:
+        """Lets a stream go."""
+        self._spawn(engine.close())
+
+    def delete(self, queue: ReplicatedQueue) -> None:
+        """Has every container give up a queue."""
+        if self._cluster is not None:
+            self._spawn(self._cluster.delete(KIND, queue.vhost, queue.address))
+
+    def forget(self, queue: ReplicatedQueue) -> None:
+        """Takes note that a queue is not here any more."""
+        if self._queues.get((queue.vhost, queue.address)) is queue:
+            del self._queues[queue.vhost, queue.address]
+
+    def _spawn(self, work: Coroutine[object, object, object]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def changed(self, queue: ReplicatedQueue) -> None:
+        """Has others know who owns a queue."""
+        vhost = self._vhosts.get(queue.vhost)
+        if vhost is not None and vhost.reach is not None:
+            vhost.reach.owners.changed(queue.address)
+
+    def cut_off(self, queue: ReplicatedQueue) -> None:
+        """Cuts off consumers that have items of a queue: they come back with them."""
+        for link, is_far, has_items in queue.store.holders():
+            if is_far:
+                link.owner.detach(closed=False)
+            elif has_items:
+                link.owner.session.connection.lose()
+
+    # -- time
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        now_s = self.now_s()
+        for queue in list(self._queues.values()):
+            queue.tick(now_s)
+            if queue.is_open and queue.is_following != self.has_replica(queue):
+                queue.follow_or_not()
+            if queue.epoch is None and not self.is_barred and self._is_ours(queue):
+                queue.claim()
+
+    def owner_of(self, queue: ReplicatedQueue) -> str | None:
+        """Returns who owns a queue, as far as it is known here."""
+        if queue.epoch is not None:
+            return self._own
+        vhost = self._vhosts.get(queue.vhost)
+        if vhost is None or vhost.reach is None:
+            return None
+        return vhost.reach.owners.owner_of(queue.address)
+
+    def _is_ours(self, queue: ReplicatedQueue) -> bool:
+        """Tells whether this container leads a queue's replicas, and can reach no owner."""
+        assert self._service is not None
+        name = stream_name(KIND, queue.vhost, queue.address)
+        return self._service.leads(name) and self.owner_of(queue) is None
+
+    def bar(self, why: str) -> None:
+        """Gives up what is owned here: the disk takes nothing."""
+        self.is_barred = True
+        for queue in list(self._queues.values()):
+            queue.disown(why)
+
+    def unbar(self) -> None:
+        """Takes queues over again where that is due."""
+        self.is_barred = False

@@ -1,0 +1,345 @@
+"""A queue whose records are a stream: this container's part in it.
+
+Theory of operation. One container *owns* the queue: its store has the items, and what it writes
+down is appended to the stream, which every container with a replica reads and sums up. Whoever
+leads the stream and can reach no owner takes over: it begins a new epoch of the stream, so that
+nothing of an earlier owner can come behind what is there then, reads up to that place, and fills
+its store with the sum. What was out at consumers then is in doubt, until they come back with their
+tags.
+
+An owner that leads no more stays what it is, as long as its appends come through. One that learns
+of a newer epoch, or cannot know what became of an append, closes the connections whose output was
+held for it, forgets what it has, and follows again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.amqp.types import Symbol
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
+from cogwork.consensus.errors import ConsensusError, Unavailable
+from cogwork.container.durable_queue import DurableQueue
+from cogwork.container.journal_records import BEGIN, END, Replayed
+
+if TYPE_CHECKING:
+    from asyncio import Future
+    from collections.abc import Coroutine, Mapping
+
+    from cogwork.consensus.batch import Chunk
+    from cogwork.consensus.engine import Appended
+    from cogwork.consensus.replicated.engine import RaftEngine, RaftSubscription
+    from cogwork.container.cluster.queue_replicas import QueueReplicas
+    from cogwork.dataplane.partitions import PartitionedInlet
+    from cogwork.dataplane.store import Store
+
+__all__ = ("OWNER_LOST", "ReplicatedQueue")
+
+OWNER_LOST = Symbol("cogwork:owner-lost")
+"""The condition of connections that were held for what another owner may not have."""
+
+MESSAGE_BYTES_MAX = 3 << 20
+"""A record has up to 4 MiB and one message more, and has to fit a batch of the stream."""
+
+CHECKPOINT_BYTES = 32 << 20
+"""So much is written, and twice what the queue has, before its items are written anew."""
+
+LATE_S = 1.0
+"""An append that takes longer is a reason to take no more for now."""
+
+PATIENCE_S = 5.0
+"""So long connections are held for a majority that does not answer; then they are closed."""
+
+PAUSE_S, PAUSE_LONGEST_S = 0.1, 5.0
+
+log = logging.getLogger("cogwork")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """An epoch that was begun here, and the offset after all that came before it."""
+
+    epoch: int
+    end: int
+
+
+class ReplicatedQueue(DurableQueue):
+    """One queue here.
+
+    Attributes:
+        epoch: In which this container owns it; None while it does not.
+        problem: Why it does not work; None while nothing is wrong.
+    """
+
+    def __init__(
+        self,
+        host: QueueReplicas,
+        name: tuple[str, str],
+        options: Mapping[str, object],
+        store: Store,
+        inlet: PartitionedInlet,
+    ) -> None:
+        """Follows nothing yet; `start` comes next.
+
+        Args:
+            host: The container's.
+            name: The virtual host's, and the address.
+            options: By which it is declared.
+            store: Empty.
+            inlet: Without an owner.
+        """
+        super().__init__(*name, options, store)
+        self.epoch: int | None = None
+        self.problem: str | None = None
+        self._host = host
+        self._inlet = inlet
+        self._engine: RaftEngine | None = None
+        self._subscription: RaftSubscription | None = None
+        self._replayed = Replayed()
+        self._next = 0
+        self._is_current = False
+        self._is_claiming = False
+        self._claim: _Claim | None = None
+        self._released = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._following: asyncio.Task[None] | None = None
+        self._written_bytes = 0
+        self._begin_offset: int | None = None
+        self._is_broken = False
+        self._late: dict[Future[Appended], float] = {}
+
+    @property
+    def owner(self) -> str | None:
+        """The container that owns the queue, as far as it is known here."""
+        return self._host.owner_of(self)
+
+    # -- life
+
+    def start(self) -> None:
+        """Begins to follow."""
+        self._spawn(self._run())
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Lets the queue go; it stays with the others."""
+        for task in list(self._tasks):
+            task.cancel()
+        if self._following is not None:
+            self._following.cancel()
+        self.disown("the queue is closed here")
+        self._host.forget(self)
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            self._host.release(engine)
+
+    def delete(self) -> None:
+        """Gives the queue up, here and everywhere."""
+        self._host.delete(self)
+
+    async def _run(self) -> None:
+        self._engine = await self._opened()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its stream is open."""
+        return self._engine is not None
+
+    @property
+    def is_following(self) -> bool:
+        """Whether its records are summed up here."""
+        return self._following is not None
+
+    def follow_or_not(self) -> None:
+        """Begins to sum its records up, as a replica is here now, or stops, as none is."""
+        if self._following is None:
+            assert self._engine is not None
+            self._following = asyncio.get_running_loop().create_task(self._keep(self._engine))
+        else:
+            self.disown("no replica is here any more")
+            self._following.cancel()
+            self._following = None
+
+    async def _keep(self, engine: RaftEngine) -> None:
+        while True:
+            try:
+                await self._follow(engine)
+            except (CogworkError, ValueError) as error:
+                log.warning("the records of queue %r cannot be followed: %s", self.address, error)
+            await asyncio.sleep(PAUSE_S)
+
+    async def _opened(self) -> RaftEngine | None:
+        pause_s = PAUSE_S
+        while True:
+            try:
+                engine = await self._host.open_stream(self)
+            except Unavailable as error:
+                self._report(str(error))
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 2, PAUSE_LONGEST_S)
+            except (CogworkError, ValueError) as error:
+                self._report(str(error))
+                return None
+            else:
+                self.problem = None
+                return engine
+
+    def _report(self, problem: str) -> None:
+        if problem != self.problem:
+            self.problem = problem
+            log.warning("queue %r: %s", self.address, problem)
+
+    # -- following
+
+    async def _follow(self, engine: RaftEngine) -> None:
+        """Sums up the records; owns the queue from when a claim stands until it falls."""
+        self._replayed, self._next = Replayed(), 0
+        self._is_current = self._is_claiming = False
+        self._claim = None
+        subscription = self._subscription = engine.subscribe(Origin.FIRST)
+        async for each in subscription:
+            if isinstance(each, CaughtUp):
+                self._next = max(self._next, each.next)
+                self._is_current = True
+            elif not isinstance(each, Snapshot):
+                self._apply(each)
+            if self._claim is not None and self._next >= self._claim.end:
+                break
+        await subscription.aclose()
+        claim = self._claim
+        if claim is None:
+            raise Unavailable("the stream has ended")
+        self._own(claim.epoch)
+        await self._released.wait()
+
+    def _apply(self, chunk: Chunk) -> None:
+        for record in chunk.batch.records():
+            self._replayed.take(record[0], record[1:])
+        self._next = chunk.next_offset
+
+    # -- taking over
+
+    def claim(self) -> None:
+        """Takes the queue over, where nobody else has it and this container could."""
+        if self._is_current and not self._is_claiming and self.epoch is None:
+            self._is_claiming = True
+            self._spawn(self._fence())
+
+    async def _fence(self) -> None:
+        engine, subscription = self._engine, self._subscription
+        if engine is None or subscription is None:
+            return
+        try:
+            epoch = await engine.fence()
+            bounds = await engine.bounds()
+        except ConsensusError as error:
+            log.info("queue %r is not taken over: %s", self.address, error)
+            self._is_claiming = False
+            return
+        self._claim = _Claim(epoch, bounds.next)
+        if self._next >= bounds.next:
+            await subscription.aclose()
+
+    def _own(self, epoch: int) -> None:
+        replayed = self._replayed if self._replayed.is_complete else None
+        self._replayed = Replayed()
+        self.epoch = epoch
+        self._released = asyncio.Event()
+        self._is_broken = False
+        self._written_bytes = 0
+        journal = self.fill(replayed, self._host.core, partial(self._host.journals.note, self))
+        journal.message_bytes_max = MESSAGE_BYTES_MAX
+        if replayed is None:
+            self.write(BEGIN, self.begin())
+            self.write(END, b"")
+        log.info("queue %r is owned here, with %d items", self.address, self.store.depth)
+        self._inlet.set_owners([self.store])
+        self._host.changed(self)
+        self.store.reopen()
+        self._host.core.flush()
+
+    def disown(self, why: str) -> None:
+        """Forgets the queue's items here: another container has them, or will."""
+        if self.epoch is None:
+            return
+        log.info("queue %r is not owned here any more: %s", self.address, why)
+        self.epoch = None
+        self._is_current = False
+        late, self._late = self._late, {}
+        if late:
+            self._host.core.break_off(
+                str(OWNER_LOST),
+                f"{self.address} is elsewhere now: what was not confirmed is in doubt",
+            )
+        self._host.journals.abandon(self)
+        self.journal = None
+        self._inlet.set_owners([None])
+        self._host.cut_off(self)
+        self.store.clear()
+        self._released.set()
+        self._host.changed(self)
+
+    # -- writing
+
+    def write(self, kind: int, payload: bytes) -> None:
+        """Has a record appended to the stream; the present turn waits for that."""
+        if self.epoch is None or self._engine is None or self._is_broken:
+            return
+        self._written_bytes += len(payload)
+        answer = self._engine.append(Batch.of([bytes((kind,)) + payload]), self.epoch)
+        assert isinstance(answer, asyncio.Future)
+        # Nothing may come behind what is missing, and what waits for it is cut off before anybody
+        # can take the turn for over.
+        self._is_broken = answer.done() and answer.exception() is not None
+        self._late[answer] = self._host.now_s()
+        answer.add_done_callback(partial(self._answered, kind, self.epoch))
+        self._host.journals.tickets.wait_for(answer)
+        if kind == BEGIN:
+            self._written_bytes = 0
+
+    def _answered(self, kind: int, epoch: int, answer: Future[Appended]) -> None:
+        if epoch != self.epoch:
+            return
+        if answer.cancelled() or answer.exception() is not None:
+            self.disown(str(answer.exception() if not answer.cancelled() else "cancelled"))
+            return
+        del self._late[answer]
+        offset = answer.result().first_offset
+        if kind == BEGIN:
+            self._begin_offset = offset
+        elif kind == END and self._begin_offset:
+            self._spawn(self._trim(self._begin_offset))
+
+    async def _trim(self, before: int) -> None:
+        if self._engine is not None:
+            with suppress(ConsensusError):
+                await self._engine.trim(before)
+
+    # -- time
+
+    def tick(self, now_s: float) -> None:
+        """Takes no more while appends are late; writes its items anew when it is time."""
+        journal = self.journal
+        if self.epoch is None or journal is None:
+            return
+        since_s = next(iter(self._late.values()), now_s)
+        is_open = now_s - since_s < LATE_S and not self._host.is_barred
+        if is_open != journal.is_open:
+            journal.is_open = is_open
+            if is_open:
+                self.store.reopen()
+        if now_s - since_s > PATIENCE_S:
+            self.disown("a majority of its replicas does not answer")
+        elif self._written_bytes > max(CHECKPOINT_BYTES, 2 * self.store.counts()["bytes"]):
+            self._host.journals.renew(self)
+            self._written_bytes = 0

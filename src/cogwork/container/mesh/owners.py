@@ -1,0 +1,153 @@
+"""Replicated queues over linked containers: who owns each, and the ways there.
+
+Theory of operation. Who owns a queue tells all others so, with the epoch in which it does
+(`container.cluster.replicated_queue`). Every container sends the queue's messages to the one that
+it can reach with the highest epoch; they wait where there is none. Consumers borrow from there
+(`lending`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from cogwork.nodes.queue import QueueNode
+from cogwork.router.mesh.messages import Interest, InterestKind
+
+if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.container.mesh.away import Away
+    from cogwork.container.mesh.reach import Reach
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.outgoing import OutgoingLink
+
+__all__ = ("Owners",)
+
+log = logging.getLogger("cogwork")
+
+
+class Owners:
+    """The owners of one virtual host's replicated queues."""
+
+    def __init__(self, mesh: MeshService, vhost: VirtualHost, reach: Reach) -> None:
+        self._mesh = mesh
+        self._vhost = vhost
+        self._reach = reach
+        self._elsewhere: dict[str, dict[str, int]] = {}
+        self._told: dict[str, int] = {}
+        self._ways: dict[str, Away] = {}
+        self._changed: set[str] = set()
+
+    # -- who owns what
+
+    def owner_of(self, address: str) -> str | None:
+        """Returns the other container that owns a queue and can be reached."""
+        routes = self._mesh.mesh.routes
+        owners = self._elsewhere.get(address, {})
+        reachable = [each for each in owners if routes.is_reachable(each)]
+        return max(reachable, key=lambda each: owners[each], default=None)
+
+    def take_interest(self, container: str, interest: Interest) -> None:
+        """Takes note of a container that owns a queue."""
+        self._elsewhere.setdefault(interest.address, {})[container] = interest.consumers
+        self.changed(interest.address)
+
+    def lose_interest(self, container: str, interest: Interest) -> None:
+        """Takes note that a container owns a queue no longer."""
+        others = self._elsewhere.get(interest.address, {})
+        others.pop(container, None)
+        if not others:
+            self._elsewhere.pop(interest.address, None)
+        self.changed(interest.address)
+
+    def changed(self, address: str) -> None:
+        """Has a queue looked at, at the end of the loop's turn: its owner may be another one."""
+        if not self._changed:
+            asyncio.get_running_loop().call_soon(self._settle)
+        self._changed.add(address)
+
+    def restore(self) -> None:
+        """Looks at all queues: ways have come or gone."""
+        for address, node in self._vhost.nodes.items():
+            if isinstance(node, QueueNode) and node.replica is not None:
+                self.changed(address)
+
+    def _settle(self) -> None:
+        changed, self._changed = self._changed, set()
+        for address in changed:
+            node = self._vhost.nodes.get(address)
+            is_replicated = isinstance(node, QueueNode) and node.replica is not None
+            self._tell(address, node if is_replicated else None)  # type: ignore[arg-type]  # as just seen
+            if is_replicated:
+                self._lead(address, node)  # type: ignore[arg-type]  # as just seen
+            else:
+                self._end_way(address)
+        self._mesh.core.flush()
+
+    def _tell(self, address: str, node: QueueNode | None) -> None:
+        """Tells the others in which epoch a queue is owned here, if it is."""
+        epoch = None if node is None or node.replica is None else node.replica.epoch
+        if epoch == self._told.get(address):
+            return
+        if epoch is None:
+            del self._told[address]
+        else:
+            self._told[address] = epoch
+        self._mesh.set_interest(
+            Interest(InterestKind.OWNER, self._vhost.name, address, consumers=epoch or 0)
+        )
+
+    # -- ways to the owners
+
+    def _lead(self, address: str, node: QueueNode) -> None:
+        """Has a queue's messages, and its consumers, go to its owner."""
+        assert node.replica is not None
+        assert node.inlet is not None
+        way = self._ways.get(address)
+        if node.replica.epoch is not None:
+            self._end_way(address)
+            self._reach.lending.own(address)
+            return
+        owner = self.owner_of(address)
+        if way is not None and way.container != owner:
+            self._end_way(address)
+            way = None
+        if way is None and owner is not None:
+            way = self._reach.open(owner, address, node.inlet.entry, self)
+            if way is not None:
+                way.end.feeder = node.inlet.entry
+                self._ways[address] = way
+        self._set(node, None if way is None else way.end)
+        self._reach.lending.follow(address, owner)
+
+    @staticmethod
+    def _set(node: QueueNode, end: OutgoingLink | None) -> None:
+        assert node.inlet is not None
+        if node.inlet.owners != [end]:
+            node.inlet.set_owners([end])
+
+    def _end_way(self, address: str) -> None:
+        way = self._ways.pop(address, None)
+        if way is not None:
+            way.detach()
+
+    def stopping(self, way: Away) -> None:
+        """Takes a link that is about to end out of use."""
+        address = way.address or ""
+        if self._ways.get(address) is way:
+            del self._ways[address]
+        node = self._vhost.nodes.get(address)
+        if isinstance(node, QueueNode) and node.inlet is not None and way.end in node.inlet.owners:
+            self._set(node, None)
+        self._mesh.restore_later()
+
+    def refused(self, way: Away, error: AmqpError) -> None:
+        """Logs why an owner takes nothing: until it does, its messages wait."""
+        log.debug(
+            "queue %r: container %s takes no messages: %s",
+            way.address,
+            way.container,
+            error.description,
+        )

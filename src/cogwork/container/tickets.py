@@ -1,0 +1,92 @@
+"""Turns whose output is held until all that it follows from is durable.
+
+Theory of operation. What queues write down in a turn of the loop goes to the write-ahead log, and
+what replicated ones write to their streams. The turn is over when the log is durable up to its
+place and every append is answered; turns are over in order. Then the output that was held for its
+ticket may leave (`dataplane.output`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import Future
+
+    from cogwork.consensus.engine import Appended
+    from cogwork.dataplane.core import Core
+
+__all__ = ("Ticket", "Tickets")
+
+
+class Ticket:
+    """A turn.
+
+    Attributes:
+        number: The core's, once the turn has ended.
+        lsn: Its place in the log, once what it wrote is there.
+        appends: How many are not answered.
+    """
+
+    __slots__ = ("appends", "lsn", "number")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.lsn = 0
+        self.appends = 0
+
+
+class Tickets:
+    """The turns that are not over."""
+
+    def __init__(self, core: Core) -> None:
+        """The first turn has begun.
+
+        Args:
+            core: Holds the output.
+        """
+        self._core = core
+        self._turn = Ticket()
+        self._ended: deque[Ticket] = deque()
+        self._durable_lsn = 0
+
+    def wait_for(self, answer: Future[Appended]) -> None:
+        """Has the present turn wait for an append; what became of it is for others to see."""
+        self._turn.appends += 1
+        answer.add_done_callback(partial(self._answered, self._turn))
+
+    def end_turn(self) -> Ticket:
+        """Ends the present turn; `placed` says where its records are."""
+        ticket, self._turn = self._turn, Ticket()
+        ticket.number = self._core.close_ticket()
+        return ticket
+
+    def placed(self, ticket: Ticket, lsn: int) -> None:
+        """Takes note that all that a turn wrote is in the log below a place."""
+        ticket.lsn = lsn
+        self._ended.append(ticket)
+
+    def durable(self, lsn: int) -> None:
+        """Takes note that the log is durable up to a place."""
+        self._durable_lsn = max(self._durable_lsn, lsn)
+        self._release()
+
+    def clear(self) -> None:
+        """Forgets the turns that have ended: their output will never leave."""
+        self._ended.clear()
+
+    def _answered(self, ticket: Ticket, answer: Future[Appended]) -> None:
+        del answer
+        ticket.appends -= 1
+        if not ticket.appends and self._ended and self._ended[0] is ticket:
+            self._release()
+
+    def _release(self) -> None:
+        number = 0
+        ended = self._ended
+        while ended and ended[0].lsn <= self._durable_lsn and not ended[0].appends:
+            number = ended.popleft().number
+        if number:
+            self._core.release(number)

@@ -1,0 +1,57 @@
+"""The journals of one virtual host's queues, as its nodes see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.container.cluster.queue_replicas import shard_of_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.container.cluster.queue_replicas import QueueReplicas
+    from cogwork.container.cluster.replicated_queue import ReplicatedQueue
+    from cogwork.container.journals import QueueJournal, QueueJournals
+    from cogwork.dataplane.partitions import PartitionedInlet
+    from cogwork.dataplane.store import Store
+
+__all__ = ("VhostJournals",)
+
+
+class VhostJournals:
+    """The journals of one virtual host's queues, as its nodes see them."""
+
+    def __init__(self, journals: QueueJournals, replicas: QueueReplicas, vhost: str) -> None:
+        """Needs the container's.
+
+        Args:
+            journals: The container's.
+            replicas: Its replicated queues.
+            vhost: The virtual host's name.
+        """
+        self._journals = journals
+        self._replicas = replicas
+        self._vhost = vhost
+
+    @property
+    def shard(self) -> int:
+        """The number of this container's parts of queues, the same in all its lives."""
+        return self._journals.shard
+
+    def open(self, address: str, options: Mapping[str, object], store: Store) -> QueueJournal:
+        """Has a queue's changes written down."""
+        return self._journals.open(self._vhost, address, options, store)
+
+    def shard_of(self, address: str) -> int:
+        """Returns the number of a replicated queue's items, the same wherever it is owned."""
+        return shard_of_queue(self._vhost, address)
+
+    def replicate(
+        self,
+        address: str,
+        options: Mapping[str, object],
+        store: Store,
+        inlet: PartitionedInlet,
+    ) -> ReplicatedQueue:
+        """Has a queue's changes written down by several containers."""
+        return self._replicas.open(self._vhost, address, options, store, inlet)

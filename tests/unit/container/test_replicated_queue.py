@@ -1,0 +1,199 @@
+"""A container's part in a replicated queue, on an engine in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.orb import OrbHost
+from cogwork.container.cluster.queue_replicas import shard_of_queue
+from cogwork.container.cluster.replicated_queue import ReplicatedQueue
+from cogwork.container.journals import QueueJournals
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.messages import Message
+from cogwork.dataplane.partitions import PartitionedInlet
+from cogwork.dataplane.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from cogwork.consensus.batch import Batch
+    from cogwork.consensus.engine import Appended, Engine
+
+ADDRESS = "work/x"
+
+
+class Place:
+    """A container, as its part in the queue sees it.
+
+    Attributes:
+        queue: The part.
+        appended: How many appends were made.
+        refuses: Says of an append, by its number, whether the engine is not to take it.
+    """
+
+    is_barred = False
+
+    def __init__(self, engine: Engine) -> None:
+        self.core = Core()
+        self.journals = QueueJournals(self.core, "a", has_disk=True)
+        self.core.on_ticket = self.journals._commit_soon
+        self.store = Store(self.core, shard_of_queue("", ADDRESS))
+        entry = AddressEntry(self.core, ADDRESS, CLOSEST_CODE)
+        inlet = PartitionedInlet(self.store, entry, 1, True)
+        self.appended = 0
+        self.refuses: Callable[[int], bool] = lambda _number: False
+        self._engine = engine
+        self.queue = ReplicatedQueue(self, ("", ADDRESS), {}, self.store, inlet)  # type: ignore[arg-type]  # it is a host
+        self.queue.start()
+
+    async def open_stream(self, queue: ReplicatedQueue) -> Place:
+        del queue
+        return self
+
+    def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
+        self.appended += 1
+        if not self.refuses(self.appended):
+            return asyncio.ensure_future(self._engine.append(batch, epoch))
+        refused: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        refused.set_exception(ValueError("not this one"))
+        refused.exception()
+        return refused
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
+
+    def has_replica(self, queue: ReplicatedQueue) -> bool:
+        del queue
+        return True
+
+    def owner_of(self, queue: ReplicatedQueue) -> str | None:
+        del queue
+        return None
+
+    changed = cut_off = forget = release = lambda self, _what: None  # nobody to tell
+
+    @staticmethod
+    def now_s() -> float:
+        return time.monotonic()
+
+    def put(self, *bodies: str) -> None:
+        for body in bodies:
+            assert self.store.put(Message(body).encode())
+
+    def bodies(self) -> list[object]:
+        return [Message.decode(message).body for message, _ in self.store.peek(100)]
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0.001)
+
+
+def on_an_orb(story: Callable[[Engine], Awaitable[None]]) -> Callable[[], None]:
+    """Makes a test of a story that needs an engine."""
+
+    async def told() -> None:
+        host = OrbHost()
+        async with asyncio.timeout(20):
+            await story(await host.open("queue", {}))
+
+    def test() -> None:
+        asyncio.run(told())
+
+    return test
+
+
+async def owned(engine: Engine) -> Place:
+    place = Place(engine)
+    await until(lambda: place.queue._is_current)
+    place.queue.claim()
+    await until(lambda: place.queue.epoch is not None)
+    return place
+
+
+async def settled(place: Place) -> None:
+    """Waits until all that was written is answered."""
+    await asyncio.sleep(0)
+    await until(lambda: not place.queue._late)
+
+
+@on_an_orb
+async def test_the_next_owner_has_what_the_first_one_had(engine: Engine) -> None:
+    first = await owned(engine)
+    first.put("1", "2", "3")
+    await settled(first)
+    second = await owned(engine)
+    assert second.bodies() == ["1", "2", "3"]
+    assert second.queue.epoch is not None
+    assert first.queue.epoch is not None
+    assert second.queue.epoch > first.queue.epoch
+
+
+@on_an_orb
+async def test_an_owner_that_was_followed_forgets_what_it_has(engine: Engine) -> None:
+    first = await owned(engine)
+    first.put("1")
+    await settled(first)
+    second = await owned(engine)
+    first.put("late")
+    await until(lambda: first.queue.epoch is None)
+    assert first.store.depth == 0
+    assert second.bodies() == ["1"]
+
+
+@on_an_orb
+async def test_it_owns_again_what_the_other_one_left(engine: Engine) -> None:
+    first = await owned(engine)
+    first.put("1")
+    await settled(first)
+    second = await owned(engine)
+    second.put("2")
+    await settled(second)
+    first.put("late")
+    await until(lambda: first.queue.epoch is None)
+    await until(lambda: first.queue._is_current)
+    first.queue.claim()
+    await until(lambda: first.queue.epoch is not None)
+    assert first.bodies() == ["1", "2"]
+
+
+@on_an_orb
+async def test_nothing_comes_behind_a_record_that_is_missing(engine: Engine) -> None:
+    first = await owned(engine)
+    first.put("1")
+    await settled(first)
+    before = first.appended
+    first.refuses = lambda number: number == before + 1
+    first.put("2")
+    first.journals.commit()
+    first.put("3")
+    first.journals.commit()
+    assert first.appended == before + 1
+    await until(lambda: first.queue.epoch is None)
+    second = await owned(engine)
+    assert second.bodies() == ["1"]
+
+
+@on_an_orb
+async def test_a_new_account_stands_for_what_is_trimmed(engine: Engine) -> None:
+    first = await owned(engine)
+    first.put(*map(str, range(50)))
+    first.store.take_ready(20)
+    await settled(first)
+    first.journals.renew(first.queue)
+    await until(lambda: not first.journals._pressed)
+    first.put("new")
+    await settled(first)
+    await until_trimmed(engine)
+    second = await owned(engine)
+    assert second.bodies() == [*map(str, range(20, 50)), "new"]
+
+
+async def until_trimmed(engine: Engine) -> None:
+    async with asyncio.timeout(5):
+        while not (await engine.bounds()).first:
+            await asyncio.sleep(0.001)
