@@ -1,14 +1,24 @@
 """Measures a stream on three replicas, each in a container with a disk, with real clients.
 
-    python bench/replicated.py [--seconds 5] [--size 100] [--kills 5] [--idle 1000] [--away]
+    python bench/replicated.py [--case NAME]... [--seconds 5] [--size 100] [--kills 5] [--away]
 
 Three containers, linked with each other, on this machine; one client appends at the leader's
 container (with --away at another one), and each container has one subscriber, in a process of its
-own. Prints one line of JSON: messages a second appended and delivered, CPU seconds of everybody but
-the appending client a million messages, the time from an append to its delivery at a given rate,
-messages a second read again by one subscriber, the longest gap that a subscriber saw when the
-leader was killed or stopped, and what idle streams cost a container. The disk, which everybody
-waits for, is measured beside it: the time of one small fdatasync. TMPDIR says where the data are.
+own. Prints a line of JSON for each case:
+
+    batches     messages a second, in batches of a thousand
+    single      the same, appended one by one
+    replay      messages a second read again by one subscriber
+    delay       from an append to its delivery, at a given rate
+    killed      the longest gap that a subscriber sees when the leader is killed
+    stopped     the same when it is stopped
+    active      batches on one stream, and on --streams of them together
+    beside      from an append to its answer, and elections, beside as much topic traffic as goes
+    idle        what --streams that nobody uses cost a container
+
+and with each of them the CPU seconds of containers, subscribers and the appending client a million
+messages, where messages are counted. The first line has what everybody waits for: the time of one
+small fdatasync. TMPDIR says where the data are.
 """
 
 from __future__ import annotations
@@ -17,188 +27,78 @@ import argparse
 import asyncio
 import json
 import os
+import resource
 import signal
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+from voters import LOOKED_S, NAMES, Subscribers, served
+
 import cogwork
+from cogwork.cli.loadgen.crew import Crew
+from cogwork.cli.loadgen.jobs import ConsumerJob, ProducerJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable
 
-NAMES = ("a", "b", "c")
+    from voters import Trio
+
+    from cogwork.client import StreamPublisher
+
+STREAM = "bench"
 BATCH = 1_000
 UNDER_WAY = 16
-READY_TIMEOUT_S = 20.0
 LATENCY_RATE = 20_000
-TICKS = os.sysconf("SC_CLK_TCK")
+BURST = 20
+LONELY_S = 0.01
+"""Between two appends that are timed one by one."""
+
+REST_S = 15.0
+"""Until streams that nobody uses any more are at rest."""
 
 
-class Trio:
-    """Three containers in processes of their own."""
+class Meter:
+    """Counts CPU seconds of containers, of subscribers, and of this process."""
 
-    def __init__(self, folder: Path, *, is_away: bool) -> None:
-        self.folder = folder
-        self.is_away = is_away
-        self.ports = dict(zip(NAMES, _free_ports(len(NAMES)), strict=True))
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+    def __init__(self, trio: Trio, subscribers: Subscribers | None = None) -> None:
+        self._trio = trio
+        self._subscribers = subscribers
+        self._from = self._now()
 
-    def start(self, name: str) -> None:
-        links = "".join(
-            f'[[link]]\nurl = "127.0.0.1:{port}"\n'
-            for other, port in self.ports.items()
-            if other != name
+    def _now(self) -> tuple[float, float, float]:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        theirs = 0.0 if self._subscribers is None else self._subscribers.cpu_s()
+        return self._trio.cpu_s(), theirs, used.ru_utime + used.ru_stime
+
+    def a_million(self, count: int) -> dict[str, float]:
+        """Returns what was used since the meter was made, for each million of messages."""
+        containers, theirs, own = (
+            round((now - then) / count * 1e6, 2)
+            for now, then in zip(self._now(), self._from, strict=True)
         )
-        file = self.folder / f"{name}.toml"
-        file.write_text(
-            f'id = "{name}"\ndata_dir = "{self.folder / name}"\n'
-            f"[[listen]]\nport = {self.ports[name]}\n{links}"
-            f"[cluster]\nvoters = {json.dumps(NAMES)}\n"
-        )
-        with (self.folder / f"{name}.log").open("ab") as output:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "cogwork.cli.main", "serve", "--config", str(file)],
-                stdout=output,
-                stderr=output,
-            )
-
-    def url(self, name: str) -> str:
-        return f"amqp://127.0.0.1:{self.ports[name]}"
-
-    async def url_for(self, stream: str) -> str:
-        """Returns where to append."""
-        leader = (await _row(self, stream))["leader"]
-        away = next(name for name in NAMES if name != leader)
-        return self.url(away if self.is_away else leader)
-
-    def wait(self) -> None:
-        deadline_s = time.monotonic() + READY_TIMEOUT_S
-        for port in self.ports.values():
-            while time.monotonic() < deadline_s:
-                try:
-                    socket.create_connection(("127.0.0.1", port), 1).close()
-                    break
-                except OSError:
-                    time.sleep(0.05)
-
-    def cpu_s(self) -> float:
-        """Returns the CPU seconds of all containers."""
-        return sum(_cpu_s(process.pid) for process in self.processes.values())
-
-
-def _cpu_s(process_id: int) -> float:
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
-
-
-@contextmanager
-def served(*, is_away: bool = False) -> Iterator[Trio]:
-    """Runs the containers."""
-    with tempfile.TemporaryDirectory() as folder:
-        trio = Trio(Path(folder), is_away=is_away)
-        try:
-            for name in NAMES:
-                trio.start(name)
-            trio.wait()
-            time.sleep(2.0)
-            yield trio
-        finally:
-            for process in trio.processes.values():
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-                process.wait()
-
-
-# -- subscribers, in processes of their own
-
-
-async def subscribe(url: str, name: str) -> None:
-    """Counts what comes until it is told to stop; a body of 8 octets or more begins with a time."""
-    count, delays, gap_s, last_s = 0, [], 0.0, 0.0
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_reader(sys.stdin.fileno(), stop.set)
-    async with cogwork.connect(url) as mesh, mesh.stream(name).read("next") as reader:
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        ending = asyncio.ensure_future(stop.wait())
-        while not stop.is_set():
-            taking = asyncio.ensure_future(reader.take())
-            await asyncio.wait((taking, ending), return_when=asyncio.FIRST_COMPLETED)
-            if not taking.done():
-                taking.cancel()
-                break
-            records = taking.result()
-            now_s = time.monotonic()
-            gap_s = max(gap_s, now_s - last_s) if last_s else 0.0
-            last_s = now_s
-            count += len(records)
-            body: Any = records[0].body
-            sent_s = int.from_bytes(body[:8], "big") / 1e9
-            if sent_s:
-                delays.append(now_s - sent_s)
-    facts = {"count": count, "gap_s": gap_s, "delays": delays}
-    sys.stdout.write(json.dumps(facts) + "\n")
-
-
-class Subscribers:
-    """One for each container."""
-
-    def __init__(self, trio: Trio, stream: str) -> None:
-        self.processes = [
-            subprocess.Popen(
-                [sys.executable, __file__, "--subscribe", trio.url(name), stream],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-            )
-            for name in NAMES
-        ]
-        for process in self.processes:
-            assert process.stdout is not None
-            process.stdout.readline()
-
-    def cpu_s(self) -> float:
-        return sum(_cpu_s(process.pid) for process in self.processes)
-
-    def end(self) -> list[dict[str, Any]]:
-        found = []
-        for process in self.processes:
-            output, _ = process.communicate(b"stop\n")
-            found.append(json.loads(output))
-        return found
+        return {
+            "cpu_s_a_million": round(containers + theirs, 2),
+            "containers_cpu_s": containers,
+            "subscribers_cpu_s": theirs,
+            "client_cpu_s": own,
+        }
 
 
 # -- cases
 
 
-async def appended(
-    trio: Trio, stream: str, seconds: float, size: int, *, batch: int
-) -> dict[str, Any]:
+async def appended(trio: Trio, seconds: float, size: int, *, batch: int) -> dict[str, Any]:
     """Appends for some time, as fast as is taken; waits until everybody has everything."""
-    subscribers = Subscribers(trio, stream)
+    subscribers = Subscribers(trio, STREAM)
     body = bytes(size)
     count = 0
-    url = await trio.url_for(stream)
-    async with cogwork.connect(url) as mesh, mesh.stream(stream).publisher() as publisher:
-        cpu_s = trio.cpu_s() + subscribers.cpu_s()
+    url = await trio.url_for(STREAM)
+    async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
+        meter = Meter(trio, subscribers)
         start_s = time.perf_counter()
         end_s = start_s + seconds
         if batch == 1:
@@ -208,34 +108,44 @@ async def appended(
                 count += 200
                 await publisher.ready()
         else:
-            bodies, under_way = [body] * batch, []
-            while time.perf_counter() < end_s:
-                under_way.append(publisher.post_batch(bodies))
-                count += batch
-                if len(under_way) > UNDER_WAY:
-                    await under_way.pop(0)
-            for each in under_way:
-                await each
+            count = await in_batches([publisher], body, end_s, batch)
         await publisher.flush()
         passed_s = time.perf_counter() - start_s
         await asyncio.sleep(1.0)
-        cpu_s = trio.cpu_s() + subscribers.cpu_s() - cpu_s
+        used = meter.a_million(count)
     found = await asyncio.to_thread(subscribers.end)
     return {
         "messages": count,
         "messages_per_s": round(count / passed_s),
-        "cpu_s_a_million": round(cpu_s / count * 1e6, 2),
+        **used,
         "delivered": [each["count"] for each in found],
+        "out_of_order": sum(each["out_of_order"] for each in found),
     }
 
 
-async def replayed(trio: Trio, stream: str) -> dict[str, Any]:
+async def in_batches(
+    publishers: list[StreamPublisher], body: bytes, end_s: float, batch: int
+) -> int:
+    """Posts batches by each publisher in turn, with some under way; returns how many messages."""
+    bodies, under_way, count = [body] * batch, [], 0
+    while time.perf_counter() < end_s:
+        for publisher in publishers:
+            under_way.append(publisher.post_batch(bodies))
+            count += batch
+            if len(under_way) > UNDER_WAY:
+                await under_way.pop(0)
+    for each in under_way:
+        await each
+    return count
+
+
+async def replayed(trio: Trio) -> dict[str, Any]:
     """Reads everything once more from the beginning, in batches, at the leader's container."""
-    row = await _row(trio, stream)
+    (row,) = await trio.rows([STREAM])
     count, missing = 0, row["next"] - row["first"]
     async with cogwork.connect(trio.url(row["leader"])) as mesh:
         start_s = time.perf_counter()
-        async for records in mesh.stream(stream).read_batches("first"):
+        async for records in mesh.stream(STREAM).read_batches("first"):
             count += len(records)
             if count >= missing:
                 break
@@ -243,91 +153,148 @@ async def replayed(trio: Trio, stream: str) -> dict[str, Any]:
     return {"messages": count, "messages_per_s": round(count / passed_s)}
 
 
-async def idle(trio: Trio, count: int, seconds: float) -> dict[str, Any]:
-    """Declares streams that nobody uses; what a container takes with them, and does."""
-    before_bytes = [_memory_bytes(each.pid) for each in trio.processes.values()]
-    async with cogwork.connect(trio.url("a")) as mesh:
-        for number in range(count):
-            request = {"type": "stream", "name": f"stream/idle{number}", "engine": "raft"}
-            await mesh.manage("CREATE", request)
-    await asyncio.sleep(15.0)
-    cpu_s = trio.cpu_s()
-    await asyncio.sleep(seconds)
-    cpu_s = trio.cpu_s() - cpu_s
-    memory_bytes = [_memory_bytes(each.pid) for each in trio.processes.values()]
-    return {
-        "streams": count,
-        "mb": [round(each / 1e6) for each in memory_bytes],
-        "mb_before": [round(each / 1e6) for each in before_bytes],
-        "cpu_share": round(cpu_s / seconds / len(NAMES), 3),
-    }
-
-
-def _memory_bytes(process_id: int) -> int:
-    return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-
-
-async def _row(trio: Trio, stream: str) -> dict[str, Any]:
-    async with cogwork.connect(trio.url("a")) as mesh:
-        row = await mesh.manage("READ", {"type": "stream", "name": f"stream/{stream}"})
-        found: dict[str, Any] = row.body  # type: ignore[assignment]  # a map of strings
-        return found
-
-
-def synced_ms(folder: str) -> float:
-    """Returns the median time of one fdatasync after a small write."""
-    times_s = []
-    with tempfile.TemporaryFile(dir=folder) as file:
-        os.posix_fallocate(file.fileno(), 0, 1 << 20)
-        for number in range(200):
-            os.pwrite(file.fileno(), bytes(1000), number * 1000)
-            start_s = time.perf_counter()
-            os.fdatasync(file.fileno())
-            times_s.append(time.perf_counter() - start_s)
-    return round(statistics.median(times_s) * 1e3, 2)
-
-
-async def delayed(trio: Trio, stream: str, seconds: float, size: int) -> dict[str, Any]:
-    """Appends at a rate, twenty times a second or more, and sees when it is delivered."""
-    subscribers = Subscribers(trio, stream)
-    burst = 20
-    url = await trio.url_for(stream)
-    async with cogwork.connect(url) as mesh, mesh.stream(stream).publisher() as publisher:
+async def delayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
+    """Appends at a rate, a thousand times a second or less, and sees when it is delivered."""
+    subscribers = Subscribers(trio, STREAM)
+    url = await trio.url_for(STREAM)
+    async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
         start_s = time.monotonic()
         sent = 0
         while time.monotonic() - start_s < seconds:
             stamp = time.monotonic_ns().to_bytes(8, "big")
             body = stamp + bytes(max(0, size - len(stamp)))
-            for _ in range(burst):
+            for _ in range(BURST):
                 publisher.post(body)
-            sent += burst
+            sent += BURST
             await asyncio.sleep(max(0.0, start_s + sent / LATENCY_RATE - time.monotonic()))
         await publisher.flush()
         await asyncio.sleep(0.5)
     found = await asyncio.to_thread(subscribers.end)
-    delays = sorted(delay for each in found for delay in each["delays"])
+    delays = [delay for each in found for delay in each["delays"]]
+    return {"rate": round(sent / seconds), **spread(delays)}
+
+
+def spread(times_s: list[float]) -> dict[str, float]:
+    ordered = sorted(times_s)
     return {
-        "rate": round(sent / seconds),
-        "p50_ms": round(delays[len(delays) // 2] * 1e3, 2),
-        "p99_ms": round(delays[len(delays) * 99 // 100] * 1e3, 2),
+        "p50_ms": round(ordered[len(ordered) // 2] * 1e3, 2),
+        "p99_ms": round(ordered[len(ordered) * 99 // 100] * 1e3, 2),
+        "longest_ms": round(ordered[-1] * 1e3, 2),
     }
 
 
-async def failed_over(trio: Trio, stream: str, kills: int, *, is_stopped: bool) -> dict[str, Any]:
+# -- many streams
+
+
+async def active(trio: Trio, count: int, seconds: float, size: int) -> dict[str, Any]:
+    """Appends batches to one stream, then to many together, each at its leader's container."""
+    names = [f"active{number}" for number in range(count)]
+    await trio.declare(names)
+    one = await together(trio, names[:1], seconds, size)
+    all_of_them = await together(trio, names, seconds, size)
+    share = all_of_them["messages_per_s"] / one["messages_per_s"]
+    return {"streams": count, "share": round(share, 2), "together": all_of_them, "one": one}
+
+
+async def together(trio: Trio, names: list[str], seconds: float, size: int) -> dict[str, Any]:
+    leaders = [row["leader"] for row in await trio.rows(names)]
+    async with AsyncExitStack() as stack:
+        meshes = {
+            name: await stack.enter_async_context(cogwork.connect(trio.url(name)))
+            for name in sorted(set(leaders))
+        }
+        publishers = [
+            await stack.enter_async_context(meshes[leader].stream(name).publisher())
+            for name, leader in zip(names, leaders, strict=True)
+        ]
+        meter = Meter(trio)
+        start_s = time.perf_counter()
+        count = await in_batches(publishers, bytes(size), start_s + seconds, BATCH)
+        passed_s = time.perf_counter() - start_s
+        return {"messages_per_s": round(count / passed_s), **meter.a_million(count)}
+
+
+async def idle(trio: Trio, count: int, seconds: float) -> dict[str, Any]:
+    """Declares streams that nobody uses; what a container takes with them, and does."""
+    before_bytes = trio.memory_bytes()
+    await trio.declare([f"idle{number}" for number in range(count)])
+    await asyncio.sleep(REST_S)
+    cpu_s = trio.cpu_s()
+    await asyncio.sleep(seconds)
+    cpu_s = trio.cpu_s() - cpu_s
+    return {
+        "streams": count,
+        "mb": [round(each / 1e6) for each in trio.memory_bytes()],
+        "mb_before": [round(each / 1e6) for each in before_bytes],
+        "cpu_share": round(cpu_s / seconds / len(NAMES), 3),
+    }
+
+
+# -- beside other traffic
+
+
+async def beside(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
+    """Times appends while every container has a topic's publisher and subscriber to serve."""
+    terms = trio.terms()
+    with Crew() as crew:
+        topic = f"topic/beside.{os.getpid():x}"
+        for name in NAMES:
+            job = ConsumerJob(url=trio.url(name), addresses=[f"{topic}.#"], producers=len(NAMES))
+            crew.hire(job).tell("go")
+        senders = [
+            crew.hire(
+                ProducerJob(
+                    url=trio.url(name),
+                    addresses=[f"{topic}.{number}"],
+                    first_number=number,
+                    size_bytes=size,
+                )
+            )
+            for number, name in enumerate(NAMES)
+        ]
+        for sender in senders:
+            sender.tell("go")
+        await asyncio.sleep(1.0)
+        times_s = await timed(trio, seconds, size)
+        await asyncio.to_thread(crew.listen, 1.0)
+        published = sum(sender.sent for sender in senders)
+    after = trio.terms()
+    return {
+        "appends": len(times_s),
+        **spread(times_s),
+        "elections": sum(after[group] - terms[group] for group in terms.keys() & after.keys()),
+        "topic_messages": published,
+    }
+
+
+async def timed(trio: Trio, seconds: float, size: int) -> list[float]:
+    """Appends now and then, one at a time; returns how long each took to be answered."""
+    times_s: list[float] = []
+    body = bytes(size)
+    url = await trio.url_for(STREAM)
+    async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
+        end_s = time.monotonic() + seconds
+        while (start_s := time.monotonic()) < end_s:
+            await publisher.post(body)
+            times_s.append(time.monotonic() - start_s)
+            await asyncio.sleep(LONELY_S)
+    return times_s
+
+
+# -- failures
+
+
+async def failed_over(trio: Trio, kills: int, *, is_stopped: bool) -> dict[str, Any]:
     """Kills or stops the leader while messages flow; the longest gap of each subscriber left."""
     gaps: list[float] = []
     for _ in range(kills):
-        await _row(trio, stream)
-        await asyncio.sleep(1.5)  # what is told is a second old at most once somebody has looked
-        leader = (await _row(trio, stream))["leader"]
+        leader = (await trio.rows([STREAM]))[0]["leader"]
         others = [name for name in NAMES if name != leader]
-        gaps.append(await _gap(trio, stream, leader, others, is_stopped=is_stopped))
+        gaps.append(await _gap(trio, leader, others, is_stopped=is_stopped))
     return {"median_s": round(statistics.median(gaps), 2), "longest_s": round(max(gaps), 2)}
 
 
-async def _gap(
-    trio: Trio, stream: str, leader: str, others: list[str], *, is_stopped: bool
-) -> float:
+async def _gap(trio: Trio, leader: str, others: list[str], *, is_stopped: bool) -> float:
     gap_s, last_s = 0.0, 0.0
     process = trio.processes[leader]
 
@@ -335,7 +302,7 @@ async def _gap(
         nonlocal gap_s, last_s
         async with (
             cogwork.connect(trio.url(others[1])) as mesh,
-            mesh.stream(stream).read() as reader,
+            mesh.stream(STREAM).read() as reader,
         ):
             while True:
                 await reader.take()
@@ -346,7 +313,7 @@ async def _gap(
     listening = asyncio.ensure_future(listen())
     async with (
         cogwork.connect(trio.url(others[0])) as mesh,
-        mesh.stream(stream).publisher() as publisher,
+        mesh.stream(STREAM).publisher() as publisher,
     ):
         start_s = time.monotonic()
         is_hurt = False
@@ -363,50 +330,65 @@ async def _gap(
         process.wait()
         trio.start(leader)
     trio.wait()
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(LOOKED_S)
     return gap_s
 
 
-async def measure(arguments: argparse.Namespace) -> dict[str, object]:
-    results: dict[str, object] = {
-        "size_bytes": arguments.size,
+def synced_ms(folder: str) -> float:
+    """Returns the median time of one fdatasync after a small write."""
+    times_s = []
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, 1 << 20)
+        for number in range(200):
+            os.pwrite(file.fileno(), bytes(1000), number * 1000)
+            start_s = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times_s.append(time.perf_counter() - start_s)
+    return round(statistics.median(times_s) * 1e3, 2)
+
+
+async def measure(arguments: argparse.Namespace) -> None:
+    """Runs the cases, and prints what each has found."""
+    seconds, size, streams = arguments.seconds, arguments.size, arguments.streams
+    facts = {
+        "size_bytes": size,
         "fdatasync_ms": synced_ms(tempfile.gettempdir()),
         "load": os.getloadavg()[0],
     }
-    seconds, size = arguments.seconds, arguments.size
+    _print(facts)
     with served(is_away=arguments.away) as trio:
-        words = ("stream", "create", trio.url("a"), "bench", "--engine", "raft")
-        command = [sys.executable, "-m", "cogwork.cli.main", *words]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        await asyncio.sleep(1.0)
-        results["appended_in_batches"] = await appended(trio, "bench", seconds, size, batch=BATCH)
-        results["replayed"] = await replayed(trio, "bench")
-        results["appended_one_by_one"] = await appended(trio, "bench", seconds, size, batch=1)
-        results["delayed"] = await delayed(trio, "bench", seconds, size)
-        for name, is_stopped in (("killed", False), ("stopped", True)):
-            if arguments.kills:
-                results[name] = await failed_over(
-                    trio, "bench", arguments.kills, is_stopped=is_stopped
-                )
-        if arguments.idle:
-            results["idle"] = await idle(trio, arguments.idle, seconds)
-    return results
+        kills = arguments.kills
+        cases: dict[str, Callable[[], Awaitable[dict[str, Any]]]] = {
+            "batches": lambda: appended(trio, seconds, size, batch=BATCH),
+            "replay": lambda: replayed(trio),
+            "single": lambda: appended(trio, seconds, size, batch=1),
+            "delay": lambda: delayed(trio, seconds, size),
+            "killed": lambda: failed_over(trio, kills, is_stopped=False),
+            "stopped": lambda: failed_over(trio, kills, is_stopped=True),
+            "beside": lambda: beside(trio, seconds, size),
+            "active": lambda: active(trio, streams, seconds, size),
+            "idle": lambda: idle(trio, streams, seconds),
+        }
+        await trio.declare([STREAM])
+        for name in arguments.case or cases:
+            _print({"case": name, **await cases[name]()})
+
+
+def _print(facts: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
-    """Reads the options and prints the line."""
+    """Reads the options and runs."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", action="append", help="all of them where none is named")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--kills", type=int, default=5)
-    parser.add_argument("--idle", type=int, default=1_000)
+    parser.add_argument("--streams", type=int, default=1_000)
     parser.add_argument("--away", action="store_true")
-    parser.add_argument("--subscribe", nargs=2)
-    arguments = parser.parse_args()
-    if arguments.subscribe:
-        asyncio.run(subscribe(*arguments.subscribe))
-        return
-    sys.stdout.write(json.dumps(asyncio.run(measure(arguments))) + "\n")
+    asyncio.run(measure(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ class KeptQueue:
         self.seen_max = 100 if "deduplication_window_s" in options else 0
         first = JournalImage(self.seen_max) if image is None else image
         self.journal = Journal(self.core, first.sequence_max, self.seen_max, first.seen)
+        self.journal.held_partitions = first.held_partitions
         self.store.journal = self.journal
         restore(self.store, first)
         self.entry = AddressEntry(self.core, "queue/a", BALANCED_CODE)

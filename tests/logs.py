@@ -76,8 +76,10 @@ class Log:
         self.disk = FaultyDisk()
         self.queue = DiskQueue(self.disk)
         self.events: list[object] = []
+        self.lows: list[bool] = []
         try:
             self.wal = Wal(Directory(path), self.queue, container_id, **options)
+            self.wal.on_low = self.lows.append
             self.wal.on_full = self.events.append
             self.wal.on_failure = self.events.append
             self.found: list[Record] = list(self.wal.recover())

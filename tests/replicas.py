@@ -67,10 +67,10 @@ class _Way:
         self._trio = trio
         self._own = own
 
-    def send(self, to: str, data: bytes) -> bool:
+    def send(self, to: str, *parts: bytes) -> bool:
         if to not in self._trio.nodes or not self._trio.passes(self._own, to):
             return False
-        asyncio.get_running_loop().call_soon(self._arrive, to, data)
+        asyncio.get_running_loop().call_soon(self._arrive, to, b"".join(parts))
         return True
 
     def flush(self) -> None:

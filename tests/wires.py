@@ -164,9 +164,7 @@ class Broker:
 
     def _take_publisher(self, link: Link, attach: Attach, address: str | None) -> None:
         entry = self.entry(address) if address is not None else None
-        end = IncomingLink(
-            link.session.end, link.handle, entry, self.space, self.window, self.max_message_size
-        )
+        end = self.publisher_end(link, address, entry)
         end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
         link.attach(
             source=attach.source, target=attach.target, rcv_settle_mode=attach.rcv_settle_mode
@@ -176,6 +174,14 @@ class Broker:
             entry.add_source(end)
         end.open_credit()
         self.links[link.name] = end
+
+    def publisher_end(
+        self, link: Link, _address: str | None, entry: AddressEntry | None
+    ) -> IncomingLink:
+        """Makes the compiled end of a link on which a peer sends."""
+        return IncomingLink(
+            link.session.end, link.handle, entry, self.space, self.window, self.max_message_size
+        )
 
     def _take_consumer(self, link: Link, attach: Attach, address: str) -> None:
         end = OutgoingLink(

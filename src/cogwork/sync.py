@@ -22,7 +22,7 @@ from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from cogwork.client.consumer import Consumer as AsyncConsumer
@@ -32,13 +32,15 @@ if TYPE_CHECKING:
     from cogwork.client.publisher import OnDoubt
     from cogwork.client.publisher import Publisher as AsyncPublisher
     from cogwork.client.receiver import Receiver as AsyncReceiver
+    from cogwork.client.schemas import Schemas as AsyncSchemas
     from cogwork.client.stream import OnTruncated
     from cogwork.client.stream import Stream as AsyncStream
     from cogwork.client.stream_start import StreamStart
     from cogwork.consensus.engine import Snapshot
     from cogwork.dataplane.stream_inbox import Record
+    from cogwork.schema import Registered
 
-__all__ = ("Consumer", "Mesh", "Publisher", "Receiver", "Stream", "connect")
+__all__ = ("Consumer", "Mesh", "Publisher", "Receiver", "Schemas", "Stream", "connect")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -238,8 +240,66 @@ class Stream:
         self._thread.wait(self._stream.close())
 
 
+class Schemas:
+    """What is registered of the messages at each address; see the asyncio client's `schemas`."""
+
+    def __init__(self, thread: _LoopThread, schemas: AsyncSchemas) -> None:
+        self._thread = thread
+        self._schemas = schemas
+
+    def register(
+        self,
+        address: str,
+        definition: bytes | str | Mapping[str, Any] | bool,  # a JSON Schema, too
+        *,
+        kind: str = "json",
+        message: str = "",
+        must_fit: bool = True,
+    ) -> int:
+        """Gives an address a schema, or a new version of the one it has; returns the version."""
+        return self._thread.wait(
+            self._schemas.register(
+                address, definition, kind=kind, message=message, must_fit=must_fit
+            )
+        )
+
+    def unregister(self, address: str) -> None:
+        """Takes an address its schema, with all versions."""
+        self._thread.wait(self._schemas.unregister(address))
+
+    def find(self, address: str, version: int | None = None) -> Registered | None:
+        """Returns what is registered for the messages at an address; None where nothing is."""
+        return self._thread.wait(self._schemas.find(address, version))
+
+    def versions(self, address: str) -> Sequence[Registered]:
+        """Lists what is registered under an address or a pattern, the oldest version first."""
+        return self._thread.wait(self._schemas.versions(address))
+
+    def all(self) -> list[Registered]:
+        """Lists what is registered: the newest version of each address."""
+        return self._thread.wait(self._schemas.all())
+
+    def encode(self, address: str, value: object, **fields: Unpack[MessageFields]) -> Message:
+        """Makes a message of a value, as the schema of an address says."""
+        return self._thread.wait(self._schemas.encode(address, value, **fields))
+
+    def decode(self, message: Message, address: str | None = None) -> object:
+        """Reads what is in a message, as the schema of its address says."""
+        return self._thread.wait(self._schemas.decode(message, address))
+
+    def check(self, message: Message, address: str | None = None) -> str | None:
+        """Says what is wrong with a message by the newest schema; None where nothing is."""
+        return self._thread.wait(self._schemas.check(message, address))
+
+
 class Mesh:
-    """A connection to the mesh that mends itself. Made by `connect`, used in `with`."""
+    """A connection to the mesh that mends itself. Made by `connect`, used in `with`.
+
+    Attributes:
+        schemas: What is registered of the messages at each address.
+    """
+
+    schemas: Schemas
 
     def __init__(self, mesh: AsyncMesh) -> None:
         self._mesh = mesh
@@ -247,6 +307,7 @@ class Mesh:
 
     def __enter__(self) -> Self:
         self._thread = _LoopThread()
+        self.schemas = Schemas(self._thread, self._mesh.schemas)
         try:
             self._thread.wait(self._mesh.__aenter__())
         except BaseException:

@@ -17,7 +17,7 @@ from cogwork.consensus.engine import Appended, CaughtUp, FromOffset, Origin
 from cogwork.consensus.errors import Busy, Unavailable, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from cogwork.cli.servers.process import Server
     from cogwork.consensus.engine import Engine, EngineHost
@@ -240,7 +240,7 @@ class ServerFaults(ABC):
 
 
 async def survive_the_leader(
-    host: EngineHost, options: dict[str, object], servers: list[Server]
+    host: EngineHost, options: Mapping[str, object], servers: Sequence[Server]
 ) -> None:
     """Kills the leader for good in the middle of appends: nothing is lost, nothing comes twice."""
     engine = await host.open(name(), options)

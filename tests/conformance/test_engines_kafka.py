@@ -15,13 +15,13 @@ pytest.importorskip("confluent_kafka", reason="the extra [kafka] is not installe
 from confluent_kafka import Producer
 
 from cogwork.cli.servers.kafka import KafkaServer
-from cogwork.cli.servers.process import Missing
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.kafka.host import KafkaHost
 
 from .faults import ServerFaults
 from .kafka_jars import jars
+from .servers import OnServer, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    try:
-        server = KafkaServer(tmp_path_factory.mktemp("kafka"), jars())
-        server.start()
-    except Missing as missing:
-        pytest.skip(str(missing))
-    yield server
-    server.kill()
+    yield from running(lambda: KafkaServer(tmp_path_factory.mktemp("kafka"), jars()))
 
 
 class TestKafka(EngineConformance):
@@ -57,19 +51,12 @@ class TestKafka(EngineConformance):
         return KafkaHost(EngineContext(self.host_options))
 
 
-class TestKafkaFaults(ServerFaults):
+class TestKafkaFaults(OnServer, ServerFaults):
     """A server that dies, stops, or lies."""
 
+    factory = KafkaHost
     kills = 2
     timeout_s = 5.0
-
-    @pytest.fixture(autouse=True)
-    def _use(self, server: KafkaServer) -> None:
-        type(self).server = server
-
-    def make_host(self, timeout_s: float = 10.0) -> KafkaHost:
-        return KafkaHost(EngineContext({**self.server.options, "timeout_s": timeout_s}))
-
     bears_strangers = True
 
     async def intrude(self, host: EngineHost, stream: str, data: bytes) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("redis", reason="the extra [redis] is not installed")
 
-from cogwork.cli.servers.process import Missing
 from cogwork.cli.servers.redis import RedisServer
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.durability import Durability
@@ -17,42 +16,28 @@ from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.redis import RedisHost
 
 from .faults import ServerFaults
+from .servers import OnServer, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cogwork.cli.servers.process import Server
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    try:
-        server.start()
-    except Missing as missing:
-        pytest.skip(str(missing))
-    yield server
-    server.kill()
+    yield from running(lambda: RedisServer(tmp_path_factory.mktemp("redis")))
 
 
-class _OnRedis:
-    server: Server
-
-    @pytest.fixture(autouse=True)
-    def _use(self, server: RedisServer) -> None:
-        type(self).server = server
-
-    def make_host(self, timeout_s: float = 10.0) -> RedisHost:
-        return RedisHost(EngineContext({**self.server.options, "timeout_s": timeout_s}))
-
-
-class TestRedis(_OnRedis, EngineConformance):
+class TestRedis(OnServer, EngineConformance):
     """The kit."""
 
+    factory = RedisHost
 
-class TestRedisFaults(_OnRedis, ServerFaults):
+
+class TestRedisFaults(OnServer, ServerFaults):
     """A server that dies, stops, or lies."""
+
+    factory = RedisHost
 
 
 def test_a_server_that_synchronises_now_and_then_declares_no_disk(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -12,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mains import Mains, any_sectors, put
 
-from cogwork.dataplane.disk import SYNC, WRITE
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
 from cogwork.log.errors import LogBusy, LogCorrupt, UnsupportedVersion
@@ -133,70 +131,6 @@ def test_pins_are_what_a_plain_list_says(steps: list[tuple[int, bool, int]]) -> 
         )
 
 
-class Mains:
-    """A disk whose power may be cut: of what is not synchronised, any sectors may be lost."""
-
-    SECTOR = 512
-
-    def __init__(self) -> None:
-        self.synced: dict[int, bytes] = {}
-        self.done: list[tuple[int, int, int]] = []
-        self.waiting: list[tuple[int, int, int, bytes | int, bool]] = []
-        self.ticket = 0
-        self.event, self.behind = os.pipe()
-
-    def fileno(self) -> int:
-        return self.event
-
-    def submit(self, fd: int, offset: int, data: bytes, sync: bool) -> int:
-        return self._queue(fd, offset, data, sync)
-
-    def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
-        return self._queue(fd, 0, size_bytes, sync)
-
-    def _queue(self, fd: int, offset: int, what: bytes | int, sync: bool) -> int:
-        self.ticket += 1
-        self.waiting.append((self.ticket, fd, offset, what, sync))
-        os.write(self.behind, b"x")
-        return self.ticket
-
-    def completed(self) -> list[tuple[int, int, int]]:
-        if self.waiting:
-            os.read(self.event, 1 << 16)
-        self.write()
-        done = []
-        for ticket, fd, _, _, sync in self.waiting:
-            if sync and not os.path.isdir(f"/proc/self/fd/{fd}"):
-                self.synced[os.fstat(fd).st_ino] = os.pread(fd, 1 << 20, 0)
-            done.append((ticket, 0, SYNC if sync else WRITE))
-        self.waiting = []
-        return done
-
-    def write(self) -> None:
-        for _, fd, offset, what, _ in self.waiting:
-            if isinstance(what, int):
-                os.truncate(fd, max(what, os.fstat(fd).st_size))
-            elif what:
-                os.pwrite(fd, what, offset)
-
-    def close(self) -> None:
-        os.close(self.event)
-        os.close(self.behind)
-
-    def cut(self, source: Path, target: Path, chance: random.Random) -> None:
-        """Copies what is left after a power cut in the middle of a write."""
-        self.write()
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir()
-        for file in source.glob("*.*"):
-            now = file.read_bytes()
-            then = self.synced.get(file.stat().st_ino, b"").ljust(len(now), b"\0")
-            left = b""
-            for at in range(0, len(now), self.SECTOR):
-                left += (now if chance.random() < 0.5 else then)[at : at + self.SECTOR]
-            (target / file.name).write_bytes(left)
-
-
 class Story:
     """One log through several power cuts, and what has to be in it.
 
@@ -217,10 +151,9 @@ class Story:
         queue = DiskQueue(mains)
         wal = Wal(Directory(self.source), queue, "north", file_bytes=4096)
         self.compare([(record.index, record.payload) for record in wal.recover()])
-        for file in self.source.glob("*.wal"):
-            mains.synced[file.stat().st_ino] = file.read_bytes()
+        mains.trust(self.source)
         self.work(wal, queue)
-        mains.cut(self.source, self.target, self.chance)
+        put(self.target, any_sectors(*mains.halt(self.source), self.chance))
         self.source, self.target = self.target, self.source
         mains.waiting = []
         queue._waiting.clear()

@@ -36,6 +36,8 @@ class Member:
         configuration: What `cogwork.toml` says besides listener and links.
         head: What it says before all tables.
         was_killed: Whether its present life was ended by SIGKILL.
+        wrapper: The command that runs its command, if any.
+        environment: Variables that its process has besides those of this one.
     """
 
     id: str
@@ -44,6 +46,8 @@ class Member:
     folder: Path
     configuration: str = ""
     head: str = ""
+    wrapper: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     lives: int = 0
     was_killed: bool = False
@@ -71,7 +75,10 @@ class Member:
         self.was_killed = False
         with (self.folder / f"{self.id}.{self.lives}.log").open("wb") as output:
             self.process = subprocess.Popen(
-                [*COGWORK, "serve", "--config", str(file)], stdout=output, stderr=output
+                [*self.wrapper, *COGWORK, "serve", "--config", str(file)],
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **self.environment},
             )
 
     def signal(self, number: int) -> None:
@@ -107,6 +114,7 @@ def meshed(
     *,
     head: Callable[[str], str] = lambda _name: "",
     lay: Lay | None = None,
+    dress: Callable[[Member], object] = lambda _member: None,
 ) -> Iterator[dict[str, Member]]:
     """Runs linked containers for the length of a `with` block; both ends of an edge dial.
 
@@ -117,6 +125,7 @@ def meshed(
         configuration: What each `cogwork.toml` says besides listener and links.
         head: What each one's says before all tables.
         lay: Says what a container dials in the place of another one's port; None: that itself.
+        dress: Called with each before it is started.
     """
     names = list(ids)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -130,6 +139,7 @@ def meshed(
     }
     try:
         for member in members.values():
+            dress(member)
             member.start()
         for member in members.values():
             within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")

@@ -10,14 +10,21 @@ from replicas import trio
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, Members, Origin
+from cogwork.consensus.replicated.calls import GetRoom, RoomIs
+from cogwork.consensus.replicated.files import ReplicaFiles
+from cogwork.consensus.replicated.journal import Journal
+from cogwork.log.wal import Wal
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from replicas import Trio
 
     from cogwork.consensus.replicated.engine import RaftEngine
+    from cogwork.consensus.replicated.files import Declared
     from cogwork.consensus.replicated.member import Member
+    from cogwork.log.disk_queue import Operation
 
 SMALL = ("member.SEAL_BYTES", "install.SEAL_BYTES", "install.READ_BYTES")
 
@@ -134,6 +141,93 @@ def test_who_joins_gets_a_snapshot_and_the_records(
             assert await take(engines["c"], 2_001) == [*sent, b"more"]
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_what_a_crash_left_of_one_that_was_given_up_is_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in SMALL:
+        monkeypatch.setattr(f"cogwork.consensus.replicated.{name}", 20_000)
+
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            engines = {name: await made.open(name) for name in "abcd"}
+            sent = [b"%06d" % number * 20 for number in range(500)]
+            for start in range(0, 500, 50):
+                await engines["d"].append(Batch.of(sent[start : start + 50]))
+            while member_of(made, "c").group.compacted_index < 4:
+                await asyncio.sleep(0.01)
+            await made.stop("c")
+            folder = made.path / "c" / "streams" / "17"
+            (folder / "declaration.json").unlink()
+            min(folder.iterdir()).unlink()
+            assert (folder / "state").exists()
+            for voters in ("abd", "abc"):
+                made.move(voters)
+                if voters == "abc":
+                    made.start("c")
+                    engines["c"] = await made.open("c")
+                await made.settled()
+            while not member_of(made, "c").is_current:
+                await asyncio.sleep(0.01)
+            assert await take(engines["c"], 500) == sent
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_the_log_is_void_before_another_replica_is_declared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            for name in "abcd":
+                await made.open(name)
+            wal = made.nodes["d"].wal
+            told: list[int] = []
+            forget, declaring = Journal.forget, ReplicaFiles.declaring
+
+            def forgetting(journal: Journal) -> None:
+                forget(journal)
+                told.append(wal.end_lsn)
+
+            def looking(files: ReplicaFiles, declared: Declared) -> Generator[Operation]:
+                told.append(wal.durable_lsn)
+                return declaring(files, declared)
+
+            monkeypatch.setattr(Journal, "forget", forgetting)
+            monkeypatch.setattr(ReplicaFiles, "declaring", looking)
+            made.move("abcd")
+            await made.settled()
+            voided, durable = told
+            assert durable >= voided
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_container_without_room_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            service = made.nodes["a"].service
+
+            async def asked(*voters: str) -> RoomIs:
+                answer = await service.ask(
+                    "b", lambda number, name: GetRoom(number, name, [*voters]), "", 5.0
+                )
+                assert isinstance(answer, RoomIs)
+                return answer
+
+            await made.open("b")
+            found = await asked("c", "b", "a")
+            assert (found.replicas, found.problem) == (1, "")
+            assert "whose voters are a, b, c" in (await asked("a")).problem
+            made.nodes["b"].service.why_no_room = "it leaves"
+            assert (await asked("a", "b", "c")).problem == "it leaves"
+            monkeypatch.setattr(Wal, "is_full", True)
+            assert (await asked("a", "b", "c")).problem == "its disk is full"
+
+    asyncio.run(asyncio.wait_for(story(), 30))
 
 
 def test_one_that_is_gone_for_good_is_replaced(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_a_container_that_leaves_has_its_replicas_held_by_others(cluster: Cluste
     cluster.restart("b")
 
 
-def test_leaders_are_killed_while_a_stream_is_moved(cluster: Cluster, seed: int) -> None:
+def test_leaders_newcomers_and_who_was_asked_are_killed_while_a_stream_is_moved(cluster: Cluster, seed: int) -> None:
     cluster.create("moved", "a,b,c")
     story = Story(cluster, random.Random(seed))
     asyncio.run(asyncio.wait_for(story.run(), STORY_TIMEOUT_S))
@@ -187,7 +187,7 @@ def test_leaders_are_killed_while_a_stream_is_moved(cluster: Cluster, seed: int)
 
 
 class Story:
-    """Appends while the stream is moved and its leaders are killed; readers at all containers.
+    """Appends while the stream is moved and containers are killed; readers at all of them.
 
     Attributes:
         total: How many records there are; None while that is not known.
@@ -239,18 +239,20 @@ class Story:
         return digest.hexdigest()
 
     async def move(self) -> None:
-        """Moves the stream, and kills who leads while that goes on."""
+        """Moves the stream, and kills one whom that concerns while it goes on."""
         cluster, chance = self.cluster, self.chance
-        for _ in range(MOVES):
-            self.holders = chance.sample("abcde", 3)
-            replicas = ",".join(self.holders)
-            await asyncio.to_thread(cluster.move, "moved", replicas, "--no-wait")
+        for number in range(MOVES):
+            before, self.holders = self.holders or [*"abc"], chance.sample("abcde", 3)
+            replicas, asked = ",".join(self.holders), chance.choice("abcde")
+            await asyncio.to_thread(cluster.move, "moved", replicas, "--no-wait", at=asked)
             await asyncio.sleep(chance.random() * 0.5)
             leader = (await asyncio.to_thread(cluster.shown, "moved"))["leader"]
-            if leader in cluster.members:
-                cluster.members[leader].kill()
+            new = [name for name in self.holders if name not in before]
+            victim = (leader, chance.choice(new or self.holders), asked)[number % 3]
+            if victim in cluster.members:
+                cluster.members[victim].kill()
                 await asyncio.sleep(chance.random())
-                await asyncio.to_thread(cluster.restart, leader)
+                await asyncio.to_thread(cluster.restart, victim)
             await asyncio.to_thread(within, 30, self.is_settled, "the stream is moved")
 
     def is_settled(self) -> bool:

@@ -11,6 +11,7 @@ from replicas import trio
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, Origin
 from cogwork.consensus.errors import Truncated, Unavailable
+from cogwork.log.wal import Wal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,9 +77,19 @@ def test_the_leader_stops_and_nothing_is_lost_or_twice(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+@pytest.mark.parametrize("is_pressed", [False, True])
 def test_who_was_away_for_long_gets_a_snapshot_and_the_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_pressed: bool
 ) -> None:
+    """Also where the write-ahead log asks with every flush that old files be let go."""
+    if is_pressed:
+        flush = Wal.flush
+
+        def flush_and_press(wal: Wal) -> None:
+            flush(wal)
+            wal.on_pressure(17)
+
+        monkeypatch.setattr(Wal, "flush", flush_and_press)
     monkeypatch.setattr("cogwork.consensus.replicated.member.SEAL_BYTES", 20_000)
     monkeypatch.setattr("cogwork.consensus.replicated.install.SEAL_BYTES", 50_000)
     monkeypatch.setattr("cogwork.consensus.replicated.install.READ_BYTES", 10_000)

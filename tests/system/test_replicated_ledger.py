@@ -2,7 +2,8 @@
 
 Publishers write down what was accepted, workers what they took and what was confirmed to them.
 Afterwards: what was accepted was taken or is parked, nothing was confirmed twice, and nothing was
-taken again without a mark.
+taken again without a mark. An item may be parked twice: its dead letter was accepted, and whoever
+sent it was killed before it could write that down.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -86,7 +87,7 @@ class Story:
     def depth(self) -> int | None:
         """Items in the queue; None while that is not known."""
         owner = self.owner()
-        return None if owner is None else row(owner.served, QUEUE)["depth"]
+        return None if owner is None else depth_at(owner, QUEUE)
 
     def kill_the_owner_for_good(self) -> None:
         within(SETTLE_TIMEOUT_S, lambda: self.owner() is not None, "somebody owns the queue")
@@ -120,9 +121,16 @@ class Story:
             crew.replace()
 
 
+def depth_at(owner: Member, queue: str) -> int | None:
+    """Items of a queue at its owner; None where that is another one by now."""
+    found: dict[str, object] = dict(row(owner.served, queue))
+    return cast("int", found["depth"]) if found["owner"] == owner.id else None
+
+
 def parked(member: Member, owner: Member) -> list[str]:
-    count = row(owner.served, PARKED)["depth"]
-    if count == 0:
+    within(SETTLE_TIMEOUT_S, lambda: depth_at(owner, PARKED) is not None, "the parked are known")
+    count = depth_at(owner, PARKED)
+    if not count:
         return []
     printed = member.served.run(
         "receive", member.url, PARKED, "--count", str(count), "--timeout", "20", "--json"
@@ -175,7 +183,8 @@ def check(
         f"{policy}: {dict(events)}: {len(said['accepted'])} accepted, {len(said['doubt'])} in doubt"
         f" of {ITEMS}; {len(book.taken)} taken, {book.confirmed.total()} confirmed to a worker that"
         f" lived to hear it, {left.total()} parked, of which {len(left.keys() & book.taken.keys())}"
-        f" had been taken, {book.again(marked=True)} taken again and marked\n"
+        f" had been taken, {len(twice(left))} parked twice,"
+        f" {book.again(marked=True)} taken again and marked\n"
     )
     seen = book.taken.keys() | left.keys()
     assert events["owner killed for good"] == KILLED_FOR_GOOD
@@ -184,7 +193,6 @@ def check(
     assert seen <= said["accepted"] | said["doubt"], "invented"
     assert twice(book.confirmed) == [], "confirmed twice"
     assert book.again(marked=False) == 0, "taken again without a mark"
-    assert twice(left) == [], "parked twice"
     assert left.keys() & book.confirmed.keys() == set(), "confirmed and parked"
     if policy == "park":
         assert book.again(marked=True) == 0, "done twice"

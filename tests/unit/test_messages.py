@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import uuid
+import weakref
 from datetime import UTC, datetime
 
 import pytest
@@ -192,3 +194,32 @@ def test_the_finders_stop_at_what_they_look_for() -> None:
     found = inspect(whole[:300])
     assert (found["to"], found["group_id"], found["subject"]) == (b"queue/a", b"g", None)
     assert found["sections"] is False
+
+
+class Knot:
+    """Something that can be watched as it goes."""
+
+
+def test_one_that_holds_only_bytes_is_no_work_for_the_collector() -> None:
+    message = Message.decode(Message(b"octets", properties={"a": 1}).encode())
+    assert not gc.is_tracked(message)
+    assert message.body == b"octets"
+    assert not gc.is_tracked(message)
+    assert message.properties == {"a": 1}
+    assert gc.is_tracked(message)
+
+
+@pytest.mark.parametrize("where", ["body", "properties", "annotations", "footer", "message_id"])
+def test_a_cycle_through_a_received_message_is_collected(where: str) -> None:
+    message = Message.decode(Message(b"octets").encode())
+    knot = Knot()
+    knot.message = message  # type: ignore[attr-defined]  # what makes the cycle
+    found = getattr(message, where)
+    if isinstance(found, dict):
+        found["knot"] = knot
+    else:
+        setattr(message, where, knot)
+    gone = weakref.ref(knot)
+    del message, knot, found
+    gc.collect()
+    assert gone() is None

@@ -40,6 +40,8 @@ OF_TYPE = {
     "cogwork.client.errors.InDoubt": ExitCode.NOT_ACCEPTED,
     "cogwork.client.errors.Rejected": ExitCode.NOT_ACCEPTED,
     "cogwork.client.errors.Released": ExitCode.NOT_ACCEPTED,
+    "cogwork.schema.errors.Conflict": ExitCode.NOT_ACCEPTED,
+    "cogwork.schema.errors.Incompatible": ExitCode.NOT_ACCEPTED,
     "cogwork.container.addressing.AddressingError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.ConfigurationError": ExitCode.CONFIGURATION,
     "cogwork.container.users.PasswordHashError": ExitCode.CONFIGURATION,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from typing import Any
 
 import click
@@ -21,7 +20,7 @@ __all__ = ("leave",)
 TYPE = "org.cogwork.mesh"
 
 ENDS = ("moved", "left")
-COUNTS = (*ENDS, "replicas_moved", "replicas_left")
+COUNTS = (*ENDS, "kept", "replicas_moved", "replicas_left")
 
 LOOK_S = 0.1
 """How often it is asked how far it is."""
@@ -35,39 +34,56 @@ def leave(url: str, as_json: bool) -> int:
 
     Its clients are redirected to other containers, the items of its queues and its replicas of
     streams move there, and links are closed when nothing comes that way any more. One with workers
-    leaves with all of them, one after another. Ends with 1 where items or replicas had to stay.
+    leaves with all of them, one after another. Ends with 1 where items or replicas had to stay:
+    those on disk are there when the container is started again.
     """
     outcome = asyncio.run(_leave(url))
     if as_json:
         click.echo(json.dumps(outcome))
     else:
-        click.echo(f"{outcome['moved']} items moved, {outcome['left']} stay")
-        moved, left = outcome["replicas_moved"], outcome["replicas_left"]
-        if moved or left:
-            click.echo(f"{moved} replicas moved, {left} stay")
-        if outcome["problem"]:
-            click.echo(f"cogwork: {outcome['problem']}", err=True)
+        for line in _lines(outcome):
+            click.echo(line)
     return ExitCode.ERROR if outcome["left"] or outcome["replicas_left"] else ExitCode.OK
+
+
+def _lines(outcome: dict[str, Any]) -> list[str]:
+    """Says what has become of items and replicas."""
+    kept, lost = outcome["kept"], outcome["left"] - outcome["kept"]
+    places = ", ".join(outcome["data_dirs"])
+    lines = [f"{outcome['moved']} items moved, {outcome['left']} stay"]
+    if kept:
+        lines.append(f"{kept} stay on disk, in {places}: start the container again to have them")
+    if lost:
+        lines.append(f"{lost} were in memory, and are gone with the container")
+    if outcome["replicas_moved"] or outcome["replicas_left"]:
+        moved, left = outcome["replicas_moved"], outcome["replicas_left"]
+        lines.append(f"{moved} replicas moved, {left} stay")
+    if outcome["problem"]:
+        lines.append(outcome["problem"])
+    return lines
 
 
 async def _leave(url: str) -> dict[str, Any]:
     """Has all workers leave; the first one last, for it dials the other containers."""
-    counts = Counter(dict.fromkeys(COUNTS, 0))
+    outcome: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "data_dirs": []}
     problems = []
     async with met(url) as workers:
         for mesh in reversed(workers.values()):
             manager = Manager(mesh)
             await manager.ask("LEAVE", TYPE, "", {})
             facts = await _watch(manager)
-            counts.update({key: facts[key] for key in COUNTS})
+            for key in COUNTS:
+                outcome[key] += facts[key]
+            is_left = facts["kept"] or facts["replicas_left"]
+            outcome["data_dirs"] += [facts["data_dir"]] if is_left else []
             problems += [facts["problem"]] if facts["problem"] else []
-    return {**counts, "problem": "; ".join(problems) or None}
+    return {**outcome, "problem": "; ".join(problems) or None}
 
 
 async def _watch(manager: Manager) -> dict[str, Any]:
     """Shows how far it is, until it is done or the container has gone."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    facts: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "problem": None}
+    facts: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "data_dir": None, "problem": None}
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("items", total=None)
         while facts.get("phase") != "done":
@@ -82,4 +98,4 @@ async def _watch(manager: Manager) -> dict[str, Any]:
             moved, left = (facts[f"replicas_{key}" if what == "replicas" else key] for key in ENDS)
             progress.update(bar, description=what, completed=moved, total=moved + left or None)
             await asyncio.sleep(LOOK_S)
-    return {key: facts[key] for key in (*COUNTS, "problem")}
+    return facts

@@ -38,6 +38,9 @@ COMMANDS = {
     "status": _Entry("cogwork.cli.status", "Show what a container holds and has done."),
     "queue": _Entry("cogwork.cli.queue", "List, declare, peek into, purge and move queues."),
     "stream": _Entry("cogwork.cli.stream", "Create, list, show, move, trim and delete streams."),
+    "schema": _Entry(
+        "cogwork.cli.schema", "Register, list, show and check by the schemas of addresses."
+    ),
     "link": _Entry("cogwork.cli.link", "Add, remove and list a container's links to others."),
     "mesh": _Entry("cogwork.cli.mesh", "Show the containers of a mesh, and the ways to them."),
     "leave": _Entry("cogwork.cli.leave", "Have a container leave its mesh for good, and stop."),

@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.markup import escape
 
 from cogwork.cli.group import reach_each
 from cogwork.cli.manager import Manager
@@ -179,6 +180,8 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
     )
     if container["cluster"] is not None:
         screen.print(cluster_line(container["cluster"]))
+    for vhost, facts in (container["schemas"] or {}).items():
+        screen.print(schema_line(vhost, facts))
 
 
 def cluster_line(cluster: dict[str, Any]) -> str:
@@ -187,6 +190,17 @@ def cluster_line(cluster: dict[str, Any]) -> str:
     return (
         f"  cluster of {', '.join(cluster['voters'])}, leader {cluster['leader'] or 'unknown'}: "
         f"{cluster['declarations']:,} declarations, digest {cluster['digest'][:DIGITS]}{current}"
+    )
+
+
+def schema_line(vhost: str, facts: dict[str, Any]) -> str:
+    """Says what becomes of messages that are held to schemas, in a virtual host."""
+    where = f" of {vhost}" if vhost else ""
+    current = "" if facts["is_current"] else ", [yellow]not known yet[/yellow]"
+    problem = f", [yellow]{escape(facts['problem'])}[/yellow]" if facts["problem"] else ""
+    return (
+        f"  schemas{where}: {facts['registered']:,} addresses, {facts['checked']:,} messages "
+        f"checked, {facts['rejected']:,} rejected, {facts['dropped']:,} dropped{current}{problem}"
     )
 
 

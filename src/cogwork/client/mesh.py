@@ -23,6 +23,7 @@ from cogwork.client.options import Mechanism, Options, Retry
 from cogwork.client.publisher import OnDoubt, Publisher
 from cogwork.client.redirection import redirection_of
 from cogwork.client.replies import Replies
+from cogwork.client.schemas import Schemas
 from cogwork.client.senders import Senders
 from cogwork.client.service import Service
 from cogwork.client.stream import Stream
@@ -64,6 +65,7 @@ class Mesh:
     Attributes:
         core: Its data plane.
         connections: Counts the connections it has had.
+        schemas: What is registered of the messages at each address.
         flusher: Sends at the end of the loop's turn what was written in it.
         create_future: The event loop's.
     """
@@ -95,6 +97,7 @@ class Mesh:
         self._link_count = 0
         self._senders = Senders(self)
         self._replies: asyncio.Task[Replies] | None = None
+        self.schemas = Schemas(self)
 
     # -- life
 
@@ -256,11 +259,12 @@ class Mesh:
         """Has everything sent that was written in this turn of the loop."""
         self.flusher.request()
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Runs something beside the application; it ends with the mesh."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     # -- sending
 

@@ -24,6 +24,7 @@ __all__ = (
     "Chunk",
     "check",
     "pack",
+    "spans",
     "unpack",
 )
 
@@ -42,9 +43,9 @@ SEQUENCE_MAX = (1 << 63) - 1
 """The last sequence of a producer, which then takes a new id: engines count with 63 bits."""
 
 
-def pack(records: Iterable[bytes]) -> bytes:
-    """Puts records one after the other, each behind its length."""
-    parts: list[bytes] = []
+def pack(records: Iterable[bytes], before: bytes = b"") -> bytes:
+    """Puts records one after the other, each behind its length, all behind what goes before."""
+    parts: list[bytes] = [before]
     for record in records:
         parts.append(len(record).to_bytes(LENGTH_BYTES, "big"))
         parts.append(record)
@@ -57,13 +58,23 @@ def unpack(payload: bytes) -> Iterator[bytes]:
     Raises:
         ValueError: It ends in the middle of one.
     """
-    position, end = 0, len(payload)
+    for start, end in spans(payload):
+        yield payload[start:end]
+
+
+def spans(payload: bytes, position: int = 0) -> Iterator[tuple[int, int]]:
+    """Yields where the records of a packed payload, from a position on, begin and end.
+
+    Raises:
+        ValueError: It ends in the middle of one.
+    """
+    end = len(payload)
     while position < end:
         start = position + LENGTH_BYTES
         position = start + int.from_bytes(payload[position:start], "big")
         if position > end or start > end:
             raise ValueError("the payload ends in the middle of a record")
-        yield payload[start:position]
+        yield start, position
 
 
 @dataclass(frozen=True, slots=True)

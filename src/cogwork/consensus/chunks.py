@@ -19,38 +19,43 @@ _PLACE = struct.Struct(">QQq")
 _CHUNK = struct.Struct(">QQqIQB")
 
 
-def encode_batch(batch: Batch) -> bytes:
-    """Writes a batch."""
+def encode_batch(batch: Batch, before: bytes = b"") -> bytes:
+    """Writes a batch, behind what is to stand before it: payloads are large, and copied once."""
     producer = batch.producer
     head = _BATCH.pack(batch.count, batch.sequence, len(producer))
-    return head + producer + batch.payload
+    return b"".join((before, head, producer, batch.payload))
 
 
-def decode_batch(data: bytes, position: int = 0) -> Batch:
-    """Reads a batch that goes from `position` to the end.
+def decode_batch(data: bytes, position: int = 0, end: int | None = None) -> Batch:
+    """Reads a batch that goes from `position` to `end`, or to the end of all.
 
     Raises:
         Malformed: It is none.
     """
-    try:
-        count, sequence, length = _BATCH.unpack_from(data, position)
-    except struct.error as error:
-        raise Malformed("a batch", "it is cut short") from error
+    end = len(data) if end is None else end
     start = position + _BATCH.size
-    end = start + length
-    if end > len(data):
+    if start > end:
         raise Malformed("a batch", "it is cut short")
-    return Batch(data[end:], count, data[start:end], sequence)
+    count, sequence, length = _BATCH.unpack_from(data, position)
+    payload_at = start + length
+    if payload_at > end:
+        raise Malformed("a batch", "it is cut short")
+    return Batch(data[payload_at:end], count, data[start:payload_at], sequence)
 
 
-def encode_chunk(chunk: Chunk) -> bytes:
-    """Writes a chunk."""
+def chunk_parts(chunk: Chunk) -> tuple[bytes, bytes, bytes]:
+    """Writes a chunk, in pieces to be joined; the last one is its payload."""
     batch = chunk.batch
     producer = batch.producer
     head = _CHUNK.pack(
         chunk.offset, chunk.epoch, chunk.time_ms, batch.count, batch.sequence, len(producer)
     )
-    return head + producer + batch.payload
+    return head, producer, batch.payload
+
+
+def encode_chunk(chunk: Chunk) -> bytes:
+    """Writes a chunk."""
+    return b"".join(chunk_parts(chunk))
 
 
 def decode_chunk(data: bytes) -> Chunk:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from cogwork.consensus.batch import Batch, Chunk
     from cogwork.consensus.capabilities import Capabilities
+    from cogwork.consensus.errors import ConsensusError
 
 __all__ = (
     "Appended",
@@ -32,6 +33,7 @@ __all__ = (
     "FromTime",
     "Members",
     "Origin",
+    "PromptEngine",
     "Snapshot",
     "Start",
     "Subscription",
@@ -253,6 +255,48 @@ class Engine(Protocol):
         Appends under way are answered, or raise `Unknown` or `Unavailable`; subscriptions end with
         `Unavailable`, and so does whatever is asked for later.
         """
+
+
+@runtime_checkable
+class PromptEngine(Engine, Protocol):
+    """An engine that can call at once instead of being awaited, as it works in this event loop.
+
+    It calls in turns of its own, at whose end it has the data plane send what was written.
+    """
+
+    def append_then(
+        self, batch: Batch, told: Callable[[Appended | int | ConsensusError], object]
+    ) -> None:
+        """Appends records, as `append` does.
+
+        Args:
+            batch: The records.
+            told: Called once with the answer, or with what `append` would raise; perhaps before
+                this returns.
+        """
+
+    def watch(self, on_more: Callable[[], object]) -> Awaitable[None] | None:
+        """Has something called whenever more can be read here.
+
+        Args:
+            on_more: Called without arguments.
+
+        Returns:
+            What is done when it will not be called any more; None where the stream cannot be read
+            here, and has to be subscribed to.
+        """
+
+    def read_here(self, offset: int, max_bytes: int = 1 << 20) -> Sequence[Chunk] | None:
+        """Returns chunks that are here from `offset` on, as `read`; None where none can be.
+
+        What is not here yet is no error: then there are none.
+
+        Raises:
+            Truncated: The offset is below the first one.
+        """
+
+    def glance(self) -> tuple[Bounds, Members] | None:
+        """Returns what the stream is as far as it is known here, at once; None where it is not."""
 
 
 class EngineHost(Protocol):

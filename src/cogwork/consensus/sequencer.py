@@ -253,7 +253,7 @@ def encode(command: Command) -> bytes:
     if isinstance(command, Append):
         epoch = _NO_EPOCH if command.epoch is None else command.epoch
         head = _APPEND_HEAD.pack(VERSION, _APPEND, epoch, command.time_ms)
-        return head + encode_batch(command.batch)
+        return encode_batch(command.batch, head)
     if isinstance(command, Fence):
         return _HEAD.pack(VERSION, _FENCE)
     if isinstance(command, Trim):
@@ -262,27 +262,40 @@ def encode(command: Command) -> bytes:
     return _NUMBER_HEAD.pack(VERSION, _SNAPSHOT, snapshot.offset) + snapshot.data
 
 
-def decode(data: bytes) -> Command:
+def decode(
+    data: bytes, start: int = 0, end: int | None = None, *, time_ms: int | None = None
+) -> Command:
     """Reads a command.
+
+    Args:
+        data: What holds it.
+        start: Where it begins there.
+        end: Where it ends; None for the end of all.
+        time_ms: When it was proposed, where that is not for the command to say.
 
     Raises:
         Malformed: It is none, or of another version.
     """
-    try:
-        version, kind = _HEAD.unpack_from(data)
-        if version != VERSION:
-            raise Malformed("a command", f"its version is {version}, not {VERSION}")
-        if kind == _APPEND:
-            _, _, epoch, time_ms = _APPEND_HEAD.unpack_from(data)
-            batch = decode_batch(data, _APPEND_HEAD.size)
-            return Append(batch, None if epoch == _NO_EPOCH else epoch, time_ms)
-        if kind == _FENCE:
-            return Fence()
-        if kind == _TRIM:
-            return Trim(_NUMBER_HEAD.unpack_from(data)[2])
-        if kind == _SNAPSHOT:
-            offset = _NUMBER_HEAD.unpack_from(data)[2]
-            return KeepSnapshot(Snapshot(offset, data[_NUMBER_HEAD.size :]))
-    except struct.error as error:
-        raise Malformed("a command", "it is cut short") from error
+    end = len(data) if end is None else end
+    version, kind = _fields(_HEAD, data, start, end)
+    if version != VERSION:
+        raise Malformed("a command", f"its version is {version}, not {VERSION}")
+    if kind == _APPEND:
+        _, _, epoch, own_ms = _fields(_APPEND_HEAD, data, start, end)
+        batch = decode_batch(data, start + _APPEND_HEAD.size, end)
+        made_ms = own_ms if time_ms is None else time_ms
+        return Append(batch, None if epoch == _NO_EPOCH else epoch, made_ms)
+    if kind == _FENCE:
+        return Fence()
+    if kind == _TRIM:
+        return Trim(_fields(_NUMBER_HEAD, data, start, end)[2])
+    if kind == _SNAPSHOT:
+        offset = _fields(_NUMBER_HEAD, data, start, end)[2]
+        return KeepSnapshot(Snapshot(offset, data[start + _NUMBER_HEAD.size : end]))
     raise Malformed("a command", f"its kind is {kind}")
+
+
+def _fields(head: struct.Struct, data: bytes, start: int, end: int) -> tuple[int, ...]:
+    if start + head.size > end:
+        raise Malformed("a command", "it is cut short")
+    return head.unpack_from(data, start)

@@ -13,11 +13,12 @@ from cogwork.router.addresses import (
     AddressTable,
     Distribution,
 )
+from cogwork.schema import SCHEMAS
 
 if TYPE_CHECKING:
     from cogwork.container.settings import Configuration, Node, Queue, Stream, Vhost
 
-__all__ = ("AddressingError", "table_of")
+__all__ = ("AddressingError", "schema_engine_of", "table_of")
 
 _BUILT_IN = AddressTable(DEFAULT_RULES)
 
@@ -26,11 +27,12 @@ class AddressingError(CogworkError):
     """An address rule of the configuration that the router refuses."""
 
 
-def table_of(vhost: Configuration | Vhost) -> AddressTable:
+def table_of(vhost: Configuration | Vhost, schema_engine: str = "orb") -> AddressTable:
     """Builds a virtual host's address table.
 
     Args:
         vhost: One of `[[vhost]]`, or the configuration for the default one.
+        schema_engine: What keeps the stream of its schemas, unless it is configured.
 
     Raises:
         AddressingError: A rule cannot be used.
@@ -40,9 +42,19 @@ def table_of(vhost: Configuration | Vhost) -> AddressTable:
         rules += [_queue_rule(queue) for queue in vhost.queues]
         rules += [_stream_rule(stream) for stream in vhost.streams]
         rules += [_node_rule(node) for node in vhost.nodes]
+        if not any(stream.address.removeprefix("/") == SCHEMAS for stream in vhost.streams):
+            rules.append(
+                AddressRule(pattern=SCHEMAS, kind="stream", options={"engine": schema_engine})
+            )
         return AddressTable.with_defaults(rules)
     except AddressRuleError as error:
         raise AddressingError(str(error)) from error
+
+
+def schema_engine_of(configuration: Configuration) -> str:
+    """Returns what keeps the streams of schemas: replicas where there is a cluster, else memory."""
+    has_cluster = configuration.cluster.voters is not None
+    return "raft" if has_cluster or configuration.data_dir is not None else "orb"
 
 
 def _queue_rule(queue: Queue) -> AddressRule:

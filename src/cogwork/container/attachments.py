@@ -14,6 +14,7 @@ from cogwork.amqp.terminus import COPY, MOVE, Coordinator, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.access import Permits
 from cogwork.container.filters import read_filters
+from cogwork.dataplane.checked import CheckedLink
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.stream import StreamNode
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.clients import ClientContext
     from cogwork.container.settings import Limits
+    from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.link import Link
     from cogwork.router.addresses import AddressRule
@@ -120,14 +122,7 @@ class Attachments:
         if target.address is not None:
             client.demand("send", target.address)
             entry = client.vhost.entry_of(target.address)
-        end = IncomingLink(
-            link.session.end,
-            link.handle,
-            entry,
-            client.vhost.space,
-            self.limits.link_credit,
-            self.limits.max_message_size_bytes,
-        )
+        end = self._publisher_end(link, target.address, entry, client.vhost)
         end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
         if entry is None and not client.is_free:
             end.permit = Permits(client.permissions, client.vhost.name or None)
@@ -151,6 +146,18 @@ class Attachments:
             entry.add_source(end)
             client.vhost.add_publisher(target.address, entry)
         end.open_credit()
+
+    def _publisher_end(
+        self, link: Link, address: str | None, entry: AddressEntry | None, vhost: VirtualHost
+    ) -> IncomingLink:
+        """Makes the compiled end; of another class where its messages are held to schemas."""
+        limits = self.limits
+        place = (entry, vhost.space, limits.link_credit, limits.max_message_size_bytes)
+        checkpoint = vhost.schemas.checkpoint_of(address) if vhost.schemas is not None else None
+        if checkpoint is None:
+            return IncomingLink(link.session.end, link.handle, *place)
+        name = None if address is None else address.encode()
+        return CheckedLink(link.session.end, link.handle, checkpoint, name, *place)
 
     # -- links on which the peer receives
 

@@ -7,7 +7,7 @@ caller puts the path of the table before it. The first problem is the one that i
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cogwork.amqp.redirect import host_of
 from cogwork.container.mesh.urls import BadLinkUrl
@@ -16,7 +16,7 @@ from cogwork.container.users import PasswordHashError, check_hash
 from cogwork.router.mesh.bounds import ID_BYTES_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from cogwork.container.settings import (
         Address,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from cogwork.container.toml_lines import Path
 
 __all__ = ("Problem", "find_problem")
+
+T = TypeVar("T")
 
 _KIND = re.compile(r"[A-Za-z_][\w-]*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
@@ -189,23 +191,25 @@ def _permissions(permissions: Sequence[Permission]) -> Iterator[Problem]:
 
 def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
     """Checks what the default virtual host and every other one have alike."""
-    for at, address in enumerate(vhost.addresses):
-        for problem in _address(address):
-            yield problem.below("address", at)
+    yield from _each("address", vhost.addresses, _address)
     yield from _twice("address", "prefix", [_same(each.prefix) for each in vhost.addresses])
     yield from _twice("address", "pattern", [each.pattern for each in vhost.addresses])
-    for at, queue in enumerate(vhost.queues):
-        for problem in _queue(queue):
-            yield problem.below("queue", at)
+    yield from _each("queue", vhost.queues, _queue)
     yield from _twice("queue", "address", [queue.address for queue in vhost.queues])
-    for at, stream in enumerate(vhost.streams):
-        for problem in _stream(stream):
-            yield problem.below("stream", at)
+    yield from _each("stream", vhost.streams, _stream)
     yield from _twice("stream", "address", [stream.address for stream in vhost.streams])
-    for at, node in enumerate(vhost.nodes):
-        for problem in _kind(node.kind):
-            yield problem.below("node", at)
+    yield from _each("schema", vhost.schemas, lambda it: _pattern("address", it.address))
+    yield from _twice("schema", "address", [it.address.lstrip("/") for it in vhost.schemas])
+    yield from _each("node", vhost.nodes, lambda it: _kind(it.kind))
     yield from _twice("node", "address", [node.address for node in vhost.nodes])
+
+
+def _each(
+    table: str, entries: Iterable[T], check: Callable[[T], Iterator[Problem]]
+) -> Iterator[Problem]:
+    for at, entry in enumerate(entries):
+        for problem in check(entry):
+            yield problem.below(table, at)
 
 
 def _address(address: Address) -> Iterator[Problem]:

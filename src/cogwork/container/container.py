@@ -17,7 +17,7 @@ from msgspec import structs
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.container.access import Access
-from cogwork.container.addressing import table_of
+from cogwork.container.addressing import schema_engine_of, table_of
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
 from cogwork.container.cluster.departure import Departure
@@ -33,6 +33,7 @@ from cogwork.container.mesh.lending import shard_of
 from cogwork.container.mesh.service import MeshService
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
+from cogwork.container.schemas.service import CheckThreads, Schemas
 from cogwork.container.settings import BLOCK_TIMEOUT_S
 from cogwork.container.vhost_journals import VhostJournals
 from cogwork.container.view import View
@@ -40,7 +41,7 @@ from cogwork.container.virtual_host import VirtualHost
 from cogwork.dataplane.core import Core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from cogwork.container.limits import Limits
     from cogwork.container.settings import Configuration, Vhost
@@ -132,8 +133,9 @@ class Container:
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
+        self._check_threads = CheckThreads()
         for name, tables in _vhosts_of(configuration).items():
-            self._add_vhost(name, table_of(tables), _declared(tables))
+            self._add_vhost(name, tables, table_of(tables, schema_engine_of(configuration)))
         self.mesh = MeshService(
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
@@ -149,7 +151,7 @@ class Container:
         self.core.held_bytes_max = self.limits.held_bytes
         self.core.congested_at_bytes = self.limits.unsent_bytes
 
-    def _add_vhost(self, name: str, table: AddressTable, declared: Iterable[str]) -> None:
+    def _add_vhost(self, name: str, tables: Configuration | Vhost, table: AddressTable) -> None:
         vhost = VirtualHost(
             self.core,
             name,
@@ -161,8 +163,9 @@ class Container:
             journals=VhostJournals(self.journals, self.queues, name),
         )
         vhost.view = View(self, vhost)
+        vhost.schemas = Schemas(vhost, tables.schemas, self._check_threads)
         self.vhosts[name] = vhost
-        for address in declared:
+        for address in _declared(tables):
             vhost.entry_of(address)
 
     # -- life cycle
@@ -176,6 +179,7 @@ class Container:
             TlsFilesError: A certificate cannot be used.
         """
         self.replication.start()
+        self._start_schemas()
         self._listeners.open(self.configuration.listeners, is_shared=self._worker is not None)
         if self._worker is not None:
             self._listeners.open_for_links(self._worker.socket)
@@ -208,7 +212,8 @@ class Container:
             workers=old.workers,
         )
         wanted = _vhosts_of(configuration)
-        tables = {name: table_of(each) for name, each in wanted.items()}
+        engine = schema_engine_of(configuration)
+        tables = {name: table_of(each, engine) for name, each in wanted.items()}
         self._access.replace(configuration)
         listeners, problems = self._listeners.replaced(configuration.listeners)
         self.configuration = structs.replace(configuration, listeners=listeners)
@@ -218,15 +223,16 @@ class Container:
         self._balance.set_margin(configuration.mesh.redirect_margin)
         self._balance.advertise(tuple(self.advertised))
         for name, table in tables.items():
-            self._take_vhost(name, table, _declared(wanted[name]))
+            self._take_vhost(name, wanted[name], table)
         for name in self.vhosts.keys() - tables.keys():
             self._retired.append(self.vhosts.pop(name))
         return problems
 
-    def _take_vhost(self, name: str, table: AddressTable, declared: Iterable[str]) -> None:
+    def _take_vhost(self, name: str, tables: Configuration | Vhost, table: AddressTable) -> None:
         vhost = self.vhosts.get(name)
         if vhost is None:
-            self._add_vhost(name, table, declared)
+            self._add_vhost(name, tables, table)
+            self._start_schemas()
             if self.mesh.pairs or self.mesh.diallers:
                 log.warning("virtual host %r: linked containers know of it after a restart", name)
             return
@@ -237,8 +243,15 @@ class Container:
                 ", ".join(kept[:KEPT_SHOWN_MAX]),
                 f" and {len(kept) - KEPT_SHOWN_MAX} more" if len(kept) > KEPT_SHOWN_MAX else "",
             )
-        for address in declared:
+        if vhost.schemas is not None:
+            vhost.schemas.take_rules(tables.schemas)
+        for address in _declared(tables):
             vhost.entry_of(address)
+
+    def _start_schemas(self) -> None:
+        for vhost in self.vhosts.values():
+            if vhost.schemas is not None:
+                vhost.schemas.start()
 
     @property
     def endpoints(self) -> list[str]:
@@ -268,8 +281,9 @@ class Container:
         """Sends clients, items and replicas to others, says good-bye, and has itself stopped."""
         if self.leaving is None:
             departure = Departure(self.replication, self.mesh)
+            vhosts, data_dir = self.vhosts.values(), self.configuration.data_dir
             self.leaving = Leaving(
-                self.mesh, self._balance, self.vhosts.values(), departure, self.on_leave
+                self.mesh, self._balance, vhosts, departure, data_dir, self.on_leave
             )
             self.leaving.start()
 
@@ -307,7 +321,10 @@ class Container:
 
     async def _close_streams(self) -> None:
         for vhost in (*self.vhosts.values(), *self._retired):
+            if vhost.schemas is not None:
+                await vhost.schemas.closed()
             vhost.close_streams()
+        self._check_threads.close()
         await self.engines.close()
         await self.replication.close()
 

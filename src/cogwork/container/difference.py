@@ -29,6 +29,7 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "address": lambda rule: str(rule.prefix or rule.pattern),
     "queue": attrgetter("address"),
     "stream": attrgetter("address"),
+    "schema": attrgetter("address"),
     "engine": attrgetter("name"),
     "node": attrgetter("address"),
 }

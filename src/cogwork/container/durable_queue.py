@@ -62,6 +62,7 @@ class DurableQueue(ABC):
         if replayed is None:
             image.birth_base = secrets.randbits(31)
         journal = Journal(core, image.sequence_max, self.seen_max, image.seen)
+        journal.held_partitions = image.held_partitions
         journal.on_dirty = note
         self.journal = self.store.journal = journal
         restore(self.store, image)
@@ -74,6 +75,11 @@ class DurableQueue(ABC):
         return Begin(
             self.vhost, self.address, self.store.shard, account.birth_base, options
         ).encode()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether so much of it is under way that what comes now is better written together."""
+        return False
 
     @abstractmethod
     def write(self, kind: int, payload: bytes) -> None:

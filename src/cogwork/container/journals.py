@@ -33,6 +33,7 @@ from cogwork.container.journal_records import (
     Begin,
     Replayed,
 )
+from cogwork.container.low_space import LowSpace
 from cogwork.container.mesh.lending import DURABLE_LIFE, shard_of
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
@@ -108,6 +109,7 @@ class QueueJournals:
     Attributes:
         shard: The number of this container's parts of queues on disk, the same in all its lives.
         tickets: The turns whose output is held.
+        low_space: What they do while the disk fills up.
     """
 
     def __init__(self, core: Core, container_id: str, *, has_disk: bool) -> None:
@@ -133,6 +135,7 @@ class QueueJournals:
         self.tickets = Tickets(core)
         self._is_due = False
         self._is_shut = False
+        self.low_space = LowSpace(self._queues)
         self._failure: LogFailed | None = None
         self._patience: asyncio.TimerHandle | None = None
 
@@ -178,8 +181,9 @@ class QueueJournals:
         if replayed is None:
             queue.write(BEGIN, queue.begin())
             queue.write(END, b"")
-            self._commit_soon()
+            self.commit_soon()
         journal.is_open = not self._is_shut
+        journal.is_low = self.low_space.is_low
 
     def append(self, queue: QueueJournal, kind: int, payload: bytes) -> None:
         """Has a record appended at the end of the turn, behind all before it."""
@@ -192,7 +196,7 @@ class QueueJournals:
         queue.store.journal = queue.journal = None
         queue.write(GONE, b"")
         self._core.hold_output()
-        self._commit_soon()
+        self.commit_soon()
 
     # -- the start
 
@@ -219,7 +223,7 @@ class QueueJournals:
             vhosts: Where they are.
         """
         self._wal = wal
-        self._core.on_ticket = self._commit_soon
+        self._core.on_ticket = self.commit_soon
         for group in [group for group, each in self._replayed.items() if not each.is_complete]:
             del self._replayed[group]
             self._lost.add(group)
@@ -251,16 +255,23 @@ class QueueJournals:
     def note(self, queue: DurableQueue) -> None:
         """Takes note that a queue has something to write."""
         self._dirty.append(queue)
-        self._commit_soon()
+        self.commit_soon()
 
-    def _commit_soon(self) -> None:
+    def commit_soon(self) -> None:
+        """Ends the turn at the end of the loop's pass."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self.commit)
 
     def commit(self) -> None:
-        """Ends a turn: what the queues have written goes to the log, as far as that takes it."""
+        """Ends a turn: what the queues have written goes to the log, as far as that takes it.
+
+        A turn goes on while a replicated queue waits for its appends: who is told that they are
+        there ends it.
+        """
         self._is_due = False
+        if any(queue.is_busy for queue in self._dirty):
+            return  # the turn goes on until there is something to wait for
         dirty, self._dirty = self._dirty, []
         for queue in dirty:
             if queue.journal is not None:
@@ -310,7 +321,7 @@ class QueueJournals:
         """Takes note that the log is durable up to a place: what waited for that goes out."""
         self.tickets.durable(lsn)
         if self._is_shut and self._failure is None:
-            self._commit_soon()
+            self.commit_soon()
 
     # -- checkpoints
 
@@ -324,7 +335,7 @@ class QueueJournals:
         """Has a queue write its items anew, so that older records are not needed."""
         if queue.journal is not None:
             self._pressed[queue] = None
-            self._commit_soon()
+            self.commit_soon()
 
     def abandon(self, queue: DurableQueue) -> None:
         """Takes note that a queue writes nothing here any more."""
@@ -343,14 +354,14 @@ class QueueJournals:
             self.abandon(queue)
             queue.write(END, b"")
         else:
-            self._commit_soon()
+            self.commit_soon()
 
     # -- no room, or no disk
 
     def full(self, is_full: bool) -> None:
         """Takes note whether there is space on the disk."""
         if not is_full and self._is_shut:
-            self._commit_soon()
+            self.commit_soon()
 
     def failed(self, failure: LogFailed) -> None:
         """Takes note that nothing more can be written until a new start."""
@@ -361,7 +372,7 @@ class QueueJournals:
             if queue.journal is not None:
                 queue.journal.is_failed = True
                 queue.store.reopen()
-        self._commit_soon()
+        self.commit_soon()
 
     def _break_off(self) -> None:
         if self._core.held_connections:

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.container.mesh.moving import Mover
+from cogwork.container.mesh.moving import Mover, items_of
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Leaving:
         balance: Balance,
         vhosts: Iterable[VirtualHost],
         departure: Departure,
+        data_dir: str | None,
         on_left: Callable[[], None],
     ) -> None:
         """Does nothing yet.
@@ -57,6 +58,7 @@ class Leaving:
             balance: Sends clients there.
             vhosts: Have the queues.
             departure: Moves the replicas of streams.
+            data_dir: Where those on disk are.
             on_left: Called at the end, to stop the container.
         """
         self.phase = ""
@@ -64,6 +66,7 @@ class Leaving:
         self._balance = balance
         self._vhosts = list(vhosts)
         self._departure = departure
+        self._data_dir = data_dir
         self._on_left = on_left
         self._mover = Mover(mesh)
         self._task: asyncio.Task[None] | None = None
@@ -75,17 +78,19 @@ class Leaving:
 
     @property
     def facts(self) -> dict[str, object]:
-        """How far it is, in plain values."""
-        left = sum(
-            node.store.depth
+        """How far it is, in plain values; `kept` are those of the items left that are on disk."""
+        queues = [
+            node
             for vhost in self._vhosts
             for node in vhost.nodes.values()
-            if isinstance(node, QueueNode) and node.replica is None
-        )
+            if isinstance(node, QueueNode) and node.replica is None  # others have those, too
+        ]
         return {
             "phase": self.phase,
             "moved": self._mover.moved,
-            "left": left,
+            "left": sum(map(items_of, queues)),
+            "kept": sum(items_of(node) for node in queues if node.is_on_disk),
+            "data_dir": self._data_dir,
             "replicas_moved": self._departure.moved,
             "replicas_left": self._departure.left,
             "problem": self._mover.problem or self._departure.problem,
@@ -111,9 +116,9 @@ class Leaving:
         self.phase = "done"
         facts = self.facts
         log.info(
-            "left the mesh: %d items and %d replicas moved, %d and %d stay%s",
-            *(facts[key] for key in ("moved", "replicas_moved", "left", "replicas_left")),
-            f": {facts['problem']}" if facts["problem"] else "",
+            "left the mesh: %d items moved, %d left, of which %d stay on disk; %d replicas moved, "
+            "%d left",
+            *(facts[key] for key in ("moved", "left", "kept", "replicas_moved", "replicas_left")),
         )
         await asyncio.sleep(FAREWELL_S)
         self._on_left()

@@ -57,7 +57,7 @@ CONTAINER = (
     *("name", "version", "process_id", "incarnation", "since", "uptime_s", "cpu_s"),
     *("resident_bytes", "is_draining", "endpoints", "vhosts", "connections_accepted"),
     *("connections_refused", "connections_redirected", "clients", "frames_in", "unroutable"),
-    *("workers", "cluster", "totals", "limits"),
+    *("workers", "cluster", "schemas", "totals", "limits"),
 )
 CONNECTION = (
     *("name", "container", "user", "peer", "listener", "vhost", "product", "since", "is_open"),
@@ -74,7 +74,7 @@ LINK = (
 )
 ADDRESS = (
     *("name", "address", "vhost", "kind", "distribution", "senders", "receivers", "in", "out"),
-    *("released", "dropped", "unmatched", "expired", "unsettled", "depth"),
+    *("released", "dropped", "unmatched", "expired", "invalid", "unsettled", "depth"),
 )
 QUEUE = (
     *("name", "address", "vhost", "depth", "ready", "unsettled", "in-doubt", "delayed"),
@@ -139,9 +139,20 @@ def container_row(container: Container) -> Row:
         "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),
         "workers": container.workers,
         "cluster": container.replication.cluster_facts(),
+        "schemas": schema_facts(container),
         "totals": {"connections": len(container.peers.connections), **totals},
         "limits": structs.asdict(container.limits),
     }
+
+
+def schema_facts(container: Container) -> dict[str, object] | None:
+    """Tells what becomes of messages that are held to schemas, by virtual host."""
+    facts = {
+        name: found
+        for name, vhost in container.vhosts.items()
+        if vhost.schemas is not None and (found := vhost.schemas.facts()) is not None
+    }
+    return dict(facts) or None
 
 
 def connection_name(connection: Connection) -> str:
@@ -259,6 +270,7 @@ def address_row(vhost: VirtualHost, entry: AddressEntry) -> Row:
         "dropped": entry.dropped,
         "unmatched": entry.unmatched,
         "expired": stored.get("expired", entry.expired),
+        "invalid": vhost.schemas.checker.invalid.get(name, 0) if vhost.schemas else 0,
         "unsettled": stored.get("unsettled", _unsettled(entry)),
         "depth": cast("int", stored.get("depth", 0)) + entry.held,
     }

@@ -30,6 +30,7 @@ __all__ = (
     "Queue",
     "QueueOptions",
     "Right",
+    "Schema",
     "Stream",
     "StreamOptions",
     "Tls",
@@ -315,6 +316,19 @@ class Stream(StreamOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     address: Text
 
 
+class Schema(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[schema]]`: the messages at some addresses are held to the schemas registered for them.
+
+    Attributes:
+        address: An address, or a pattern with `*` and `#`; the most specific one holds.
+        policy: `enforce` rejects what does not fit, and what has no schema; `enforce-registered`
+            lets the latter pass; `ignore` looks at nothing.
+    """
+
+    address: Text
+    policy: Literal["enforce", "enforce-registered", "ignore"] = "enforce"
+
+
 class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[engine]]`: what an engine needs to know in this container.
 
@@ -346,6 +360,7 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         addresses: `[[vhost.address]]`.
         queues: `[[vhost.queue]]`.
         streams: `[[vhost.stream]]`.
+        schemas: `[[vhost.schema]]`.
         nodes: `[[vhost.node]]`.
     """
 
@@ -353,6 +368,7 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     addresses: list[Address] = field(default_factory=list, name="address")
     queues: list[Queue] = field(default_factory=list, name="queue")
     streams: list[Stream] = field(default_factory=list, name="stream")
+    schemas: list[Schema] = field(default_factory=list, name="schema")
     nodes: list[Node] = field(default_factory=list, name="node")
 
 
@@ -377,6 +393,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         addresses: `[[address]]`.
         queues: `[[queue]]`.
         streams: `[[stream]]`.
+        schemas: `[[schema]]`.
         engines: `[[engine]]`.
         nodes: `[[node]]`.
         limits: `[limits]`.
@@ -395,6 +412,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     addresses: list[Address] = field(default_factory=list, name="address")
     queues: list[Queue] = field(default_factory=list, name="queue")
     streams: list[Stream] = field(default_factory=list, name="stream")
+    schemas: list[Schema] = field(default_factory=list, name="schema")
     engines: list[Engine] = field(default_factory=list, name="engine")
     nodes: list[Node] = field(default_factory=list, name="node")
     limits: Limits = field(default_factory=Limits)

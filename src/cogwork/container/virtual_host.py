@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cogwork.container.mesh.reach import Reach
+    from cogwork.container.schemas.service import Schemas
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
@@ -74,6 +75,7 @@ class VirtualHost:
         nodes: By address, or by prefix for those that serve one.
         rules_in_use: The rule that each node was made by.
         view: The container, for the management node; None has no such node.
+        schemas: What its publishers' messages are held to; None holds them to nothing.
         engines: What keeps the streams; None keeps none.
     """
 
@@ -110,6 +112,7 @@ class VirtualHost:
         self.nodes: dict[str, Node] = {}
         self.rules_in_use: dict[str, AddressRule] = {}
         self.view: ContainerView | None = None
+        self.schemas: Schemas | None = None
         self._container_id = container_id
         self._shard = shard
         self._declared: dict[str, AddressRule] = {}
@@ -410,6 +413,8 @@ class VirtualHost:
 
     def close(self) -> None:
         """Gives up every node and address."""
+        if self.schemas is not None:
+            self.schemas.close()
         for key in list(self.nodes):
             self.remove_node(key)
         for address in list(self.space.entries):
@@ -418,8 +423,10 @@ class VirtualHost:
     # -- time
 
     def tick(self, now_s: float) -> Iterator[Effect]:
-        """Lets time pass at every node; yields what they want done."""
+        """Lets time pass at every node that needs it; yields what they want done."""
         for key, node in list(self.nodes.items()):
+            if getattr(node, "is_idle", False):
+                continue
             try:
                 yield from node.tick(now_s)
             except Exception as error:  # one node's fault must not stop the others' time

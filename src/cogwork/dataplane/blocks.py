@@ -55,8 +55,8 @@ SIZE_MIN = cython.declare(uint32_t, 4)
 class Feed(Terminus):
     """What a stream's deliveries come from: hears of credit, and counts outcomes.
 
-    `handler.on_batch(feed)` is called once after each batch in which links could take more; it
-    takes the list.
+    `handler.on_batch(feed)` is called once after each batch in which links could take more, or there
+    was more for them; it takes the list.
 
     Attributes:
         woken: Links that can take more.
@@ -73,10 +73,14 @@ class Feed(Terminus):
 
     def on_ready(self, link):
         self.woken.append(link)
+        self.wake()
+        return 0
+
+    def wake(self) -> None:
+        """Has the handler called when the batch ends: there is more to send."""
         if not self.dirty:
             self.dirty = True
             self.core.dirty_ports.append(self)
-        return 0
 
     def end_batch(self):
         self.dirty = False

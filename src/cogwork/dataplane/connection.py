@@ -117,6 +117,7 @@ class Connection:
 
     def __init__(self, core: Core, host: Host, settings: ConnectionSettings, fd: int = -1) -> None:
         self.wire = Wire(core, self, settings.max_frame_size_bytes, fd)
+        self.wire.owe_open()
         self.host = host
         self.settings = settings
         self.transport: Transport | None = None
@@ -180,6 +181,7 @@ class Connection:
         """Sends this side's open, first or in answer."""
         self.state = connection_step(self.state, Event.SEND_START)
         self.wire.write_frame(0, encode(opening))
+        self.wire.note_open()
 
     def begin_session(self, properties: dict[Symbol, object] | None = None) -> SessionEndpoint:
         """Begins a session from this side; `properties` say what for."""
@@ -356,10 +358,8 @@ class Connection:
 
     def on_lost(self, errno: int) -> None:
         """The transport has ended: with an error number, or 0 for an end of file."""
-        description = f"connection lost (errno {errno})" if errno else "connection lost"
-        self._end(
-            AmqpError(condition=Condition.CONNECTION_FORCED, description=description), linger=False
-        )
+        text = f"connection lost (errno {errno})" if errno else "connection lost"
+        self._end(AmqpError(condition=Condition.CONNECTION_FORCED, description=text), linger=False)
 
     def _blame(self, channel: int, error: ProtocolError) -> None:
         session = self._session_on(channel)

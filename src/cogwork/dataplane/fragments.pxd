@@ -27,13 +27,14 @@ cdef class FragmentingEnd(CreditingEnd):
     cdef object _too_large(self)
     cdef bint _has_no_room(self, uint32_t size) except -1
     cdef int _start_fragments(self, TransferFields* t) except -1
+    cdef bint needs_whole(self, AddressEntry entry, octets data, uint32_t size) except -1
     cdef void _describe(self, Shipment* s, TransferFields* t) noexcept
     cdef int start_streaming(self, AddressEntry entry, TransferFields* t) except -1
     cdef int _stream_multicast(self, AddressEntry entry, Shipment* s) except -1
     cdef object _refused(self, Terminus outlet, Shipment* s)
     cdef int forward_fragment(self, Delivery* d, octets data, uint32_t size) except -1
     cdef int finish_delivery(self) except -1
-    cdef int _route_assembled(self, AddressEntry entry, Delivery* d) except -1
+    cdef int _route_assembled(self, Delivery* d) except -1
     cdef int abort_delivery(self) except -1
     cdef void _disown(self, Delivery* d) noexcept
     cdef AddressEntry choose_entry(self, octets data, uint32_t size)

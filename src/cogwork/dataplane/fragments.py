@@ -84,12 +84,18 @@ class FragmentingEnd(CreditingEnd):
         if entry is None:
             self.discarding = True
             return 0
-        if not entry.assembles and (entry.distribution != MULTICAST or not entry.leads_away()):
+        if not self.needs_whole(entry, t.payload, t.payload_size):
             return self.start_streaming(entry, t)
         self._describe(cython.address(s), t)
         self.current = self.core.deliveries.make(cython.address(s))
         self.current.assembled = True
         return 0
+
+    def needs_whole(self, entry, data, size):
+        """Says whether a delivery, whose first frame this is, is assembled before it goes on."""
+        if entry.assembles:
+            return True
+        return entry.distribution == MULTICAST and entry.leads_away()
 
     def _describe(self, s, t):
         s.data = cython.NULL
@@ -201,25 +207,22 @@ class FragmentingEnd(CreditingEnd):
             return 0
         try:
             if d.assembled:
-                self._route_assembled(entry, d)
+                self._route_assembled(d)
             elif outlets is None:
                 entry.serve_held()
         finally:
             self.core.deliveries.release(d)
         return 0
 
-    def _route_assembled(self, entry, d):
+    def _route_assembled(self, d):
+        """By the same way as small messages, so that none overtakes another."""
         s: Shipment
         joined: cython.pointer(uint8_t) = join(d)
         ship(cython.address(s), d, joined)
         s.tag = self.current_tag
         s.tag_size = self.current_tag_size
         try:
-            if entry.distribution == MULTICAST:
-                # By the same way as small messages, so that none overtakes another.
-                self.route(cython.address(s))
-            else:
-                entry.route(cython.address(s))
+            self.route(cython.address(s))
         finally:
             free(joined)
         return 0

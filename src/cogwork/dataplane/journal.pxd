@@ -30,6 +30,7 @@ cdef enum:
     BACK = 5
     SEEN = 6
     DEAD = 7
+    HELD = 8
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -37,6 +38,7 @@ cdef enum:
     BACK_BYTES = 17
     SEEN_BYTES = 11
     DEAD_BYTES = 18
+    HELD_BYTES = 9
 
 
 @cython.final
@@ -44,6 +46,7 @@ cdef class Journal:
     cdef Core core
     cdef public object on_dirty
     cdef public bint is_open
+    cdef public bint is_low
     cdef public bint is_failed
     cdef readonly uint64_t sequence_base
     cdef readonly double wall_offset_s
@@ -55,6 +58,7 @@ cdef class Journal:
     cdef list later
     cdef list ripe
     cdef public object seen
+    cdef public uint64_t held_partitions
     cdef bint is_dirty
     cdef uint8_t* reserve(self, uint64_t size) except NULL
     cdef int put(self, Item* item) except -1
@@ -64,6 +68,7 @@ cdef class Journal:
     cdef int committed(self, uint64_t number, uint32_t attempt) except -1
     cdef int back(self, Item* item) except -1
     cdef int saw(self, uint64_t seen_ms, bytes message_id) except -1
+    cdef int hold_partitions(self, uint64_t bits) except -1
     cdef int note_seen(self, octets message_id, uint32_t size, double now_s) except -1
     cdef int done_later(self, uint64_t number) except -1
     cdef int hold_for(self, Terminus end) except -1

@@ -42,11 +42,13 @@ class Journal:
     Attributes:
         on_dirty: Called once when there is something to take.
         is_open: Whether the queue may take and give; not while the log has no room.
+        is_low: Whether it may take no messages, as the log has no room but for the rest.
         is_failed: Whether the log has failed for good.
         sequence_base: What an item's place in the queue is counted from.
         wall_offset_s: The wall clock's time where the monotonic clock's is 0.
         message_bytes_max: What is larger does not fit a record.
         seen: Message-ids with the times they came, oldest first; None where none are remembered.
+        held_partitions: Those of a queue that containers share which are held here, as bits.
     """
 
     def __init__(
@@ -172,6 +174,14 @@ class Journal:
         p[9] = size >> 8
         p[10] = size & 0xFF
         memcpy(p + SEEN_BYTES, cython.cast(cython.p_char, message_id), size)
+        return 0
+
+    def hold_partitions(self, bits):
+        """Writes which partitions are held here."""
+        p: cython.pointer(uint8_t) = self.reserve(HELD_BYTES)
+        p[0] = HELD
+        store_u64(p + 1, bits)
+        self.held_partitions = bits
         return 0
 
     def note_seen(self, message_id, size, now_s):

@@ -10,8 +10,10 @@ MESSAGE_BYTES_MAX: Final[int]
 class Journal:
     on_dirty: Callable[[], object] | None
     is_open: bool
+    is_low: bool
     is_failed: bool
     seen: deque[tuple[int, bytes]] | None
+    held_partitions: int
     def __init__(
         self,
         core: Core,

@@ -31,6 +31,7 @@ cdef class JournalImage:
     cdef bint keeps_seen
     cdef public uint32_t birth_base
     cdef readonly uint64_t sequence_max
+    cdef readonly uint64_t held_partitions
     cdef int64_t _apply_one(self, octets p, int64_t size) except -1
     cdef int _put(self, octets p, uint32_t size) except -1
     cdef int64_t _bury(self, octets p, int64_t size) except -1

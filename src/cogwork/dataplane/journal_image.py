@@ -16,6 +16,8 @@ from cython.cimports.cogwork.dataplane.journal import (
     DEAD_BYTES,
     DONE,
     DONE_BYTES,
+    HELD,
+    HELD_BYTES,
     OUT_AGAIN,
     OUT_BYTES,
     PUT,
@@ -66,6 +68,7 @@ class JournalImage:
         seen: Message-ids with their times, oldest first.
         birth_base: Above what any item's number was made of.
         sequence_max: The highest place in the queue.
+        held_partitions: Those of a queue that containers share which were held here, as bits.
     """
 
     def __init__(self, seen_max: int = 0):
@@ -131,6 +134,9 @@ class JournalImage:
                 return 0
             self.seen.append((load_u64(p + 1), bytes_from(p + SEEN_BYTES, message_size)))
             return SEEN_BYTES + cython.cast(int64_t, message_size)
+        if kind == HELD and size >= HELD_BYTES:
+            self.held_partitions = load_u64(p + 1)
+            return HELD_BYTES
         return self._bury(p, size) if kind == DEAD and size >= DEAD_BYTES else 0
 
     def _bury(self, p, size):

@@ -34,3 +34,17 @@ cdef class Message:
     cdef int set_ttl(self, object ttl_s) except -1
 
 cdef Message message_from(bytes raw)
+
+cdef extern from "Python.h":
+    bint PyObject_GC_IsTracked(object)
+    void PyObject_GC_UnTrack(object)
+    void PyObject_GC_Track(object)
+
+# A message that holds nothing but bytes is in no cycle: the collector need not look at thousands
+# of them that wait. It is looked at again once somebody has opened what could be put into one.
+cdef inline void hide(Message message) noexcept:
+    PyObject_GC_UnTrack(message)
+
+cdef inline void show(Message message) noexcept:
+    if not PyObject_GC_IsTracked(message):
+        PyObject_GC_Track(message)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import cython
 from cython.cimports.cogwork.dataplane.contents import fill, load_section, write_sections
 from cython.cimports.cogwork.dataplane.header import DEFAULT_PRIORITY
+from cython.cimports.cogwork.dataplane.messages import hide, show
 from cython.cimports.cogwork.dataplane.sections import (
     ABSOLUTE_EXPIRY_TIME_FIELD,
     APPLICATION_PROPERTIES_RANK,
@@ -272,6 +273,7 @@ class Message:
     @body.setter
     def body(self, body: object) -> None:
         self.open_section(BODY_RANK)
+        show(self)
         self.set_body(body)
 
     @property
@@ -400,6 +402,8 @@ class Message:
     def open_section(self, rank: cython.int) -> cython.int:
         """Decodes a section, if that is still to be done; it may be changed from now on."""
         self._is_intact = False
+        if rank != BODY_RANK or self._body_code != DATA or self._layout.body_sections > 1:
+            show(self)
         if self._pending & (1 << rank):
             load_section(self, rank)
             self._pending &= ~(1 << rank)
@@ -449,6 +453,7 @@ def message_from(raw: bytes) -> Message:
     """Returns the message that `raw` is."""
     message: Message = Message.__new__(Message)
     fill(message, raw)
+    hide(message)
     return message
 
 

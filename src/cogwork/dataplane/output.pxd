@@ -34,6 +34,7 @@ cdef class Output(Due):
     cdef uint64_t last_ticket
     cdef public bint is_never_held
     cdef readonly uint64_t bytes_out
+    cdef uint64_t opened_at
     cdef readonly uint64_t frames_out
     cdef int mark_dirty(self) except -1
     cdef int committed(self, uint32_t size) except -1

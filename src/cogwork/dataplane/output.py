@@ -63,6 +63,14 @@ class Output(Due):
         if not self.blocked:
             self.transmit()
 
+    def let_go(self) -> None:
+        """Sends nothing any more: another socket may get the number of this one's descriptor."""
+        self.fd = -1
+        self.on_output = None
+        self.out_start = 0
+        self.out_end = 0
+        self.holds_count = 0
+
     def write(self, data: bytes) -> None:
         """Appends bytes to the output as they are."""
         self.append(
@@ -102,6 +110,14 @@ class Output(Due):
     def sendable_bytes(self) -> int:
         """Counts the unsent output that is not held."""
         return self.sendable_end() - self.out_start
+
+    def owe_open(self) -> None:
+        """Takes note that nothing can be told on this connection before its open."""
+        self.opened_at = cython.cast(uint64_t, 0) - 1
+
+    def note_open(self) -> None:
+        """Takes note that the open has been written just now."""
+        self.opened_at = self.bytes_out + self.out_end - self.out_start
 
     # -- output that must not leave before something is durable
 
@@ -158,7 +174,10 @@ class Output(Due):
                 self.on_output()
             return
         try:
-            self.owner.on_violation(condition, description)
+            if self.bytes_out + self.out_end - self.out_start < self.opened_at:
+                self.owner.on_lost(0)  # its open is not told, so no close can be
+            else:
+                self.owner.on_violation(condition, description)
         except Exception as error:
             self._blame(error)
 

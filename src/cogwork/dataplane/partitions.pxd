@@ -24,6 +24,9 @@ cdef class PartitionedInlet(Terminus):
     cdef readonly list owners
     cdef int wants
     cdef double seen_s[PARTITIONS_MAX]
+    cdef uint64_t bits
+    cdef int _note(self, int partition) except -1
+    cdef int _hold(self, uint64_t bits) except -1
     cdef int locate(self, Shipment* s) except -2
     cdef Terminus owner_of(self, Shipment* s)
     cdef uint32_t stretch(self, Shipment* s, Piece* pieces, uint32_t count, Terminus owner) except? 0xffffffff

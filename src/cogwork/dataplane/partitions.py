@@ -9,7 +9,8 @@ What other containers send comes by `near`, which gives back what is another's: 
 differently for a moment, and nothing is sent on twice.
 
 A partition is held while messages of it that were stored here matter to later ones. The others
-leave it to its holder, so that it has one owner also while containers come and go.
+leave it to its holder, so that it has one owner also while containers come and go. A queue on disk
+writes down what is held, and holds it again after a restart.
 """
 
 import cython
@@ -61,6 +62,11 @@ class PartitionedInlet(Terminus):
         self.owners = [None] * count
         self.wants = store.wants & (WANTS_GROUP_ID | WANTS_MESSAGE_ID)
         memset(self.seen_s, 0, cython.sizeof(self.seen_s))
+        if store.journal is not None:
+            self.bits = store.journal.held_partitions
+            for partition in range(count):
+                if self.bits >> partition & 1:
+                    self.seen_s[partition] = store.now()
         self.core.register(self)
         self.near = NearInlet(self)
 
@@ -88,7 +94,23 @@ class PartitionedInlet(Terminus):
                 bits |= cython.cast(uint64_t, 1) << partition
             else:
                 self.seen_s[partition] = 0.0
+        self._hold(bits)
         return bits
+
+    def _hold(self, bits):
+        """Takes note of what is held from now on."""
+        if bits != self.bits:
+            self.bits = bits
+            if self.store.journal is not None:
+                self.store.journal.hold_partitions(bits)
+        return 0
+
+    def _note(self, partition):
+        """Takes note of a message that will be stored here."""
+        if self.seen_s[partition] == 0.0:
+            self._hold(self.bits | (cython.cast(uint64_t, 1) << partition))
+        self.seen_s[partition] = self.store.now()
+        return 0
 
     # -- whose a message is
 
@@ -117,8 +139,8 @@ class PartitionedInlet(Terminus):
         if partition < 0:
             return self.store
         owner = self.owners[partition]
-        if owner is self.store:
-            self.seen_s[partition] = self.store.now()
+        if owner is self.store and not self.is_whole:
+            self._note(partition)
         return owner
 
     def stretch(self, s, pieces, count, owner):

@@ -168,6 +168,8 @@ class Checkpoint:
         self.seen = list(store.journal.seen or ())
         for number, attempt in store.commits.remembered():
             self.scratch.committed(number, attempt)
+        if store.journal.held_partitions:
+            self.scratch.hold_partitions(store.journal.held_partitions)
 
     @property
     def birth_base(self) -> int:

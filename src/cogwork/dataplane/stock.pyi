@@ -2,6 +2,7 @@ from typing import Final
 
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.journal import Journal
+from cogwork.dataplane.shelf import Shelf
 from cogwork.dataplane.terminus import Terminus
 
 SOURCE_HASH: str
@@ -17,6 +18,8 @@ class Stock(Terminus):
     maximum_delivery_count: int
     keeps_dead: bool
     def __init__(self, core: Core) -> None: ...
+    @property
+    def shelf(self) -> Shelf: ...
     @property
     def depth(self) -> int: ...
     def close(self) -> None: ...

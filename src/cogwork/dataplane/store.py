@@ -170,7 +170,7 @@ class Store(Ledger):
         journal: Journal = self.journal
         if journal.is_failed or self.full_policy == FULL_REJECTS:
             return False
-        return not journal.is_open or is_choked(self)
+        return not journal.is_open or journal.is_low or is_choked(self)
 
     def take(self, s):
         if self.receive(s):
@@ -250,7 +250,7 @@ class Store(Ledger):
         state: bytes = None
         if self.journal.is_failed:
             state = DISK_FAILED_STATE
-        elif is_shut(self):
+        elif is_shut(self) or self.journal.is_low:
             state = DISK_FULL_STATE
         elif is_choked(self):
             state = CHOKED_STATE

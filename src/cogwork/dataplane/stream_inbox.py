@@ -11,7 +11,7 @@ from __future__ import annotations
 import cython
 from cython.cimports.cogwork.dataplane.contents import fill
 from cython.cimports.cogwork.dataplane.inbox import Inbox
-from cython.cimports.cogwork.dataplane.messages import Message
+from cython.cimports.cogwork.dataplane.messages import Message, hide
 from cython.cimports.cogwork.dataplane.octets import load_u64, octets, octets_of
 from cython.cimports.cogwork.dataplane.records import read_number
 from cython.cimports.cogwork.dataplane.sections import MESSAGE_ANNOTATIONS_RANK
@@ -130,6 +130,7 @@ class StreamInbox(Inbox):
             return None
         record = Record.__new__(Record)
         fill(record, data)
+        hide(record)
         self.arrived += 1
         self.last_arrived = record
         return record

@@ -62,6 +62,11 @@ class SocketPump(LingeringSocket):
         else:
             self.end(linger=linger)
 
+    def close(self) -> None:
+        """Gives the file descriptor back; what was held until now is never sent."""
+        self._wire.let_go()
+        super().close()
+
 
 class StreamPump(LingeringSocket):
     """A socket with a layer on it: TLS, WebSocket, or one on the other."""

@@ -107,6 +107,11 @@ class Directory:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.fd)
 
+    def clear(self) -> None:
+        """Removes all files."""
+        for name in self.names():
+            self.remove(name)
+
     def remove_all(self, first: str = "") -> None:
         """Removes all files, and the directory itself, and closes it.
 
@@ -116,8 +121,7 @@ class Directory:
         if first:
             self.remove(first)
             os.fsync(self.fd)
-        for name in self.names():
-            self.remove(name)
+        self.clear()
         self.close()
         with suppress(FileNotFoundError):
             os.rmdir(self.path)

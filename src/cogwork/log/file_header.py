@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from struct import Struct
 
-from google_crc32c import extend, value
-
-from cogwork.log.errors import ForeignFile, LogCorrupt, UnsupportedVersion
+from cogwork.log.errors import ForeignFile, LogCorrupt
+from cogwork.log.header import HeaderFormat
 
 __all__ = ("CONTAINER_ID_BYTES_MAX", "HEADER_BYTES", "VERSION", "FileHeader", "check_header")
 
-MAGIC = b"cogwkwal"
 VERSION = 1
 CONTAINER_ID_BYTES_MAX = 64
 HEADER_BYTES = 128
 
-_START = Struct(">8sHH")
-"""Stays in every version: the magic, the version, the header's size."""
-
-_CHECKSUM = Struct(">I")
-_REST = Struct(">QB64s")
-_PADDING = bytes(HEADER_BYTES - _START.size - _CHECKSUM.size - _REST.size)
+_FORMAT = HeaderFormat(b"cogwkwal", VERSION, HEADER_BYTES, "file of a write-ahead log")
+_FIELDS = Struct(f">QB{CONTAINER_ID_BYTES_MAX}s")
 
 
 class FileHeader:
@@ -51,9 +45,7 @@ class FileHeader:
     def encode(self) -> bytes:
         """Returns the header."""
         name = self.container_id.encode()
-        start = _START.pack(MAGIC, VERSION, HEADER_BYTES)
-        rest = _REST.pack(self.number, len(name), name) + _PADDING
-        return start + _CHECKSUM.pack(extend(value(start), rest)) + rest
+        return _FORMAT.encode(_FIELDS.pack(self.number, len(name), name))
 
     @classmethod
     def decode(cls, data: bytes, file: str) -> FileHeader:
@@ -67,16 +59,7 @@ class FileHeader:
             LogCorrupt: It is none.
             UnsupportedVersion: It has another version.
         """
-        if len(data) < HEADER_BYTES or data[: len(MAGIC)] != MAGIC:
-            raise LogCorrupt(file, 0, "this is no file of a write-ahead log")
-        _, version, _ = _START.unpack_from(data)
-        if version != VERSION:
-            raise UnsupportedVersion(file, version, VERSION)
-        body = _START.size + _CHECKSUM.size
-        (checksum,) = _CHECKSUM.unpack_from(data, _START.size)
-        if extend(value(data[: _START.size]), data[body:HEADER_BYTES]) != checksum:
-            raise LogCorrupt(file, 0, "the header's checksum is wrong")
-        number, size, name = _REST.unpack_from(data, body)
+        number, size, name = _FIELDS.unpack_from(_FORMAT.decode(data, file))
         return cls(name[:size].decode(errors="replace"), number)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from google_crc32c import value
@@ -13,56 +12,70 @@ from cogwork.log.segment_header import SEGMENT_HEADER_BYTES, SegmentHeader
 from cogwork.log.segment_index import SegmentIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-__all__ = ("PIECE_BYTES", "build_segment", "check_blocks")
+__all__ = ("PIECE_BYTES", "build_segment")
 
 PIECE_BYTES = 1 << 20
+PIECE_BLOCKS = 256
+"""What is made at a time: about a millisecond's work, after which others have their turn."""
 
 
-def check_blocks(blocks: Sequence[Block]) -> None:
-    """Makes sure that blocks can be a segment.
+def _checked(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yields blocks that can be a segment.
 
     Raises:
-        ValueError: There are none, or they do not follow each other in offset and time.
+        ValueError: They do not follow each other in offset and time.
     """
-    if not blocks:
-        raise ValueError("a segment has at least one block")
-    for before, block in pairwise(blocks):
-        if block.offset != before.next_offset:
+    before: Block | None = None
+    for block in blocks:
+        if block.count < 1:
+            raise ValueError("a block holds at least one record")
+        if before is not None and block.offset != before.next_offset:
             raise ValueError(f"offset {before.next_offset} is next, not {block.offset}")
-        if block.time_ms < before.time_ms:
+        if before is not None and block.time_ms < before.time_ms:
             raise ValueError(f"the time of offset {block.offset} is before that of the one before")
-    if any(block.count < 1 for block in blocks):
-        raise ValueError("a block holds at least one record")
+        yield block
+        before = block
 
 
-def build_segment(stream_id: bytes, blocks: Sequence[Block]) -> Iterator[bytes]:
-    """Yields a segment in pieces of about a mebibyte.
+def build_segment(stream_id: bytes, blocks: Iterable[Block]) -> Iterator[bytes]:
+    """Yields a segment in pieces, of which each asks for a part of the blocks.
 
     Args:
         stream_id: Whose it is.
         blocks: What it holds; they follow each other.
+
+    Raises:
+        ValueError: There are none, or they do not follow each other in offset and time.
     """
-    first, last = blocks[0], blocks[-1]
     index = SegmentIndex()
-    parts = [SegmentHeader(stream_id, first.offset).encode()]
+    parts: list[bytes] = []
     position = SEGMENT_HEADER_BYTES
-    held_bytes = position
-    for block in blocks:
+    count = held_bytes = held_blocks = 0
+    first = last = None
+    for block in _checked(blocks):
+        if first is None:
+            first = block
+            parts.append(SegmentHeader(stream_id, block.offset).encode())
         index.note(block.offset, block.time_ms, position)
         parts += encode_block(block)
         position += block.size_bytes
         held_bytes += block.size_bytes
-        if held_bytes >= PIECE_BYTES:
+        held_blocks += 1
+        if held_bytes >= PIECE_BYTES or held_blocks >= PIECE_BLOCKS:
             yield b"".join(parts)
-            parts, held_bytes = [], 0
+            parts, held_bytes, held_blocks = [], 0, 0
+        count += 1
+        last = block
+    if first is None or last is None:
+        raise ValueError("a segment has at least one block")
     encoded = index.encode()
     footer = SegmentFooter(
         index_position=position,
         index_count=len(index.positions),
         index_checksum=value(encoded),
-        block_count=len(blocks),
+        block_count=count,
         first_offset=first.offset,
         next_offset=last.next_offset,
         first_time_ms=first.time_ms,

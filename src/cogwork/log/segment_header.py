@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from struct import Struct
 
-from google_crc32c import extend, value
-
-from cogwork.log.errors import ForeignFile, LogCorrupt, UnsupportedVersion
+from cogwork.log.errors import ForeignFile
+from cogwork.log.header import HeaderFormat
 
 __all__ = ("SEGMENT_HEADER_BYTES", "SEGMENT_VERSION", "STREAM_ID_BYTES", "SegmentHeader")
 
-MAGIC = b"cogwkseg"
 SEGMENT_VERSION = 1
 STREAM_ID_BYTES = 16
 SEGMENT_HEADER_BYTES = 64
 
-_START = Struct(">8sHH")
-"""Stays in every version: the magic, the version, the header's size."""
-
-_CHECKSUM = Struct(">I")
-_REST = Struct(">16sQ")
-_PADDING = bytes(SEGMENT_HEADER_BYTES - _START.size - _CHECKSUM.size - _REST.size)
+_FORMAT = HeaderFormat(b"cogwkseg", SEGMENT_VERSION, SEGMENT_HEADER_BYTES, "segment")
+_FIELDS = Struct(f">{STREAM_ID_BYTES}sQ")
 
 
 class SegmentHeader:
@@ -41,9 +35,7 @@ class SegmentHeader:
 
     def encode(self) -> bytes:
         """Returns the header."""
-        start = _START.pack(MAGIC, SEGMENT_VERSION, SEGMENT_HEADER_BYTES)
-        rest = _REST.pack(self.stream_id, self.first_offset) + _PADDING
-        return start + _CHECKSUM.pack(extend(value(start), rest)) + rest
+        return _FORMAT.encode(_FIELDS.pack(self.stream_id, self.first_offset))
 
     @classmethod
     def decode(cls, data: bytes, file: str) -> SegmentHeader:
@@ -57,16 +49,7 @@ class SegmentHeader:
             LogCorrupt: It is none.
             UnsupportedVersion: It has another version.
         """
-        if len(data) < SEGMENT_HEADER_BYTES or data[: len(MAGIC)] != MAGIC:
-            raise LogCorrupt(file, 0, "this is no segment")
-        _, version, _ = _START.unpack_from(data)
-        if version != SEGMENT_VERSION:
-            raise UnsupportedVersion(file, version, SEGMENT_VERSION)
-        body = _START.size + _CHECKSUM.size
-        (checksum,) = _CHECKSUM.unpack_from(data, _START.size)
-        if extend(value(data[: _START.size]), data[body:SEGMENT_HEADER_BYTES]) != checksum:
-            raise LogCorrupt(file, 0, "the header's checksum is wrong")
-        return cls(*_REST.unpack_from(data, body))
+        return cls(*_FIELDS.unpack_from(_FORMAT.decode(data, file)))
 
     def check(self, stream_id: bytes, file: str) -> None:
         """Makes sure that it is a segment of a stream.

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from contextlib import contextmanager
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cogwork.log.disk_queue import DiskQueue, Operation
 from cogwork.log.errors import FileMissing, LogError, OffsetGone
 from cogwork.log.segment import SUFFIX, Segment, segment_name
-from cogwork.log.segment_builder import build_segment, check_blocks
+from cogwork.log.segment_builder import build_segment
 from cogwork.log.segment_header import STREAM_ID_BYTES
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from cogwork.log.block import Block
     from cogwork.log.directory import Directory
@@ -83,7 +84,7 @@ class SegmentStore:
 
     def seal(
         self,
-        blocks: Sequence[Block],
+        blocks: Iterable[Block],
         done: Callable[[Segment], None],
         failed: Callable[[Exception], None],
     ) -> None:
@@ -97,21 +98,24 @@ class SegmentStore:
         """
         self._queue.start(self.sealing(blocks), done, failed)
 
-    def sealing(self, blocks: Sequence[Block]) -> Generator[Operation, None, Segment]:
-        """Makes a segment step by step, as `seal` does."""
-        check_blocks(blocks)
-        self._check_next(blocks[0].offset)
+    def sealing(self, blocks: Iterable[Block]) -> Generator[Operation, None, Segment]:
+        """Makes a segment step by step, as `seal` does; blocks are asked for as it goes on."""
+        rest = iter(blocks)
+        first = next(rest, None)
+        if first is None:
+            raise ValueError("a segment has at least one block")
+        self._check_next(first.offset)
         with self._making():
             fd = self._directory.create(TEMPORARY_NAME)
             try:
                 position = 0
-                for piece in build_segment(self._stream_id, blocks):
+                for piece in build_segment(self._stream_id, chain((first,), rest)):
                     yield Operation(fd, position, piece)
                     position += len(piece)
                 yield Operation.sync_of(fd)
             finally:
                 self._directory.close_file(fd)
-            return (yield from self._naming(blocks[0].offset))
+            return (yield from self._naming(first.offset))
 
     def adopt(
         self,

@@ -7,9 +7,10 @@ ready ahead (`Reserve`). Each group says what it no longer needs; files that no 
 again. A group that holds an old file, while the log has grown too long, is asked to append what it
 needs anew.
 
-What happens without space: the record that would need another file is refused with `DiskFull`, what
-was taken before waits, and `tick` tries again. What the disk fails to write or to synchronise for
-any other reason ends the log until a new start: nothing after it can be relied on.
+What happens without space: as files are made ahead, it is known a file before it is needed
+(`on_low`). The record that would need another one is refused with `DiskFull`, what was taken before
+waits, and `tick` tries again. What the disk fails to write or to synchronise for any other reason
+ends the log until a new start: nothing after it can be relied on.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Wal:
 
     Attributes:
         on_durable: Called with `durable_lsn` when it has grown.
+        on_low: Called with whether the present file is the last one that there is space for, with
+            each attempt that fails, and when one succeeds at last.
         on_full: Called with whether there is no space, when that changes.
         on_failure: Called once with a `LogFailed` after which nothing is appended any more.
         on_pressure: Called with a group that holds an old file while the log is too long. The
@@ -75,6 +78,7 @@ class Wal:
         queue: DiskQueue,
         container_id: str,
         *,
+        aside: DiskQueue | None = None,
         file_bytes: int = FILE_BYTES,
         files_max: int = FILES_MAX,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
@@ -85,6 +89,8 @@ class Wal:
             directory: Where; it is locked from now on, and belongs to the log.
             queue: The way to the disk.
             container_id: Whose log it is.
+            aside: A way to the disk on which nothing is waited for: there the next file is made
+                ready. None for the same one.
             file_bytes: How large each file is.
             files_max: How many there may be before groups are asked to let go of the oldest.
             waiting_bytes_max: How much may wait for the disk.
@@ -95,6 +101,7 @@ class Wal:
         """
         assert file_bytes >= FILE_BYTES_MIN
         self.on_durable: Callable[[int], object] = _ignore
+        self.on_low: Callable[[bool], object] = _ignore
         self.on_full: Callable[[bool], object] = _ignore
         self.on_failure: Callable[[LogFailed], object] = _ignore
         self.on_pressure: Callable[[int], object] = _ignore
@@ -104,7 +111,8 @@ class Wal:
         self._file_bytes = file_bytes
         self._limit = 0
         self._waiting_bytes_max = waiting_bytes_max
-        self._reserve = Reserve(directory, queue, container_id, file_bytes)
+        self._aside = aside or queue
+        self._reserve = Reserve(directory, self._aside, container_id, file_bytes)
         self._pins = Pins()
         self._fds: dict[int, int] = {}
         self._spares: list[int] = []
@@ -122,7 +130,7 @@ class Wal:
         self._asked_for = (0, 0)
         self._stalled: deque[Flush] = deque()
         self._is_retrying = False
-        self._is_full = False
+        self._is_low = self._is_full = False
         self._failure: LogFailed | None = None
         self._retry_s = 0.0
         self._is_open = False
@@ -179,6 +187,16 @@ class Wal:
     def is_full(self) -> bool:
         """Whether there is no space."""
         return self._is_full
+
+    @property
+    def room_bytes(self) -> int:
+        """How much more the present file takes."""
+        return max(0, self._limit - self._position)
+
+    def oldest_groups(self) -> list[int]:
+        """Lists the groups that hold the oldest file; none where that is the present one."""
+        oldest = self.oldest_number
+        return self._pins.groups_at(oldest) if oldest < self._number else []
 
     @property
     def oldest_number(self) -> int:
@@ -383,6 +401,10 @@ class Wal:
             self._look_for_space()
         elif not is_full(error):
             self._fail(file_name(self._reserve.number), error)
+            return
+        if error is not None or self._is_low:
+            self._is_low = error is not None
+            self.on_low(self._is_low)
 
     # -- what nobody needs any more
 
@@ -468,6 +490,7 @@ class Wal:
             self._queue.finish()
             self.tick(0.0)
         self._queue.finish()
+        self._aside.finish()
         self._is_open = False
         if self._reserve.fd is not None:
             self._directory.close_file(self._reserve.take())

@@ -7,8 +7,25 @@ keep it.
 
 from __future__ import annotations
 
-from cogwork.schema.errors import InvalidBody, InvalidSchema, SchemaError
-from cogwork.schema.registry import Registry
+from cogwork.schema.errors import (
+    Conflict,
+    Incompatible,
+    InvalidBody,
+    InvalidSchema,
+    SchemaError,
+)
+from cogwork.schema.registry import SCHEMAS, Registered, Registry
 from cogwork.schema.schema import Schema, make_schema
 
-__all__ = ("InvalidBody", "InvalidSchema", "Registry", "Schema", "SchemaError", "make_schema")
+__all__ = (
+    "SCHEMAS",
+    "Conflict",
+    "Incompatible",
+    "InvalidBody",
+    "InvalidSchema",
+    "Registered",
+    "Registry",
+    "Schema",
+    "SchemaError",
+    "make_schema",
+)

@@ -12,10 +12,13 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from cogwork.schema.errors import InvalidBody, InvalidSchema, shortened
+from cogwork.schema.protobuf_compatibility import why_unreadable
 from cogwork.schema.schema import BODY_BYTES_MAX
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
+
+    from cogwork.schema.schema import Schema
 
 __all__ = ("ProtobufSchema",)
 
@@ -60,23 +63,29 @@ class ProtobufSchema:
                 raise InvalidBody(f"a {expected} is expected, not {value.DESCRIPTOR.full_name:.80}")
             body: bytes = value.SerializeToString()
         except (json_format.ParseError, EncodeError, RecursionError) as error:
-            raise InvalidBody(shortened(f"no message can be made of it: {error}")) from error
+            raise InvalidBody(f"no message can be made of it: {error}") from error
         self.decode(body)
         return body
 
-    def decode(self, body: bytes) -> Message:
-        """Reads a body."""
+    def decode(self, body: bytes, steps_max: int | None = None) -> Message:  # noqa: ARG002
+        """Reads a body; that costs less than a step for each octet."""
         if len(body) > BODY_BYTES_MAX:
             raise InvalidBody(f"{len(body)} octets are more than the {BODY_BYTES_MAX} of a message")
         message = self._class()
         try:
             message.ParseFromString(body)
         except DecodeError as error:
-            raise InvalidBody(shortened(f"no {message.DESCRIPTOR.full_name}: {error}")) from error
+            raise InvalidBody(f"no {message.DESCRIPTOR.full_name}: {error}") from error
         if not message.IsInitialized():
             missing = ", ".join(message.FindInitializationErrors())
-            raise InvalidBody(shortened(f"required fields are missing: {missing}"))
+            raise InvalidBody(f"required fields are missing: {missing}")
         return message
+
+    def why_not_after(self, older: Schema) -> str | None:
+        """Says why it may not take each message that an older schema takes; None where it does."""
+        if not isinstance(older, ProtobufSchema):
+            return "the version before is none of Protocol Buffers"
+        return why_unreadable(self._class.DESCRIPTOR, older._class.DESCRIPTOR)
 
 
 def _descriptor(definition: bytes, message: str) -> Descriptor:

@@ -2,30 +2,49 @@
 
 Theory of operation. The registry is a state machine: `register` and `unregister` return an event,
 in octets, and change nothing; `apply` does what an event says. Whoever keeps the events in a stream
-and applies what comes out of it, in order, has the registry of everybody else.
+and applies what comes out of it, in order, has the registry of everybody else. An event names the
+version that it makes: of two that were made at once, the second is refused, by everybody.
+
+What a schema says is looked at when it is registered, and compiled where it is used first: so what
+the state is does not depend on what is installed.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from cogwork.router.patterns import address_words, is_pattern, takes
-from cogwork.schema.errors import InvalidBody, InvalidSchema
-from cogwork.schema.schema import SCHEMA_BYTES_MAX, Schema, make_schema
+from cogwork.schema.errors import Conflict, Incompatible, InvalidBody, InvalidSchema
+from cogwork.schema.schema import KINDS, SCHEMA_BYTES_MAX, Schema, make_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-__all__ = ("Registered", "Registry")
+__all__ = ("SCHEMAS", "Registered", "Registry", "Unregistered", "Version", "decode")
+
+SCHEMAS = "stream/$schemas"
+"""Where a registry is kept: the address of its stream, in each virtual host."""
 
 ADDRESSES_MAX = 10_000
-REGISTRY_BYTES_MAX = 64 << 20
+PATTERNS_MAX = 1_000
+"""Of them have wildcards: each may be looked at for an address that is new."""
+
+VERSIONS_MAX = 100
+"""Of an address; the oldest one goes."""
+
+REGISTRY_BYTES_MAX = 8 << 20
+"""All definitions together: a snapshot of them is one message, and no large one."""
+
 ADDRESS_LENGTH_MAX = 1024
+MESSAGE_LENGTH_MAX = 1024
 CACHE_MAX = 10_000
 
-VERSION = 1
+FORMAT = 1
+
+WILD = ("*", "#")
 
 
 class Registered(msgspec.Struct, frozen=True, tag="registered", tag_field="event"):
@@ -33,141 +52,314 @@ class Registered(msgspec.Struct, frozen=True, tag="registered", tag_field="event
 
     Attributes:
         address: An address, or a pattern of addresses with the wildcards `*` and `#`.
+        version: One more than that of the schema which the address had; 1 for the first one.
         kind: `json` or `protobuf`.
         definition: The schema.
         message: The message's full name, for Protocol Buffers.
-        version: Of the format.
+        id: Names the event, for whoever made it.
+        format: Of the event.
     """
 
     address: str
+    version: int
     kind: str
     definition: bytes
     message: str = ""
-    version: int = VERSION
+    id: str = ""
+    format: int = FORMAT
+
+    def is_like(self, kind: str, definition: bytes, message: str) -> bool:
+        """Tells whether a schema is this one."""
+        return (self.kind, self.definition, self.message) == (kind, definition, message)
 
 
 class Unregistered(msgspec.Struct, frozen=True, tag="unregistered", tag_field="event"):
-    """An address has no schema any more.
+    """An address has no schema any more, and no versions.
 
     Attributes:
         address: The address or pattern.
-        version: Of the format.
+        version: The newest one that it had.
+        id: Names the event, for whoever made it.
+        format: Of the event.
     """
 
     address: str
-    version: int = VERSION
+    version: int
+    id: str = ""
+    format: int = FORMAT
 
 
-_EVENT = msgspec.json.Decoder(Registered | Unregistered)
+Event = Registered | Unregistered
+
+_EVENT = msgspec.json.Decoder(Event)
 EVENT_BYTES_MAX = SCHEMA_BYTES_MAX * 2
+
+
+class Version:
+    """A schema of an address, compiled when it is used.
+
+    Attributes:
+        event: What was registered.
+    """
+
+    __slots__ = ("_problem", "_schema", "event")
+
+    def __init__(self, event: Registered) -> None:
+        self.event = event
+        self._schema: Schema | None = None
+        self._problem = ""
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether `schema` takes no time."""
+        return self._schema is not None or bool(self._problem)
+
+    def forget(self) -> None:
+        """Gives back what was compiled."""
+        self._schema = None
+
+    def schema(self) -> Schema:
+        """Returns the schema.
+
+        Raises:
+            InvalidSchema: It is none, or what it needs is not installed here.
+        """
+        if self._problem:
+            raise InvalidSchema(self._problem)
+        schema = self._schema
+        if schema is None:
+            try:
+                event = self.event
+                schema = make_schema(event.kind, event.definition, event.message)
+            except InvalidSchema as error:
+                self._problem = str(error)
+                raise
+            self._schema = schema
+        return schema
 
 
 class Registry:
     """Schemas by address. Where several patterns take one, the one with most plain words counts."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, tuple[Registered, Schema]] = {}
-        self._found: dict[str, Schema | None] = {}
+        self._versions: dict[str, list[Version]] = {}
+        self._patterns: dict[str, dict[str, tuple[list[str], int]]] = {}
+        self._patterns_count = 0
+        self._found: dict[str, list[Version] | None] = {}
         self._size_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._versions)
 
     def __iter__(self) -> Iterator[Registered]:
-        """Yields what is registered."""
-        return (entry for entry, _ in self._entries.values())
+        """Yields what is registered: the newest version of each address."""
+        return (versions[-1].event for versions in self._versions.values())
 
     # -- changes
 
-    def register(self, address: str, kind: str, definition: bytes, message: str = "") -> bytes:
-        """Makes the event that gives an address a schema, instead of one that it had.
+    def register(
+        self,
+        address: str,
+        kind: str,
+        definition: bytes,
+        message: str = "",
+        *,
+        id: str = "",  # noqa: A002  # the event's field
+        must_fit: bool = True,
+    ) -> bytes:
+        """Makes the event that gives an address a schema, or a new version of the one it has.
 
         Args:
             address: An address, or a pattern of addresses.
             kind: `json` or `protobuf`.
             definition: A JSON document, or a serialised `FileDescriptorSet` with its imports.
             message: The full name of the message, for Protocol Buffers.
+            id: Names the event.
+            must_fit: Whether each message that the version before takes must be one by this.
 
         Raises:
             InvalidSchema: It is none; the text says why.
+            Incompatible: It may refuse messages that the version before takes.
         """
-        event = Registered(address.lstrip("/"), kind, definition, message)
+        address = address.lstrip("/")
+        schema = make_schema(kind, definition, message)
+        versions = self._versions.get(address)
+        before = versions[-1].event.version if versions else 0
+        event = Registered(address, before + 1, kind, definition, message, id)
         self._check(event)
-        make_schema(kind, definition, message)
+        if versions and must_fit:
+            reason = schema.why_not_after(versions[-1].schema())
+            if reason is not None:
+                raise Incompatible(f"not every message of version {before} is one by it: {reason}")
         return msgspec.json.encode(event)
 
-    def unregister(self, address: str) -> bytes:
-        """Makes the event that takes an address its schema."""
-        return msgspec.json.encode(Unregistered(address.lstrip("/")))
+    def unregister(self, address: str, *, id: str = "") -> bytes:  # noqa: A002  # the event's field
+        """Makes the event that takes an address its schema, and all versions.
 
-    def apply(self, event: bytes) -> None:
-        """Does what an event says.
+        Raises:
+            InvalidSchema: The address has none.
+        """
+        address = address.lstrip("/")
+        versions = self._versions.get(address)
+        if not versions:
+            raise InvalidSchema(f"{address:.200} has no schema")
+        return msgspec.json.encode(Unregistered(address, versions[-1].event.version, id))
+
+    def apply(self, event: bytes) -> Event:
+        """Does what an event says; returns it.
 
         Raises:
             InvalidSchema: It is none, or says what cannot be; nothing has changed.
+            Conflict: It was made for another version than there is; nothing has changed.
         """
-        if len(event) > EVENT_BYTES_MAX:
-            raise InvalidSchema(f"{len(event)} octets are no event of a registry")
-        try:
-            found = _EVENT.decode(event)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise InvalidSchema(f"no event of a registry: {error}") from error
-        if found.version != VERSION:
-            raise InvalidSchema(f"the event's version is {found.version}, not {VERSION}")
+        found = decode_event(event)
+        versions = self._versions.get(found.address, [])
+        before = versions[-1].event.version if versions else 0
+        is_next = isinstance(found, Registered)
+        if found.version != before + is_next or found.version == 0:
+            raise Conflict(
+                f"{found.address:.200} has version {before} of its schema by now: look at it, "
+                "and do it again"
+            )
         if isinstance(found, Registered):
             self._check(found)
-            schema = make_schema(found.kind, found.definition, found.message)
-            self._remove(found.address)
-            self._entries[found.address] = (found, schema)
-            self._size_bytes += len(found.definition)
+            self._add(found)
         else:
             self._remove(found.address)
         self._found.clear()
-
-    def events(self) -> Iterator[bytes]:
-        """Yields events that lead an empty registry to this one's state."""
-        return (msgspec.json.encode(entry) for entry in self)
+        return found
 
     def _check(self, event: Registered) -> None:
+        """Refuses what cannot be, whatever is installed.
+
+        Raises:
+            InvalidSchema: It is that.
+        """
         if not 0 < len(event.address) <= ADDRESS_LENGTH_MAX:
             raise InvalidSchema(f"an address has from 1 to {ADDRESS_LENGTH_MAX} characters")
-        old = self._entries.get(event.address)
-        if old is None and len(self._entries) >= ADDRESSES_MAX:
-            raise InvalidSchema(f"{ADDRESSES_MAX} addresses have schemas already")
-        size_bytes = self._size_bytes + len(event.definition)
-        if size_bytes - (len(old[0].definition) if old else 0) > REGISTRY_BYTES_MAX:
+        if event.kind not in KINDS:
+            raise InvalidSchema(
+                f"schemas are of the kinds json and protobuf, not {event.kind!r:.40}"
+            )
+        if len(event.definition) > SCHEMA_BYTES_MAX or len(event.message) > MESSAGE_LENGTH_MAX:
+            raise InvalidSchema(f"a schema has at most {SCHEMA_BYTES_MAX} octets")
+        if event.address not in self._versions:
+            if len(self._versions) >= ADDRESSES_MAX:
+                raise InvalidSchema(f"{ADDRESSES_MAX} addresses have schemas already")
+            if self._patterns_count >= PATTERNS_MAX and is_pattern(event.address):
+                raise InvalidSchema(f"{PATTERNS_MAX} patterns have schemas already")
+        if self._size_bytes + len(event.definition) > REGISTRY_BYTES_MAX:
             raise InvalidSchema(f"all schemas have more than {REGISTRY_BYTES_MAX} octets")
 
+    def _add(self, event: Registered) -> None:
+        versions = self._versions.get(event.address)
+        if versions is None:
+            versions = self._versions[event.address] = []
+            self._index(event.address)
+        else:
+            versions[-1].forget()
+        versions.append(Version(event))
+        self._size_bytes += len(event.definition)
+        if len(versions) > VERSIONS_MAX:
+            self._size_bytes -= len(versions.pop(0).event.definition)
+
+    def _index(self, address: str) -> None:
+        """Has a pattern found by its first word; one that begins with a wildcard by none."""
+        words = address_words(address)
+        if is_pattern(address):
+            plain = sum(word not in WILD for word in words)
+            first = "" if words[0] in WILD else words[0]
+            self._patterns.setdefault(first, {})[address] = (words, plain)
+            self._patterns_count += 1
+
     def _remove(self, address: str) -> None:
-        old = self._entries.pop(address, None)
-        if old is not None:
-            self._size_bytes -= len(old[0].definition)
+        for each in self._versions.pop(address, ()):
+            self._size_bytes -= len(each.event.definition)
+        first = address_words(address)[0]
+        several = self._patterns.get("" if first in WILD else first, {})
+        if several.pop(address, None) is not None:
+            self._patterns_count -= 1
+
+    # -- snapshots
+
+    def to_bytes(self) -> bytes:
+        """Writes the state down: an event a line."""
+        versions = (each.event for several in self._versions.values() for each in several)
+        return b"\n".join(map(msgspec.json.encode, versions))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Registry:
+        """Reads the state back.
+
+        Raises:
+            InvalidSchema: It is none.
+        """
+        made = cls()
+        for line in data.split(b"\n") if data else ():
+            event = decode_event(line)
+            if not isinstance(event, Registered):
+                raise InvalidSchema("no state of a registry: it takes back a schema")
+            made._check(event)
+            made._add(event)
+        for versions in made._versions.values():
+            numbers = [each.event.version for each in versions]
+            if numbers[0] < 1 or any(b != a + 1 for a, b in pairwise(numbers)):
+                raise InvalidSchema("no state of a registry: versions are missing")
+        return made
 
     # -- use
 
-    def schema_of(self, address: str) -> Schema | None:
-        """Returns the schema of an address; None where it has none."""
+    def versions(self, address: str) -> Sequence[Registered]:
+        """Lists what is registered under an address or pattern, the oldest version first."""
+        return [each.event for each in self._versions.get(address.lstrip("/"), ())]
+
+    def find(self, address: str, version: int | None = None) -> Registered | None:
+        """Returns what is registered for the messages at an address; None where nothing is.
+
+        Args:
+            address: Where they are sent to.
+            version: Which version of it; None is the newest one.
+        """
+        found = self.version_of(address, version)
+        return found.event if found is not None else None
+
+    def schema_of(self, address: str, version: int | None = None) -> Schema | None:
+        """Returns the schema of an address; None where it has none.
+
+        Raises:
+            InvalidSchema: It cannot be used here.
+        """
+        found = self.version_of(address, version)
+        return found.schema() if found is not None else None
+
+    def version_of(self, address: str, version: int | None = None) -> Version | None:
+        """Returns what `find` finds, with its schema."""
         address = address.lstrip("/")
         try:
-            return self._found[address]
+            versions = self._found[address]
         except KeyError:
-            pass
-        if len(self._found) >= CACHE_MAX:
-            self._found.clear()
-        found = self._found[address] = self._find(address)
-        return found
+            if len(self._found) >= CACHE_MAX:
+                self._found.clear()
+            versions = self._found[address] = self._look_up(address)
+        if not versions:
+            return None
+        if version is None:
+            return versions[-1]
+        at = version - versions[0].event.version
+        return versions[at] if 0 <= at < len(versions) else None
 
-    def _find(self, address: str) -> Schema | None:
-        exact = self._entries.get(address)
+    def _look_up(self, address: str) -> list[Version] | None:
+        exact = self._versions.get(address)
         if exact is not None:
-            return exact[1]
+            return exact
         words = address_words(address)
-        best: tuple[int, str] | None = None
-        for name in self._entries:
-            if is_pattern(name) and takes(pattern := address_words(name), words):
-                plain = sum(word not in ("*", "#") for word in pattern)
-                best = max(best or (plain, name), (plain, name))
-        return self._entries[best[1]][1] if best is not None else None
+        found = [
+            (plain, name)
+            for first in ("", words[0])
+            for name, (pattern, plain) in self._patterns.get(first, {}).items()
+            if takes(pattern, words)
+        ]
+        return self._versions[max(found)[1]] if found else None
 
     def check(self, address: str, content_type: str | None, body: bytes) -> str | None:
         """Says what is wrong with a message; None where nothing is.
@@ -189,23 +381,71 @@ class Registry:
         Raises:
             InvalidBody: The schema does not allow it, or there is none.
         """
-        schema = self.schema_of(address)
+        schema = self._usable(address, None)
         if schema is None:
-            raise InvalidBody(f"{address} has no schema")
+            raise InvalidBody(f"{address:.200} has no schema")
         return schema.content_type, schema.encode(value)
 
-    def decode(self, address: str, content_type: str | None, body: bytes) -> object:
+    def decode(
+        self, address: str, content_type: str | None, body: bytes, version: int | None = None
+    ) -> object:
         """Reads a message's body; octets where the address has no schema.
+
+        Args:
+            address: Where it was sent to.
+            content_type: Its content-type; None is that of the schema.
+            body: Its body.
+            version: By which version; None is the newest one.
 
         Raises:
             InvalidBody: It is none by the schema.
         """
-        schema = self.schema_of(address)
-        if schema is None:
-            return body
-        if content_type is not None and not schema.takes(content_type):
+        schema = self._usable(address, version)
+        return body if schema is None else decode(schema, content_type, body)
+
+    def _usable(self, address: str, version: int | None) -> Schema | None:
+        try:
+            return self.schema_of(address, version)
+        except InvalidSchema as error:
             raise InvalidBody(
-                f"the content-type of {address:.80} is {schema.content_type}, "
-                f"not {content_type!r:.80}"
-            )
-        return schema.decode(body)
+                f"the schema of {address:.80} cannot be used here: {error}"
+            ) from error
+
+
+def decode(
+    schema: Schema, content_type: str | None, body: bytes, steps_max: int | None = None
+) -> object:
+    """Reads a message's body by a schema.
+
+    Args:
+        schema: What it is to be.
+        content_type: What it says that it is; None is that of the schema.
+        body: Its octets.
+        steps_max: As for `Schema.decode`.
+
+    Raises:
+        InvalidBody: It is none.
+        TooCostly: It needs more than `steps_max`.
+    """
+    if content_type is not None and not schema.takes(content_type):
+        raise InvalidBody(
+            f"the content-type is to be {schema.content_type}, not {content_type!r:.80}"
+        )
+    return schema.decode(body, steps_max)
+
+
+def decode_event(data: bytes) -> Event:
+    """Reads an event.
+
+    Raises:
+        InvalidSchema: It is none.
+    """
+    if len(data) > EVENT_BYTES_MAX:
+        raise InvalidSchema(f"{len(data)} octets are no event of a registry")
+    try:
+        found: Event = _EVENT.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidSchema(f"no event of a registry: {error}") from error
+    if found.format != FORMAT:
+        raise InvalidSchema(f"the event's format is {found.format}, not {FORMAT}")
+    return found

@@ -9,7 +9,7 @@ from cogwork.schema.errors import InvalidSchema
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("BODY_BYTES_MAX", "SCHEMA_BYTES_MAX", "Kind", "Schema", "make_schema")
+__all__ = ("BODY_BYTES_MAX", "KINDS", "SCHEMA_BYTES_MAX", "Kind", "Schema", "make_schema")
 
 SCHEMA_BYTES_MAX = 256 << 10
 """A schema is no larger."""
@@ -18,6 +18,8 @@ BODY_BYTES_MAX = 256 << 10
 """A larger message is none by any schema: checking costs time in proportion to its size."""
 
 Kind = Literal["json", "protobuf"]
+
+KINDS: tuple[Kind, ...] = ("json", "protobuf")
 
 
 class Schema(Protocol):
@@ -37,12 +39,20 @@ class Schema(Protocol):
             InvalidBody: The schema does not allow it.
         """
 
-    def decode(self, body: bytes) -> object:
+    def decode(self, body: bytes, steps_max: int | None = None) -> object:
         """Reads a body.
+
+        Args:
+            body: The octets.
+            steps_max: What it may cost at most now; None is all that a message of its size has.
 
         Raises:
             InvalidBody: It is none by this schema.
+            TooCostly: It needs more than `steps_max`.
         """
+
+    def why_not_after(self, older: Schema) -> str | None:
+        """Says why it may not take each message that an older schema takes; None where it does."""
 
 
 def make_schema(kind: str, definition: bytes, message: str = "") -> Schema:
@@ -55,7 +65,7 @@ def make_schema(kind: str, definition: bytes, message: str = "") -> Schema:
         message: The full name of the message, for Protocol Buffers.
 
     Raises:
-        InvalidSchema: It is none, or its use could not be bounded.
+        InvalidSchema: It is none, or its use could not be bounded; or what it needs is missing.
     """
     if len(definition) > SCHEMA_BYTES_MAX:
         raise InvalidSchema(

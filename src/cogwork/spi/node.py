@@ -130,7 +130,11 @@ class Subscription:
 
 
 class Node(Protocol):
-    """An addressable source or sink. Built-in and foreign nodes follow the same rules."""
+    """An addressable source or sink. Built-in and foreign nodes follow the same rules.
+
+    One that has an attribute `is_idle`, and it is true, gets no ticks until it is false again: a
+    thousand nodes where nothing happens cost nothing.
+    """
 
     def entry(self, address: str) -> AddressEntry:
         """Returns where messages sent to `address` go.

@@ -30,6 +30,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "Options of a queue": settings.QueueOptions,
     "`[[queue]]`": settings.Queue,
     "`[[stream]]`": settings.Stream,
+    "`[[schema]]`": settings.Schema,
     "`[[engine]]`": settings.Engine,
     "`[[node]]`": settings.Node,
     "`[[vhost]]`": settings.Vhost,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kept_queues import KeptQueue
 
+from cogwork.amqp.outcomes import Rejected
 from cogwork.container import journals as journals_module
 from cogwork.container.journal_records import (
     BEGIN,
@@ -53,6 +54,12 @@ class FakeLog:
 
     def low_water(self, group: int, lsn: int) -> None:
         self.low[group] = lsn
+
+    room_bytes = 64 << 20
+
+    def oldest_groups(self) -> list[int]:
+        """The only queue holds an old file, until it has written its items anew."""
+        return [] if self.low.get(FIRST_GROUP) else [FIRST_GROUP]
 
     def kinds(self) -> list[int]:
         return [record.kind for record in self.records]
@@ -116,6 +123,64 @@ def test_without_room_nothing_is_taken_and_nothing_is_lost(runner: asyncio.Runne
         box.journals.full(is_full=False)
         await box.turn()
         assert (box.queue.store.depth, box.accepted) == (2, 2)
+
+    runner.run(story())
+
+
+@pytest.mark.parametrize("policy", ["block", "reject"])
+def test_while_the_last_file_fills_up_items_go_out_and_none_come_in(
+    runner: asyncio.Runner, policy: str
+) -> None:
+    async def story() -> None:
+        box = Box()
+        box.queue.store.policy = policy
+        box.queue.send("a")
+        await box.turn()
+        low: Any = box.log
+        box.log.room_bytes = 100
+        box.journals.low_space.take(low, box.journals.press, is_low=True)
+        box.queue.publisher.dispositions.clear()
+        box.queue.send("b")
+        await box.turn()
+        said = [disposition.state for disposition in box.queue.publisher.dispositions]
+        if policy == "reject":
+            (state,) = said
+            assert isinstance(state, Rejected)
+            assert state.error is not None
+            assert state.error.description == "the queue's disk is full"
+        else:
+            assert said == []
+        consumer = box.queue.peer()
+        consumer.consumer(box.queue.store, 10)
+        await box.turn()
+        consumer.hear()
+        consumer.settle(consumer.take()[0])
+        assert box.queue.store.depth == 0
+        box.journals.low_space.take(low, box.journals.press, is_low=False)
+        await box.turn()
+        assert box.queue.store.depth == (0 if policy == "reject" else 1)
+
+    runner.run(story())
+
+
+def test_who_holds_the_oldest_file_writes_anew_what_is_little(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        box.queue.send("a", "b")
+        await box.turn()
+        low: Any = box.log
+        box.log.low.clear()
+        box.log.room_bytes = 1000
+        box.journals.low_space.take(low, box.journals.press, is_low=True)
+        await box.turn()
+        assert box.log.kinds().count(END) == 1, "there is no room for that"
+        box.log.room_bytes = 64 << 20
+        box.journals.low_space.take(low, box.journals.press, is_low=True)
+        await box.turn()
+        assert box.log.kinds()[-3:] == [BEGIN, PART, END]
+        box.journals.low_space.take(low, box.journals.press, is_low=True)
+        await box.turn()
+        assert box.log.kinds().count(END) == 2, "once is enough"
 
     runner.run(story())
 

@@ -17,10 +17,10 @@ class Neighbour:
         self.room = room
         self.sent: list[bytes] = []
 
-    def send_parcel(self, data: bytes) -> bool:
+    def send_parcel(self, *parts: bytes) -> bool:
         if len(self.sent) >= self.room:
             return False
-        self.sent.append(data)
+        self.sent.append(b"".join(parts))
         return True
 
 
@@ -84,7 +84,7 @@ def test_where_too_much_waits_it_is_dropped() -> None:
 def test_one_that_goes_in_a_circle_ends() -> None:
     wire = Neighbour()
     between, _ = parcels("b", {"c"}, wire)
-    between.receive(Parcel.pack("c", "a", b"round"))
+    between.receive(Parcel.label("c", "a") + b"round")
     while len(wire.sent) < HOPS_MAX + 1:
         passed = len(wire.sent)
         between.receive(wire.sent[-1])
@@ -94,11 +94,11 @@ def test_one_that_goes_in_a_circle_ends() -> None:
     assert between.dropped == 1
 
 
-@pytest.mark.parametrize("length", range(len(Parcel.pack("bb", "a", b""))))
+@pytest.mark.parametrize("length", range(len(Parcel.label("bb", "a"))))
 def test_one_that_is_cut_short_is_none(length: int) -> None:
     receiver, taken = parcels("bb", set(), Neighbour())
     with pytest.raises(ValueError, match="parcel"):
-        receiver.receive(Parcel.pack("bb", "a", b"")[:length])
+        receiver.receive(Parcel.label("bb", "a")[:length])
     assert taken == []
 
 

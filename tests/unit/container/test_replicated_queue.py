@@ -39,7 +39,7 @@ class Place:
     def __init__(self, engine: Engine) -> None:
         self.core = Core()
         self.journals = QueueJournals(self.core, "a", has_disk=True)
-        self.core.on_ticket = self.journals._commit_soon
+        self.core.on_ticket = self.journals.commit_soon
         self.store = Store(self.core, shard_of_queue("", ADDRESS))
         entry = AddressEntry(self.core, ADDRESS, CLOSEST_CODE)
         inlet = PartitionedInlet(self.store, entry, 1, True)

@@ -120,6 +120,58 @@ def test_a_failure_cuts_off_what_is_held_and_closes_with_the_reason(core: Core) 
     assert (other.take_output(), bystander.violations) == (b"other", [])
 
 
+def test_a_connection_whose_open_is_cut_off_ends_without_a_close(core: Core) -> None:
+    wire, owner = wire_of(core)
+    wire.owe_open()
+    wire.write(b"header")
+    wire.hold_output()
+    wire.write(b"open")
+    wire.note_open()
+    core.break_off("cogwork:disk-failed", "the disk failed")
+    assert (owner.violations, owner.lost) == ([], [0])
+
+
+def test_a_connection_is_told_why_where_its_open_was_sent(core: Core) -> None:
+    wire, owner = wire_of(core)
+    wire.owe_open()
+    wire.write(b"open")
+    wire.note_open()
+    wire.hold_output()
+    wire.write(b"never")
+    core.break_off("cogwork:disk-failed", "the disk failed")
+    assert (owner.violations, owner.lost) == ([("cogwork:disk-failed", "the disk failed")], [])
+
+
+def test_what_is_held_for_a_closed_socket_is_not_sent_to_the_next_one(core: Core) -> None:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    wire, _ = wire_of(core, near.fileno())
+    wire.hold_output()
+    wire.write(b"never")
+    number = near.fileno()
+    wire.let_go()
+    near.close()
+    far.close()
+    pairs = [socket.socketpair() for _ in range(3)]
+    ends = {end.fileno(): other for one, two in pairs for end, other in ((one, two), (two, one))}
+    other = ends[number]
+    other.setblocking(False)
+    core.release(core.close_ticket())
+    core.flush()
+    with pytest.raises(BlockingIOError):
+        other.recv(1000)
+    for end in ends.values():
+        end.close()
+
+
+def test_a_connection_that_consensus_goes_by_is_never_held(core: Core) -> None:
+    wire, _ = wire_of(core)
+    wire.is_never_held = True
+    wire.hold_output()
+    wire.write(b"at once")
+    assert wire.take_output() == b"at once"
+
+
 def test_a_socket_gets_nothing_that_is_held_even_when_congested(core: Core) -> None:
     near, far = socket.socketpair()
     near.setblocking(False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 
 import peers
 import pytest
+from kept_queues import KeptQueue
 
 from cogwork.amqp.message import Data, Properties, Sections, decode_sections, encode_sections
 from cogwork.amqp.outcomes import Accepted, Released
@@ -274,3 +276,28 @@ def test_one_that_is_closed_takes_nothing(shared: Shared) -> None:
     (first,) = shared.send(message("x", "g"))
     assert shared.store.depth == 0
     assert shared.client.outcomes()[first] == Released()
+
+
+def test_what_is_held_on_disk_is_held_again_after_a_restart() -> None:
+    queue = KeptQueue(is_ordered=True)
+
+    def shared(kept: KeptQueue) -> PartitionedInlet:
+        inlet = PartitionedInlet(kept.store, kept.entry, COUNT)
+        kept.entry.add_outlet(inlet)
+        kept.entry.remove_outlet(kept.store)
+        inlet.set_owners([kept.store] * COUNT)
+        return inlet
+
+    inlet = shared(queue)
+    queue.send("a", properties=Properties(group_id="one"))
+    queue.send("b", properties=Properties(group_id="two"))
+    held = inlet.held(QUIET_S)
+    assert held.bit_count() == 2
+    queue.commit()
+    again = queue.checkpointed().restarted()
+    inlet = shared(again)
+    assert inlet.held(QUIET_S) == held
+    again.store.purge()
+    again.store.tick(time.monotonic() + 2 * QUIET_S)
+    assert inlet.held(QUIET_S) == 0
+    assert shared(again.restarted()).held(QUIET_S) == 0

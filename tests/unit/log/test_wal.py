@@ -359,6 +359,31 @@ def test_without_space_for_another_file_appends_are_refused_until_there_is_some(
     assert opened(tmp_path, file_bytes=SMALL) == [b"x" * 500] * len(lsns) + [b"after"]
 
 
+def test_that_the_present_file_is_the_last_one_is_told_while_it_has_room(tmp_path: Path) -> None:
+    log = Log(tmp_path, file_bytes=SMALL)
+    log.put(b"x" * 500, group=7)
+    assert (log.lows, log.wal.oldest_groups()) == ([], [])
+    log.disk.allocation_error = NO_SPACE
+    while not log.lows:
+        log.put(b"x" * 500, group=8)
+    assert log.lows == [True]
+    assert not log.wal.is_full
+    room_bytes = log.wal.room_bytes
+    assert room_bytes > SMALL // 2
+    log.put(b"y" * 100)
+    assert room_bytes - SMALL // 4 < log.wal.room_bytes < room_bytes - 100
+    assert log.wal.oldest_groups() == [7, 8]
+    log.wal.tick(10.0)
+    log.queue.finish()
+    assert log.lows == [True, True], "with each attempt"
+    log.disk.allocation_error = 0
+    log.wal.tick(20.0)
+    log.queue.finish()
+    assert log.lows == [True, True, False]
+    assert log.events == [], "it was never full"
+    log.close()
+
+
 def test_a_real_lack_of_space_is_met_as_a_pretended_one(tmp_path: Path) -> None:
     log = Log(tmp_path, file_bytes=SMALL)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

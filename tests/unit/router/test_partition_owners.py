@@ -72,3 +72,16 @@ def test_of_two_holders_all_choose_the_same_one() -> None:
     )
     assert first == second
     assert first in {"a", "b"}
+
+
+def test_one_that_is_away_keeps_what_it_holds_and_no_more() -> None:
+    here = without(FREE, "c")
+    held = 0b1011
+    owners = owners_of(QUEUE, COUNT, here, {"c": held})
+    assert [at for at, owner in enumerate(owners) if owner == "c"] == [0, 1, 3]
+    rest = [owner for at, owner in enumerate(owners_of(QUEUE, COUNT, here)) if at not in {0, 1, 3}]
+    assert [owner for owner in owners if owner != "c"] == rest
+
+
+def test_who_holds_it_and_is_here_comes_before_one_that_is_away() -> None:
+    assert owners_of(QUEUE, 1, {"a": 0, "b": 1}, {"c": 1}) == ["b"]

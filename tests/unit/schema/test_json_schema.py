@@ -1,16 +1,14 @@
-"""JSON Schema: what it says, against the library unbounded; and schemas that mean harm."""
+"""JSON Schema: what it says; and schemas that mean harm."""
 
 import json
 from typing import Any
 
-import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cogwork.schema import InvalidBody, InvalidSchema
-from cogwork.schema.errors import REASON_LENGTH_MAX
-from cogwork.schema.json_schema import DEPTH_MAX, JsonSchema
+from cogwork.schema.errors import REASON_LENGTH_MAX, TooCostly
+from cogwork.schema.json_compiler import SCHEMA_DEPTH_MAX
+from cogwork.schema.json_schema import JsonSchema
 from cogwork.schema.schema import BODY_BYTES_MAX
 
 ORDER = {
@@ -44,7 +42,8 @@ def test_a_message_comes_and_goes() -> None:
         ({"id": 1, "symbol": "acme"}, "does not match"),
         ({"id": 1, "tags": ["a", "a"]}, "not all different"),
         ({"id": 1, "other": 1}, "no property 'other'"),
-        ({"id": 1, "x-note": 1}, r"\$\['x-note'\]: 1 is not of type 'string'|x-note"),
+        ({"id": 1, "x-note": 1}, r"\$\['x-note'\]: 1 is not of type 'string'"),
+        ({"id": 1, "tags": ["a", 2]}, r"\$\.tags\[1\]: 2 is not of type 'string'"),
         ([], "is not of type 'object'"),
     ],
 )
@@ -92,8 +91,42 @@ def test_draft_7_is_understood() -> None:
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ({"type": "integr"}, "no JSON Schema"),
-        (7, "no JSON Schema"),
+        ({"type": "integr"}, "no JSON Schema: type: 'integr' is none of null"),
+        ({"properties": {"a": {"type": []}}}, "properties: type: "),
+        ({"type": ["string", "string"]}, "names a type twice"),
+        (7, "no JSON Schema: a schema is an object or a boolean, not 7"),
+        ({"items": [{}]}, "items: a schema is an object"),
+        ({"minimum": "1"}, "minimum: a number is expected"),
+        ({"minimum": True}, "minimum: a number is expected"),
+        ({"multipleOf": 0}, "above 0"),
+        ({"maxLength": -1}, "a whole number from 0 on"),
+        ({"maxLength": 1.5}, "a whole number from 0 on"),
+        ({"pattern": 1}, "a regular expression is expected"),
+        ({"required": "id"}, "a list of names"),
+        ({"required": ["a", "a"]}, "a name twice"),
+        ({"required": [{"a": 1}] * 30_000}, "a list of names"),
+        ({"dependentRequired": []}, "an object"),
+        ({"dependentRequired": {"a": [1]}}, "a list of names"),
+        ({"uniqueItems": 1}, "true or false"),
+        ({"enum": {}}, "a list"),
+        ({"properties": []}, "an object whose values are schemas"),
+        ({"allOf": []}, "one at least"),
+        ({"anyOf": {}}, "a list of schemas"),
+        ({"minContains": -1, "contains": {}}, "a whole number"),
+        ({"$defs": {"a": {"type": 1}}}, r"\$defs: type: "),
+        ({"title": 7}, "title: 7 is not what it takes"),
+        ({"$ref": 7}, "a reference is expected"),
+        ({"$ref": "#/nowhere"}, "leads nowhere"),
+        ({"$ref": "#nowhere"}, "leads nowhere"),
+        ({"$ref": "#/$defs/0/1", "$defs": {"0": {"examples": []}}}, "leads nowhere"),
+        ({"$ref": "#/examples/0", "examples": [{"unevaluatedItems": False}]}, "is not supported"),
+        ({"$ref": "#/examples/0", "examples": [{"$ref": "http://127.0.0.1:9/x"}]}, "leads out"),
+        ({"$ref": "#/examples/0", "examples": [{"pattern": "(?=a)"}]}, "none of RE2"),
+        ({"$ref": "#/examples/0", "examples": [7]}, "a schema is an object"),
+        ({"allOf": [{"$id": "http://example.com/x"}]}, r"\$id within the schema"),
+        ({"not": {"$schema": "https://json-schema.org/draft/2020-12/schema"}}, r"\$schema within"),
+        ({"allOf": [{"pattern": f"{i}" * 9} for i in range(2_000)]}, "too many, or too large"),
+        ({"allOf": [{"pattern": f"a{{{i}}}"} for i in range(900)]}, "too large"),
         ({"$schema": "http://example.com/mine"}, "is one of"),
         ({"$ref": "http://example.com/other.json"}, "leads out of the document"),
         ({"properties": {"a": {"$ref": "other.json#/a"}}}, "leads out of the document"),
@@ -112,7 +145,7 @@ def test_what_cannot_be_bounded_is_refused(document: object, reason: str) -> Non
 
 def test_a_schema_that_is_nested_too_deeply_is_refused() -> None:
     document: dict[str, Any] = {}
-    for _ in range(DEPTH_MAX + 1):
+    for _ in range(SCHEMA_DEPTH_MAX + 1):
         document = {"not": document}
     with pytest.raises(InvalidSchema, match="nested"):
         schema(document)
@@ -144,16 +177,20 @@ def doubling(levels: int) -> dict[str, Any]:
         (doubling(40), b"1"),
         ({"properties": {"a": {"allOf": [{"$ref": "#"}] * 2}}}, b'{"a":' * 60 + b"1" + b"}" * 60),
         ({"items": {"anyOf": [{"$ref": "#"}] * 9}, "maxItems": 0}, b"[" * 60 + b"]" * 60),
-        ({"$ref": "#/nowhere"}, b"1"),
-        ({"$ref": "#/examples/0", "examples": [{"unevaluatedItems": False}]}, b"[1]"),
-        ({"$ref": "#/examples/0", "examples": [{"$ref": "http://127.0.0.1:9/x"}]}, b"1"),
-        ({"$ref": "#/examples/0", "examples": [{"pattern": "(?=a)"}]}, b'"a"'),
     ],
 )  # fmt: skip
 def test_a_schema_that_means_harm_ends(document: object, body: bytes) -> None:
     """In a moment: the time limit of the test would tell."""
     with pytest.raises(InvalidBody):
         schema(document).decode(body)
+
+
+def test_the_dialect_of_a_schema_within_a_schema_lifts_no_bound() -> None:
+    """Followed by the library that is our measure, this one takes minutes."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    evil = schema({"$schema": dialect, "pattern": "^(a+)+$", "items": {"$ref": "#"}})
+    with pytest.raises(InvalidBody, match="does not match"):
+        evil.decode(b'["' + b"a" * 50 + b'!"]')
 
 
 def test_patterns_take_time_in_proportion_to_the_text() -> None:
@@ -179,66 +216,56 @@ def test_a_long_honest_message_is_not_exhausted() -> None:
     schema(document).decode(body)
 
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "ab", "x-a"]),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["a", "b", "x-a"]), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-leaves = st.sampled_from(
+def test_a_pattern_costs_by_its_size_and_that_of_the_text() -> None:
+    evil = schema({"allOf": [{"pattern": f"a(a|b){{{i}}}c"} for i in range(100, 120)]})
+    with pytest.raises(InvalidBody, match="too long or too deep"):
+        evil.decode(json.dumps("ab" * 50_000).encode())
+
+
+def test_a_message_may_be_given_fewer_steps_for_now() -> None:
+    document = {"items": {"type": "integer"}}
+    body = json.dumps([1] * 1000).encode()
+    with pytest.raises(TooCostly):
+        schema(document).decode(body, 500)
+    assert schema(document).decode(body, 5000) == [1] * 1000
+    with pytest.raises(InvalidBody, match="too long or too deep"):
+        schema({"items": {"allOf": [{"type": "integer"}] * 50}}).decode(body, 1 << 40)
+
+
+def test_decimals_are_what_they_look_like() -> None:
+    cents = schema({"multipleOf": 0.01})
+    for body in (b"0.3", b"19.99", b"1e300", b"7", b"123456789012345678901234567890"):
+        cents.decode(body)
+    for body in (b"0.005", b"1e-300"):
+        with pytest.raises(InvalidBody, match=r"not a multiple of 0\.01"):
+            cents.decode(body)
+
+
+@pytest.mark.parametrize(
+    ("document", "value", "reason"),
     [
-        True,
-        False,
-        {},
-        {"type": "string"},
-        {"type": ["integer", "array"]},
-        {"minimum": 1},
-        {"maxLength": 1},
-        {"pattern": "^a"},
-        {"uniqueItems": True},
-        {"required": ["a"]},
-        {"enum": [1, "a", None, []]},
-        {"const": 1},
-        {"maxProperties": 1},
-        {"minItems": 1},
-    ]
+        ({"type": ["string", "null"]}, 7, "7 is not of type 'string', 'null'"),
+        ({"enum": ["a", "b"]}, "c", r"'c' is not one of \['a', 'b'\]"),
+        ({"const": {"a": 1}}, 7, "{'a': 1} was expected, not 7"),
+        ({"maximum": 5}, 6, "6 is greater than the maximum of 5"),
+        ({"exclusiveMinimum": 5}, 5, "5 is not greater than 5"),
+        ({"maxLength": 2}, "abc", "'abc' is longer than 2"),
+        ({"minItems": 1}, [], r"\[\] has fewer items than 1"),
+        ({"anyOf": [{"type": "string"}]}, 1, "1 is not valid under any of the given schemas"),
+        ({"oneOf": [True, True]}, 1, "1 is valid under more than one"),
+        ({"not": {}}, 1, "1 is valid under what is not allowed"),
+        (False, 1, "1 is not allowed"),
+        ({"contains": {"type": "string"}}, [1], "has fewer items than 1 of those"),
+        ({"contains": {}, "maxContains": 1}, [1, 2], "has more items than 1 of those"),
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, "'b' is required where 'a' is"),
+        ({"dependentSchemas": {"a": {"required": ["b"]}}}, {"a": 1}, "'b' is a required property"),
+        ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, "'ab' is longer than 1"),
+        ({"prefixItems": [{"type": "string"}]}, [1], r"\$\[0\]: 1 is not of type 'string'"),
+        ({"properties": {"a b": {"type": "null"}}}, {"a b": 1}, r"\$\['a b'\]: 1 is not"),
+        ({"if": {"type": "object"}, "then": {"required": ["a"]}}, {}, "'a' is a required"),
+        ({"maximum": 1}, 10**2000, "a number of very many digits is greater"),
+    ],
 )
-schemas = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.fixed_dictionaries({"allOf": st.lists(inner, min_size=1, max_size=3)}),
-        st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=3)}),
-        st.fixed_dictionaries({"oneOf": st.lists(inner, min_size=1, max_size=3)}),
-        st.fixed_dictionaries({"not": inner}),
-        st.fixed_dictionaries({"items": inner}),
-        st.fixed_dictionaries({"if": inner, "then": inner, "else": inner}),
-        st.fixed_dictionaries(
-            {
-                "properties": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
-                "additionalProperties": inner,
-            }
-        ),
-        st.fixed_dictionaries(
-            {
-                "patternProperties": st.fixed_dictionaries({"^x-": inner}),
-                "additionalProperties": inner,
-            }
-        ),
-        st.fixed_dictionaries({"propertyNames": inner}),
-    ),
-    max_leaves=6,
-)
-
-
-@settings(deadline=None)
-@given(schemas, values)
-def test_it_says_what_the_library_says(document: bool | dict[str, Any], value: object) -> None:
-    expected = jsonschema.Draft202012Validator(document).is_valid(value)
-    try:
+def test_each_keyword_says_what_it_misses(document: object, value: object, reason: str) -> None:
+    with pytest.raises(InvalidBody, match=reason):
         schema(document).decode(json.dumps(value).encode())
-        found = True
-    except InvalidBody:
-        found = False
-    assert found == expected

@@ -1,13 +1,21 @@
 """Which schema an address has, and that everybody who applies the same events agrees."""
 
-import json
 import sys
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogwork.schema import InvalidBody, InvalidSchema, Registry, make_schema, registry
+from cogwork.schema import (
+    Conflict,
+    InvalidBody,
+    InvalidSchema,
+    Registered,
+    Registry,
+    make_schema,
+    registry,
+)
 from cogwork.schema.schema import SCHEMA_BYTES_MAX
 
 NUMBER = b'{"type": "number"}'
@@ -39,7 +47,7 @@ def test_a_message_is_checked() -> None:
     assert found.check("elsewhere", "anything", b"\xff") is None
     assert found.check("prices", None, b'"x"') == "$: 'x' is not of type 'number'"
     reason = found.check("prices", "text/plain", b"7")
-    assert reason == "the content-type of prices is application/json, not 'text/plain'"
+    assert reason == "the content-type is to be application/json, not 'text/plain'"
 
 
 def test_it_encodes_and_decodes() -> None:
@@ -61,7 +69,7 @@ def test_the_pattern_with_most_plain_words_counts() -> None:
         ("topic/*.b.c", 3),
         ("topic/a.b", 4),
     ):
-        found.apply(found.register(address, "json", json.dumps({"const": value}).encode()))
+        found.apply(found.register(address, "json", msgspec.json.encode({"const": value})))
     for address, value in (
         ("topic/x", 1),
         ("topic/a.x", 2),
@@ -74,12 +82,57 @@ def test_the_pattern_with_most_plain_words_counts() -> None:
     assert found.check("queue/x", None, b"9") is None
 
 
-def test_a_new_schema_replaces_the_old_one() -> None:
+def test_a_new_schema_is_a_version_of_the_old_one() -> None:
     found = filled(prices=NUMBER)
     assert found.check("prices", None, b"7") is None
-    found.apply(found.register("prices", "json", STRING))
+    found.apply(found.register("prices", "json", STRING, must_fit=False))
     assert found.check("prices", None, b"7") is not None
     assert len(found) == 1
+    newest, first = found.find("/prices"), found.find("prices", 1)
+    assert newest is not None
+    assert first is not None
+    assert (newest.version, newest.definition) == (2, STRING)
+    assert (first.version, first.definition) == (1, NUMBER)
+    assert found.find("prices", 3) is None
+    assert found.find("prices", 0) is None
+    assert list(found) == [newest]
+    assert list(found.versions("prices")) == [first, newest]
+    assert found.decode("prices", None, b"7", version=1) == 7
+    found.apply(found.unregister("prices"))
+    assert found.versions("prices") == []
+    assert found.apply(found.register("prices", "json", NUMBER)).version == 1
+
+
+def test_of_two_changes_that_were_made_at_once_the_second_is_refused() -> None:
+    found = filled(prices=NUMBER)
+    one = found.register("prices", "json", b"true")
+    other = found.register("prices", "json", b"{}")
+    gone = found.unregister("prices")
+    found.apply(one)
+    for late in (other, one, gone):
+        with pytest.raises(Conflict, match="version 2"):
+            found.apply(late)
+    assert found.check("prices", None, b'"x"') is None
+    assert len(found.versions("prices")) == 2
+
+
+def test_what_is_not_there_is_not_taken_back() -> None:
+    with pytest.raises(InvalidSchema, match="prices has no schema"):
+        Registry().unregister("/prices")
+
+
+def test_the_oldest_versions_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "VERSIONS_MAX", 3)
+    found = Registry()
+    for _ in range(5):
+        found.apply(found.register("a", "json", NUMBER))
+    assert [each.version for each in found.versions("a")] == [3, 4, 5]
+    assert found.find("a", 2) is None
+    assert found._size_bytes == 3 * len(NUMBER)
+    again = Registry.from_bytes(found.to_bytes())
+    assert list(again.versions("a")) == list(found.versions("a"))
+    again.apply(found.register("a", "json", NUMBER))
+    assert [each.version for each in again.versions("a")] == [4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +156,10 @@ def test_what_is_no_address_is_not_registered(address: str) -> None:
         b"",
         b"{}",
         b'{"event": "burnt", "address": "a"}',
-        b'{"event": "registered", "address": "a", "kind": "json", "definition": "!"}',
-        b'{"event": "registered", "address": "a", "kind": "json", "definition": "ew=="}',
-        b'{"event": "unregistered", "address": "a", "version": 2}',
+        b'{"event": "registered", "address": "a", "version": 2, "kind": "json", "definition": "!"}',
+        b'{"event": "registered", "address": "a", "version": 2, "kind": "x", "definition": ""}',
+        b'{"event": "registered", "address": "", "version": 1, "kind": "json", "definition": ""}',
+        b'{"event": "unregistered", "address": "a", "version": 1, "format": 2}',
         b"[" * 100_000,
         b" " * (registry.EVENT_BYTES_MAX + 1),
     ],
@@ -123,12 +177,30 @@ def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     found = filled(a=NUMBER, b=NUMBER)
     with pytest.raises(InvalidSchema, match="2 addresses"):
         found.register("c", "json", NUMBER)
-    found.apply(found.register("a", "json", STRING))
-    monkeypatch.setattr(registry, "REGISTRY_BYTES_MAX", 40)
-    with pytest.raises(InvalidSchema, match="40 octets"):
-        found.register("a", "json", NUMBER + b" " * 10)
+    found.apply(found.register("a", "json", STRING, must_fit=False))
+    monkeypatch.setattr(registry, "REGISTRY_BYTES_MAX", 70)
+    with pytest.raises(InvalidSchema, match="70 octets"):
+        found.register("a", "json", STRING + b" " * 10)
     found.apply(found.unregister("b"))
-    found.apply(found.register("a", "json", NUMBER + b" " * 10))
+    event = found.register("a", "json", STRING + b" " * 10)
+    found.apply(event)
+    with pytest.raises(InvalidSchema, match="70 octets"):
+        found.register("a", "json", STRING)
+
+
+def test_its_patterns_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "PATTERNS_MAX", 2)
+    found = Registry()
+    for address in ("a.*", "#", "plain"):
+        found.apply(found.register(address, "json", NUMBER))
+    with pytest.raises(InvalidSchema, match="2 patterns"):
+        found.register("b.#", "json", NUMBER)
+    found.apply(found.register("a.*", "json", STRING, must_fit=False))
+    found.apply(found.unregister("#"))
+    found.apply(found.register("b.#", "json", NUMBER))
+    assert found.check("b", None, b'"x"') is not None
+    assert found.check("a.b", None, b"7") is not None
+    assert found.check("c", None, b'"x"') is None
 
 
 def test_addresses_that_were_looked_up_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,6 +218,35 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         make_schema("json", NUMBER)
 
 
+def test_a_schema_that_cannot_be_used_here_is_known_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever has not all extras installed has the same registry."""
+    event = Registry().register("prices", "json", NUMBER)
+    monkeypatch.setitem(sys.modules, "cogwork.schema.json_schema", None)
+    found = Registry()
+    found.apply(event)
+    reason = found.check("prices", None, b"7") or ""
+    assert reason.startswith("the schema of prices cannot be used here: schemas need the extra")
+    with pytest.raises(InvalidBody, match=r"cogwork\[schema\]"):
+        found.encode("prices", 7)
+    assert found.to_bytes() == event
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x",
+        b'{"event": "unregistered", "address": "a", "version": 1}',
+        msgspec.json.encode(Registered("a", 0, "json", NUMBER)),
+        b"\n".join(msgspec.json.encode(Registered("a", v, "json", NUMBER)) for v in (1, 3)),
+    ],
+)
+def test_what_is_no_state_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidSchema):
+        Registry.from_bytes(data)
+
+
 changes = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", "a.*", "#"]), st.sampled_from([NUMBER, STRING, b"true", None])
@@ -155,22 +256,30 @@ changes = st.lists(
 
 
 @settings(deadline=None)
-@given(changes)
-def test_whoever_applies_the_events_agrees(given_changes: list[tuple[str, bytes | None]]) -> None:
+@given(changes, st.integers(0, 12))
+def test_whoever_applies_the_events_agrees(
+    given_changes: list[tuple[str, bytes | None]], joined_at: int
+) -> None:
     one, stream = Registry(), []
-    for address, definition in given_changes:
-        if definition is None:
-            stream.append(one.unregister(address))
+    late: Registry | None = None
+    for at, (address, definition) in enumerate(given_changes):
+        if at == joined_at:
+            late = Registry.from_bytes(one.to_bytes())
+        if definition is not None:
+            event = one.register(address, "json", definition, must_fit=False)
+        elif one.versions(address):
+            event = one.unregister(address)
         else:
-            stream.append(one.register(address, "json", definition))
-        one.apply(stream[-1])
-    other, compacted = Registry(), Registry()
+            continue
+        stream.append(event)
+        one.apply(event)
+        if late is not None:
+            late.apply(event)
+    other, compacted = Registry(), Registry.from_bytes(one.to_bytes())
     for event in stream:
         other.apply(event)
-    for event in one.events():
-        compacted.apply(event)
-    assert list(one.events()) == list(other.events()) == list(compacted.events())
+    everybody = [each for each in (one, other, compacted, late) if each is not None]
+    assert len({each.to_bytes() for each in (one, other, compacted)}) == 1
     for address in ("a", "b", "a.x", "c"):
         for body in (b"7", b'"x"', b"null"):
-            reasons = {each.check(address, None, body) for each in (one, other, compacted)}
-            assert len(reasons) == 1
+            assert len({each.check(address, None, body) for each in everybody}) == 1

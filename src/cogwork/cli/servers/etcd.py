@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cogwork.cli.servers.process import Server, program
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from cogwork.cli.servers.clustered import ClusteredServer
+from cogwork.cli.servers.process import program
 
 __all__ = ("EtcdServer",)
 
 
-class EtcdServer(Server):
-    """One member.
-
-    Args:
-        directory: Where it keeps what it keeps.
-
-    Attributes:
-        members: Those of its cluster, itself among them.
-    """
+class EtcdServer(ClusteredServer):
+    """One member."""
 
     port_count = 2
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
-        self.members: Sequence[EtcdServer] = (self,)
-
-    @classmethod
-    def cluster(cls, directory: Path, count: int) -> list[EtcdServer]:
-        """Makes the members of a cluster."""
-        members = [cls(directory / str(index)) for index in range(count)]
-        for each in members:
-            each.members = members
-        return members
-
-    @property
-    def name(self) -> str:
-        """What its cluster calls it."""
-        return f"m{self.port}"
 
     @property
     def peer_url(self) -> str:

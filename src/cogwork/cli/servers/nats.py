@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cogwork.cli.servers.process import Server, program
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from cogwork.cli.servers.clustered import ClusteredServer
+from cogwork.cli.servers.process import program
 
 __all__ = ("NatsServer",)
 
 
-class NatsServer(Server):
-    """One server, which keeps its streams in files.
-
-    Args:
-        directory: Where it keeps what it keeps.
-
-    Attributes:
-        members: Those of its cluster, itself among them.
-    """
+class NatsServer(ClusteredServer):
+    """One server, which keeps its streams in files."""
 
     port_count = 3
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
-        self.members: Sequence[NatsServer] = (self,)
-
-    @classmethod
-    def cluster(cls, directory: Path, count: int) -> list[NatsServer]:
-        """Makes the servers of a cluster."""
-        members = [cls(directory / str(index)) for index in range(count)]
-        for each in members:
-            each.members = members
-        return members
-
-    @property
-    def name(self) -> str:
-        """What its cluster calls it."""
-        return f"n{self.port}"
 
     def command(self) -> list[str]:
         """Returns what starts it."""

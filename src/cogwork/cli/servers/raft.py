@@ -6,7 +6,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from cogwork.cli.servers.process import Server
+from cogwork.cli.servers.clustered import ClusteredServer
 from cogwork.consensus.replicated.engine import CAPABILITIES
 from cogwork.container.config import parse
 from cogwork.container.container import Container
@@ -21,32 +21,8 @@ if TYPE_CHECKING:
 __all__ = ("JoinedHost", "RaftServer")
 
 
-class RaftServer(Server):
-    """One container, which votes and keeps replicas on disk.
-
-    Args:
-        directory: Where it keeps what it keeps.
-
-    Attributes:
-        members: Those of its cluster, itself among them.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
-        self.members: Sequence[RaftServer] = (self,)
-
-    @classmethod
-    def cluster(cls, directory: Path, count: int) -> list[RaftServer]:
-        """Makes the containers of a cluster."""
-        members = [cls(directory / str(index)) for index in range(count)]
-        for each in members:
-            each.members = members
-        return members
-
-    @property
-    def name(self) -> str:
-        """What its cluster calls it."""
-        return f"r{self.port}"
+class RaftServer(ClusteredServer):
+    """One container, which votes and keeps replicas on disk."""
 
     def command(self) -> list[str]:
         """Returns what starts it."""

@@ -68,6 +68,12 @@ class Frames:
         if not self._open:
             return []
         frames = self._full
-        frames += [(to, b"".join(frame.parts)) for to, frame in self._open.items()]
+        joined: list[tuple[list[bytes], bytes]] = []
+        for to, frame in self._open.items():
+            data = next((data for parts, data in joined if parts == frame.parts), None)
+            if data is None:
+                data = b"".join(frame.parts)
+                joined.append((frame.parts, data))
+            frames.append((to, data))
         self._open, self._full, self._encoded = {}, [], {}
         return frames

@@ -394,6 +394,22 @@ class Group:
         core = self._core
         return core.applied < min(core.commit, core.outbox.durable_index)
 
+    @property
+    def has_news(self) -> bool:
+        """Whether `ready` may have something to say after an answer, or a write that is durable.
+
+        A leader is asked here at each of them; whoever does not lead is taken to have something.
+        """
+        core = self._core
+        leadership = core.leadership
+        return (
+            leadership is None
+            or core.outbox.has_news(core.log.last_index)
+            or core.applied < min(core.commit, core.outbox.durable_index)
+            or bool(core.events or core.reads)
+            or leadership.has_news
+        )
+
     def ready(self) -> Ready:
         """Returns what is to be done, and expects that it is; false where there is nothing."""
         core = self._core

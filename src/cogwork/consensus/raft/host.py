@@ -29,7 +29,7 @@ from cogwork.consensus.raft.errors import Violation
 from cogwork.consensus.raft.frames import Frames
 from cogwork.consensus.raft.group import Group
 from cogwork.consensus.raft.heartbeats import Beat
-from cogwork.consensus.raft.messages import Append
+from cogwork.consensus.raft.messages import Append, AppendReply
 from cogwork.consensus.raft.neighbours import Neighbours
 from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.raft.wheel import Wheel
@@ -176,6 +176,11 @@ class RaftHost:
         return self._groups[number]
 
     @property
+    def unpersisted_bytes(self) -> int:
+        """How much is on its way to the disk."""
+        return self._unpersisted_bytes
+
+    @property
     def election_s(self) -> float:
         """The shortest time without a leader, as round trips demand."""
         return self._election_s
@@ -222,7 +227,7 @@ class RaftHost:
                 absent = self._neighbours.absent() if absent is None else absent
                 group.rest(absent, now_s)
 
-    def receive(self, container: str, data: bytes, now_s: float) -> None:
+    def receive(self, container: str, data: bytes | memoryview, now_s: float) -> None:
         """Takes a frame that came from a container.
 
         Raises:
@@ -242,11 +247,16 @@ class RaftHost:
         self._touch_waiting(container)
 
     def _step(self, number: int, container: str, message: Message, now_s: float) -> None:
-        self._touched[number] = None
+        group = self._groups[number]
+        # An answer that only repeats what is known already, as each one after the majority's, and
+        # one that finds nothing more to send: that is no reason for a turn.
+        is_answer = type(message) is AppendReply and not group.is_quiescent
         try:
-            self._groups[number].step(container, message, now_s)
+            group.step(container, message, now_s)
         except Violation as error:
             self._report(f"group {number}: {error}")
+        if not is_answer or group.has_news:
+            self._touched[number] = None
 
     def _report(self, text: str) -> None:
         if len(self._reports) < REPORTS_MAX:
@@ -349,7 +359,7 @@ class RaftHost:
     def ready(self) -> HostReady:
         """Returns what is to be done, and expects that it is."""
         ready = HostReady()
-        if not (self._touched or self._frames or self._reports or self._strangers):
+        if not self.has_more:
             return ready
         writes: list[_Write] = []
         written_bytes = 0
@@ -401,8 +411,8 @@ class RaftHost:
 
     @property
     def has_more(self) -> bool:
-        """Whether `ready` has more to say at once: it hands out a bounded amount."""
-        return bool(self._touched)
+        """Whether `ready` has something to say."""
+        return bool(self._touched or self._frames or self._reports or self._strangers)
 
     def persisted(self, number: int) -> None:
         """Takes note that the writes of all turns up to one are durable."""
@@ -413,7 +423,8 @@ class RaftHost:
             for group, opened, write in writes:
                 if self._groups.get(group) is opened:
                     opened.persisted(write)
-                    self._touched[group] = None
+                    if opened.has_news:
+                        self._touched[group] = None
 
 
 def _size_bytes(write: Write) -> int:

@@ -177,10 +177,20 @@ class Leadership:
 
     # The end of a turn.
 
+    @property
+    def has_news(self) -> bool:
+        """Whether `flush` may have something to send."""
+        core = self._core
+        return (
+            not self.reads.is_empty
+            or self._replication.has_news
+            or core.own not in core.membership.all_voters
+        )
+
     def flush(self) -> None:
         """Sends what is new, and begins a round of heartbeats for new reads."""
         core = self._core
-        self._replication.flush()
+        self._replication.flush(self.uncommitted_bytes)
         if core.commit >= self.first_index and self.reads.begin_round():
             for member in sorted(core.membership.all_voters - {core.own}):
                 self._beat(member, self.progress[member])

@@ -65,6 +65,15 @@ class Outbox:
         """Whether the present term and vote are durable."""
         return self._hard_number <= self._durable_number
 
+    def has_news(self, last_index: int) -> bool:
+        """Tells whether there is something to write or to send."""
+        return (
+            last_index != self.written_index
+            or self._is_hard_new
+            or self._snapshot is not None
+            or bool(self.messages)
+        )
+
     def harden(self) -> None:
         """Notes that term or vote have changed: the next write has them."""
         self._is_hard_new = True

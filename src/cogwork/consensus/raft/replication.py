@@ -2,7 +2,8 @@
 
 Entries that came in one turn go out in one message to each member, ahead of the answers to those
 before; members that are at the same place get the same message. The leader's own disk works at the
-same time (dissertation §10.2.1). A member that has everything is told at once what is committed.
+same time (dissertation §10.2.1). A member that has everything is told at once what is committed,
+unless so much is on its way that something else is about to tell it.
 """
 
 from __future__ import annotations
@@ -31,14 +32,28 @@ class Replication:
         self._progress = progress
         self._made: dict[int, tuple[Append, int]] = {}
 
-    def flush(self) -> None:
-        """Sends everybody what is new."""
-        self._made.clear()
+    @property
+    def has_news(self) -> bool:
+        """Whether somebody lacks something that is not on its way."""
+        core = self._core
+        last, commit = core.log.last_index, core.commit
+        return any(
+            each.next <= last or each.commit_sent < commit or each.phase is not Phase.REPLICATE
+            for each in self._progress.values()
+        )
+
+    def flush(self, uncommitted_bytes: int) -> None:
+        """Sends everybody what is new.
+
+        Args:
+            uncommitted_bytes: What the entries count that are on their way to be committed.
+        """
+        tells_commit = uncommitted_bytes <= self._core.settings.piggyback_bytes
         for member, progress in self._progress.items():
-            self._bring(member, progress)
+            self._bring(member, progress, tells_commit=tells_commit)
         self._made.clear()
 
-    def _bring(self, member: str, progress: Progress) -> None:
+    def _bring(self, member: str, progress: Progress, *, tells_commit: bool) -> None:
         core = self._core
         if progress.phase is Phase.SNAPSHOT:
             self._send_parts(member, progress)
@@ -53,7 +68,11 @@ class Replication:
             if not progress.has_room(settings.window_messages, settings.window_bytes):
                 return
             self._send_entries(member, progress)
-        if progress.commit_sent < core.commit and progress.phase is Phase.REPLICATE:
+        if (
+            progress.commit_sent < core.commit
+            and progress.phase is Phase.REPLICATE
+            and tells_commit
+        ):
             core.outbox.send(member, Commit(core.term, core.commit))
             progress.commit_sent = core.commit
 

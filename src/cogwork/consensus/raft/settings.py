@@ -35,6 +35,8 @@ class Settings:
         window_chunks: On the way to one member.
         uncommitted_bytes: Proposals beyond are refused; a single one always has room.
         uncommitted_entries: Likewise.
+        piggyback_bytes: Of entries that are not committed: with more under way, the commit index
+            goes to a member along with the next ones.
         unpersisted_bytes: Entries that come while so many wait for the disk are dropped, and come
             again.
         tail_bytes: Of entries in memory; older ones are read from the storage where it has them.
@@ -60,6 +62,7 @@ class Settings:
     window_chunks: int = 4
     uncommitted_bytes: int = 64 * MIB
     uncommitted_entries: int = 100_000
+    piggyback_bytes: int = 256 * KIB
     unpersisted_bytes: int = 64 * MIB
     tail_bytes: int = 16 * MIB
     ready_bytes: int = 4 * MIB

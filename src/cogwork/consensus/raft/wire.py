@@ -48,6 +48,9 @@ ENTRIES_MAX = 65_536
 
 INDEX_MAX = 2**63 - 1
 
+Octets = bytes | memoryview
+"""What is read: only what is kept of it is copied."""
+
 _LENGTH = Struct(">I")
 _HEADER = Struct(">IBIQ")
 _HEADER_BYTES = _HEADER.size - _LENGTH.size
@@ -74,7 +77,7 @@ def encode(group: int, message: Message | Beat) -> list[bytes]:
     return [_HEADER.pack(length, code, group, message.term), *parts]
 
 
-def decode(data: bytes) -> Iterator[tuple[int, Message | Beat]]:
+def decode(data: Octets) -> Iterator[tuple[int, Message | Beat]]:
     """Yields the messages of a frame, with their groups.
 
     Raises:
@@ -103,7 +106,7 @@ def decode(data: bytes) -> Iterator[tuple[int, Message | Beat]]:
             raise Malformed("a message is too short for its fields") from None
 
 
-def _exactly(fields: Struct, data: bytes, start: int, end: int) -> tuple[int, ...]:
+def _exactly(fields: Struct, data: Octets, start: int, end: int) -> tuple[int, ...]:
     """Unpacks the fields of a message that has nothing else."""
     if end - start != fields.size:
         raise Malformed(f"a message's fields have {end - start} octets, not {fields.size}")
@@ -123,7 +126,7 @@ def _vote_body(vote: Vote) -> list[bytes]:
     return [_VOTE.pack(vote.last_index, vote.last_term, vote.is_pre | vote.is_transfer << 1)]
 
 
-def _vote(term: int, data: bytes, start: int, end: int) -> Vote:
+def _vote(term: int, data: Octets, start: int, end: int) -> Vote:
     index, last_term, flags = _exactly(_VOTE, data, start, end)
     return Vote(term, index, last_term, *_flags(flags, 2))
 
@@ -132,7 +135,7 @@ def _vote_reply_body(reply: VoteReply) -> list[bytes]:
     return [_FLAGS.pack(reply.is_granted | reply.is_pre << 1)]
 
 
-def _vote_reply(term: int, data: bytes, start: int, end: int) -> VoteReply:
+def _vote_reply(term: int, data: Octets, start: int, end: int) -> VoteReply:
     (flags,) = _exactly(_FLAGS, data, start, end)
     return VoteReply(term, *_flags(flags, 2))
 
@@ -150,7 +153,7 @@ def _append_body(append: Append) -> list[bytes]:
     return parts
 
 
-def _append(term: int, data: bytes, start: int, end: int) -> Append:
+def _append(term: int, data: Octets, start: int, end: int) -> Append:
     prev_index, prev_term, commit, count = _APPEND.unpack_from(data, start)
     if count > ENTRIES_MAX or prev_index + count > INDEX_MAX:
         raise Malformed(f"{count} entries after {prev_index} are too many")
@@ -161,7 +164,7 @@ def _append(term: int, data: bytes, start: int, end: int) -> Append:
     for _ in range(count):
         entry_term, kind, length = unpack(data, position)
         position += header
-        payload = data[position : position + length]
+        payload = bytes(data[position : position + length])
         position += length
         index += 1
         if position > end or entry_term < last_term or kind not in _KINDS:
@@ -177,7 +180,7 @@ def _append_reply_body(reply: AppendReply) -> list[bytes]:
     return [_APPEND_REPLY.pack(reply.match, reply.rejected, reply.hint_index, reply.hint_term)]
 
 
-def _append_reply(term: int, data: bytes, start: int, end: int) -> AppendReply:
+def _append_reply(term: int, data: Octets, start: int, end: int) -> AppendReply:
     return AppendReply(term, *_exactly(_APPEND_REPLY, data, start, end))
 
 
@@ -185,7 +188,7 @@ def _commit_body(commit: Commit) -> list[bytes]:
     return [_ONE.pack(commit.commit)]
 
 
-def _commit(term: int, data: bytes, start: int, end: int) -> Commit:
+def _commit(term: int, data: Octets, start: int, end: int) -> Commit:
     return Commit(term, *_exactly(_ONE, data, start, end))
 
 
@@ -196,7 +199,7 @@ def _heartbeat_body(beat: Heartbeat) -> list[bytes]:
     return [_HEARTBEAT.pack(beat.commit, beat.round, beat.is_quiescing)]
 
 
-def _heartbeat(term: int, data: bytes, start: int, end: int) -> Heartbeat:
+def _heartbeat(term: int, data: Octets, start: int, end: int) -> Heartbeat:
     commit, number, flags = _exactly(_HEARTBEAT, data, start, end)
     return Heartbeat(term, commit, number, *_flags(flags, 1))
 
@@ -205,7 +208,7 @@ def _heartbeat_reply_body(reply: HeartbeatReply) -> list[bytes]:
     return [_HEARTBEAT_REPLY.pack(reply.round, reply.is_behind)]
 
 
-def _heartbeat_reply(term: int, data: bytes, start: int, end: int) -> HeartbeatReply:
+def _heartbeat_reply(term: int, data: Octets, start: int, end: int) -> HeartbeatReply:
     number, flags = _exactly(_HEARTBEAT_REPLY, data, start, end)
     return HeartbeatReply(term, number, *_flags(flags, 1))
 
@@ -214,7 +217,7 @@ def _beat_body(beat: Beat) -> list[bytes]:
     return [_BEAT.pack(beat.stamp_us, beat.echo_us, beat.held_us, beat.election_ms)]
 
 
-def _beat(term: int, data: bytes, start: int, end: int) -> Beat:
+def _beat(term: int, data: Octets, start: int, end: int) -> Beat:
     return Beat(term, *_exactly(_BEAT, data, start, end))
 
 
@@ -228,21 +231,21 @@ def _part_body(part: SnapshotPart) -> list[bytes]:
     return [_PART.pack(*numbers, len(members)), members, part.data]
 
 
-def _part(term: int, data: bytes, start: int, end: int) -> SnapshotPart:
+def _part(term: int, data: Octets, start: int, end: int) -> SnapshotPart:
     index, last_term, size_bytes, tag, offset, length = _PART.unpack_from(data, start)
     position = start + _PART.size
     if position + length > end or index > INDEX_MAX:
         raise Malformed("the membership is longer than its message")
-    membership = Membership.from_bytes(data[position : position + length])
+    membership = Membership.from_bytes(bytes(data[position : position + length]))
     snapshot = Snapshot(index, last_term, membership, size_bytes, tag)
-    return SnapshotPart(term, snapshot, offset, data[position + length : end])
+    return SnapshotPart(term, snapshot, offset, bytes(data[position + length : end]))
 
 
 def _snapshot_reply_body(reply: SnapshotReply) -> list[bytes]:
     return [_TWO.pack(reply.index, reply.offset)]
 
 
-def _snapshot_reply(term: int, data: bytes, start: int, end: int) -> SnapshotReply:
+def _snapshot_reply(term: int, data: Octets, start: int, end: int) -> SnapshotReply:
     return SnapshotReply(term, *_exactly(_TWO, data, start, end))
 
 
@@ -253,7 +256,7 @@ def _timeout_now_body(_message: TimeoutNow) -> list[bytes]:
     return []
 
 
-def _timeout_now(term: int, _data: bytes, start: int, end: int) -> TimeoutNow:
+def _timeout_now(term: int, _data: Octets, start: int, end: int) -> TimeoutNow:
     if start != end:
         raise Malformed("octets behind a message that has no fields")
     return TimeoutNow(term)
@@ -263,7 +266,7 @@ def _read_index_body(read: ReadIndex) -> list[bytes]:
     return [_ONE.pack(read.number)]
 
 
-def _read_index(term: int, data: bytes, start: int, end: int) -> ReadIndex:
+def _read_index(term: int, data: Octets, start: int, end: int) -> ReadIndex:
     return ReadIndex(term, *_exactly(_ONE, data, start, end))
 
 
@@ -271,7 +274,7 @@ def _read_index_reply_body(reply: ReadIndexReply) -> list[bytes]:
     return [_TWO.pack(reply.number, reply.index)]
 
 
-def _read_index_reply(term: int, data: bytes, start: int, end: int) -> ReadIndexReply:
+def _read_index_reply(term: int, data: Octets, start: int, end: int) -> ReadIndexReply:
     return ReadIndexReply(term, *_exactly(_TWO, data, start, end))
 
 

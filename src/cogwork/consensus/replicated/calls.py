@@ -217,7 +217,7 @@ def encode(message: Call | Answer) -> bytes:
     return _encoder.encode(message)
 
 
-def decode(data: bytes) -> Call | Answer:
+def decode(data: bytes | memoryview) -> Call | Answer:
     """Reads a call or an answer.
 
     Raises:

@@ -9,6 +9,7 @@ leader, or of any replica, is nothing that whoever uses the engine has to know o
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.batch import Batch, Chunk
@@ -39,12 +40,12 @@ from cogwork.consensus.replicated.calls import (
     TimeIs,
 )
 from cogwork.consensus.replicated.outbox import OWN_MARK
-from cogwork.consensus.replicated.stream import BATCH_BYTES_MAX
+from cogwork.consensus.replicated.stream import BATCH_BYTES_MAX, resolve
 from cogwork.consensus.sequencer import Fence, KeepSnapshot, Trim
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from cogwork.consensus.engine import Start
     from cogwork.consensus.replicated.stream import Stream
@@ -79,10 +80,19 @@ class RaftEngine:
         """Appends records, all or none, at one place."""
         answer: Future[Appended] = asyncio.get_running_loop().create_future()
         try:
-            self._open_stream().append(batch, epoch, answer)
+            self._open_stream().append(batch, epoch, partial(resolve, answer))
         except ConsensusError as error:
             answer.set_exception(error)
         return answer
+
+    def append_then(
+        self, batch: Batch, told: Callable[[Appended | int | ConsensusError], object]
+    ) -> None:
+        """Appends records, and tells of the answer within a turn."""
+        try:
+            self._open_stream().append(batch, None, told)
+        except ConsensusError as error:
+            told(error)
 
     async def fence(self) -> int:
         """Begins a new epoch and returns it."""
@@ -98,7 +108,7 @@ class RaftEngine:
 
     async def _command(self, command: Command, size_bytes: int) -> int:
         answer: Future[int] = asyncio.get_running_loop().create_future()
-        self._open_stream().command(command, size_bytes, answer)
+        self._open_stream().command(command, size_bytes, partial(resolve, answer))
         return await answer
 
     # -- reading
@@ -129,6 +139,16 @@ class RaftEngine:
         member = self._open_stream().member
         assert member is not None
         return member.more()
+
+    def watch(self, on_more: Callable[[], object]) -> Future[None] | None:
+        """Has something called when the replica here has more; None without a current one."""
+        member = self._open_stream().reader
+        return None if member is None else member.watch(on_more)
+
+    def glance(self) -> tuple[Bounds, Members] | None:
+        """Returns what the replica here knows; None without a current one."""
+        member = self._open_stream().reader
+        return None if member is None else (member.replica.state.bounds, member.members)
 
     async def read_or_wait(self, offset: int, max_bytes: int, wait_s: float) -> list[Chunk]:
         """Returns chunks from `offset` on; none where there are still none after some time."""

@@ -6,11 +6,10 @@ then come the commands, packed like the records of a batch.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.batch import pack, unpack
-from cogwork.consensus.sequencer import Append, decode
+from cogwork.consensus.batch import pack, spans
+from cogwork.consensus.sequencer import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +23,7 @@ TIME_BYTES = 8
 
 def encode_entry(commands: Sequence[bytes], time_ms: int) -> bytes:
     """Writes an entry."""
-    return time_ms.to_bytes(TIME_BYTES, "big", signed=True) + pack(commands)
+    return pack(commands, time_ms.to_bytes(TIME_BYTES, "big", signed=True))
 
 
 def decode_entry(payload: bytes) -> Iterator[Command]:
@@ -34,6 +33,5 @@ def decode_entry(payload: bytes) -> Iterator[Command]:
         ValueError: It is none.
     """
     time_ms = int.from_bytes(payload[:TIME_BYTES], "big", signed=True)
-    for data in unpack(payload[TIME_BYTES:]):
-        command = decode(data)
-        yield replace(command, time_ms=time_ms) if isinstance(command, Append) else command
+    for start, end in spans(payload, TIME_BYTES):
+        yield decode(payload, start, end, time_ms=time_ms)

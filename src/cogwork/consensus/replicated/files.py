@@ -9,6 +9,7 @@ sequencer's state.
 from __future__ import annotations
 
 import struct
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ from cogwork.log.disk_queue import Operation
 from cogwork.log.segment_store import SegmentStore
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterable, Iterator
 
     from cogwork.consensus.batch import Chunk
     from cogwork.log.directory import Directory
@@ -86,13 +87,15 @@ class ReplicaFiles:
     """
 
     def __init__(self, directory: Directory, queue: DiskQueue) -> None:
-        """Opens what is there.
+        """Opens what is there; what has no declaration is left of one that was given up, and goes.
 
         Raises:
             LogError: A segment cannot be used.
             Malformed: The state cannot be used.
         """
         self._directory = directory
+        if DECLARATION_NAME not in directory.names():
+            directory.clear()
         self.segments = SegmentStore(directory, queue)
         self.state: KeptState | None = None
         if STATE_NAME in directory.names():
@@ -116,22 +119,22 @@ class ReplicaFiles:
         yield from self._replacing(DECLARATION_NAME, msgspec.json.encode(declared))
 
     def sealing(
-        self, chunks: Sequence[Chunk], state: KeptState
+        self, chunks: Iterable[Chunk], state: KeptState
     ) -> Generator[Operation, None, KeptState]:
-        """Makes a segment of chunks, then keeps the state as of their end."""
-        if chunks:
-            yield from self.segments.sealing(self.blocks(chunks))
+        """Makes a segment of chunks, if there are any, then keeps the state as of their end."""
+        blocks = self.blocks(chunks)
+        first = next(blocks, None)
+        if first is not None:
+            yield from self.segments.sealing(chain((first,), blocks))
         yield from self._replacing(STATE_NAME, _encode(state))
         self.state = state
         return state
 
     @staticmethod
-    def blocks(chunks: Sequence[Chunk]) -> list[Block]:
-        """Returns what a segment stores of chunks."""
-        return [
-            Block(chunk.offset, chunk.batch.count, chunk.time_ms, encode_chunk(chunk))
-            for chunk in chunks
-        ]
+    def blocks(chunks: Iterable[Chunk]) -> Iterator[Block]:
+        """Yields what a segment stores of chunks."""
+        for chunk in chunks:
+            yield Block(chunk.offset, chunk.batch.count, chunk.time_ms, encode_chunk(chunk))
 
     def _replacing(self, name: str, data: bytes) -> Generator[Operation, None, None]:
         temporary = name + ".tmp"

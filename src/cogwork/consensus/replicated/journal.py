@@ -4,6 +4,10 @@ Theory of operation. Each write of a group becomes records: its hard state, a sn
 the log anew, its entries; an entry replaces all from its index on. A snapshot of the replica's own
 lets earlier entries go: then the hard state and the snapshot are written once more, and of what is
 older only the entries after it are needed.
+
+A snapshot's state is durable before the records that speak of it. After a crash in between, the
+records may be of another history than the state: then the snapshot is written before anything that
+follows it, so that nothing of the other history is taken for what comes before.
 """
 
 from __future__ import annotations
@@ -77,12 +81,23 @@ class Journal:
         self._group = group
         self._lsns: deque[int] = deque()
         self._first = 1
-        self._is_given_up = False
+        self._unsaid: Snapshot | None = None
+        self._is_dropped = False
 
-    def go_on(self, hard_state: HardState, snapshot: Snapshot, lsns: Sequence[int]) -> None:
-        """Goes on after what was found in the log: the places of the entries after a snapshot."""
+    def go_on(
+        self, hard_state: HardState, snapshot: Snapshot, lsns: Sequence[int], *, is_said: bool
+    ) -> None:
+        """Goes on after what was found in the log.
+
+        Args:
+            hard_state: The last one.
+            snapshot: With which it begins.
+            lsns: The places of the entries that follow it.
+            is_said: Whether the records lead to the snapshot.
+        """
         self.hard_state = hard_state
         self.snapshot = snapshot
+        self._unsaid = None if is_said else snapshot
         self._lsns = deque(lsns)
         self._first = snapshot.index + 1
 
@@ -92,14 +107,13 @@ class Journal:
         Raises:
             LogError: It cannot be kept now, or ever; then nothing of it counts as written.
         """
-        if self._is_given_up:
-            return  # it waited for the log, and nobody waits for it
+        if self._is_dropped:
+            return
         if write.hard_state is not None:
             self._put_hard_state(write.hard_state)
-        if write.snapshot is not None:
-            self._put_snapshot(INSTALLED, write.snapshot)
-            self._forget_from(self._first)
-            self._first = write.snapshot.index + 1
+        snapshot = write.snapshot or self._unsaid
+        if snapshot is not None:
+            self._begin_anew(snapshot)
         append, group, lsns = self._log.append, self._group, self._lsns
         if write.entries:
             self._forget_from(write.entries[0].index)
@@ -110,11 +124,16 @@ class Journal:
         """Lets the entries up to a snapshot of this replica's own go.
 
         Raises:
-            LogError: The log takes nothing now: try again later.
+            LogError: It cannot be kept now, or ever; then nothing of it counts as written.
         """
+        if self._is_dropped:
+            return
         start_lsn = self._log.end_lsn
         self._put_hard_state(self.hard_state)
-        self._put_snapshot(COMPACTED, snapshot)
+        if self._unsaid is None:
+            self._put_snapshot(COMPACTED, snapshot)
+        else:
+            self._begin_anew(snapshot)
         while self._lsns and self._first <= snapshot.index:
             self._lsns.popleft()
             self._first += 1
@@ -122,8 +141,11 @@ class Journal:
         self._log.low_water(self._group, self._lsns[0] if self._lsns else start_lsn)
 
     def drop(self) -> None:
-        """Lets everything go, and says so: the group may have a replica here again one day."""
-        self._is_given_up = True
+        """Lets everything go, and says so: the group may have a replica here again one day.
+
+        What comes late of it is not written.
+        """
+        self._is_dropped = True
         with suppress(LogError):
             self.forget()
         self._log.low_water(self._group, self._log.end_lsn)
@@ -165,6 +187,12 @@ class Journal:
         payload = _SNAPSHOT.pack(snapshot.size_bytes, snapshot.tag) + snapshot.membership.to_bytes()
         self._log.append(self._group, kind, snapshot.index, snapshot.term, payload)
         self.snapshot = snapshot
+        self._unsaid = None
+
+    def _begin_anew(self, snapshot: Snapshot) -> None:
+        self._put_snapshot(INSTALLED, snapshot)
+        self._lsns.clear()
+        self._first = snapshot.index + 1
 
     def _forget_from(self, index: int) -> None:
         while self._lsns and self._first + len(self._lsns) > index:
@@ -189,6 +217,7 @@ class Replayed:
         self.snapshot = Snapshot()
         self.entries: list[Entry] = []
         self._lsns: list[int] = []
+        self._is_said = True
 
     def take(self, record: Record) -> None:
         """Takes the next record.
@@ -247,11 +276,12 @@ class Replayed:
         )
         kept = place + 1 if follows else len(self.entries)
         del self.entries[:kept], self._lsns[:kept]
+        self._is_said = follows
         self.snapshot = snapshot
 
     def recovered(self, journal: Journal, storage: Storage) -> Recovered:
         """Returns what the group begins with, and has the journal go on from there."""
-        journal.go_on(self.hard_state, self.snapshot, self._lsns)
+        journal.go_on(self.hard_state, self.snapshot, self._lsns, is_said=self._is_said)
         return Recovered(
             hard_state=self.hard_state,
             snapshot=self.snapshot,

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.consensus.chunks import encode_chunk
+from cogwork.consensus.engine import Members
 from cogwork.consensus.errors import BeyondEnd, ConsensusError, NotLeader, Unavailable
 from cogwork.consensus.raft.entries import Kind
 from cogwork.consensus.raft.ready import LeaderChanged, MembershipChanged, ReadFailed, Reported
@@ -63,6 +64,11 @@ SEAL_BYTES = 8 << 20
 
 SEAL_ENTRIES = 20_000
 """So many entries are replaced by a snapshot, however small they are."""
+
+SEAL_PAUSE_S = 5.0
+"""So long it is waited where a segment could not be written: an attempt encodes the whole tail."""
+
+FOREVER = Retention()
 
 READS_MAX = 10_000
 """Reads that wait for something new; what is more is answered at once."""
@@ -140,9 +146,12 @@ class Member:
         self._proposed: dict[int, _Proposed] = {}
         self._waiting: list[_Waiting] = []
         self._more: list[asyncio.Future[None]] = []
+        self._watches: dict[asyncio.Future[None], Callable[[], object]] = {}
         self._current: dict[object, Callable[[], object]] = {}
         self._token = 0
         self._installation: Installation | None = None
+        self._seal_after_s = 0.0
+        self._has_failed_to_seal = False
         self.is_closed = False
 
     @property
@@ -182,7 +191,7 @@ class Member:
             self._hear(event)
         if ready.committed:
             self.wake_readers()
-            self._look_whether_to_seal()
+            self.look_whether_to_seal()
 
     def _apply(self, entry: Entry) -> None:
         proposed = self._proposed.pop(entry.index, None)
@@ -211,8 +220,8 @@ class Member:
                 self._give_up_proposals()
         elif isinstance(event, ReadFailed):
             self._current.pop(event.token, None)
-        elif isinstance(event, MembershipChanged):
-            self.wake_followers()  # to read elsewhere where this replica gets nothing any more
+        elif isinstance(event, MembershipChanged) and not self.is_current:
+            self._send_followers_away()
         elif isinstance(event, Reported):
             self._service.report(f"stream {self.name}: {event.text}")
 
@@ -281,12 +290,40 @@ class Member:
         self._more.append(more)
         return more
 
+    def watch(self, on_more: Callable[[], object]) -> asyncio.Future[None]:
+        """Has something called when there is more; returns what is done when that is over.
+
+        It is over, too, when what is returned is cancelled.
+        """
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watches[over] = on_more
+        over.add_done_callback(self._end_watch)
+        return over
+
+    def _end_watch(self, over: asyncio.Future[None]) -> None:
+        self._watches.pop(over, None)
+        if not over.done():
+            over.set_result(None)
+
     def wake_followers(self) -> None:
         """Has those in this container who wait for more look again."""
-        followers, self._more = self._more, []
-        for more in followers:
-            if not more.done():
-                more.set_result(None)
+        if self._more:
+            followers, self._more = self._more, []
+            for more in followers:
+                if not more.done():
+                    more.set_result(None)
+        for over, on_more in list(self._watches.items()):
+            try:
+                on_more()
+            except Exception as error:  # whoever reads must not hold up who writes
+                self._service.report(f"stream {self.name}: a reader failed: {error!r}")
+                self._end_watch(over)
+
+    def _send_followers_away(self) -> None:
+        """Has those in this container who wait for more read elsewhere."""
+        self.wake_followers()
+        for over in list(self._watches):
+            self._end_watch(over)
 
     def _when_current(self, then: Callable[[], object]) -> None:
         """Calls once this replica has all that anybody can have been told of."""
@@ -310,11 +347,17 @@ class Member:
             else (SnapshotIs(number, snapshot.offset, snapshot.data))
         )
 
-    def _members(self, number: int) -> MembersAre:
+    @property
+    def members(self) -> Members:
+        """Who holds replicas; while the voters are changed all of both halves count."""
         membership = self.group.membership
         voters = dict.fromkeys((*membership.voters, *membership.old_voters))
-        learners = [each for each in membership.learners if each not in voters]
-        return MembersAre(number, list(voters), learners, self.group.leader)
+        learners = tuple(each for each in membership.learners if each not in voters)
+        return Members(tuple(voters), learners, self.group.leader)
+
+    def _members(self, number: int) -> MembersAre:
+        members = self.members
+        return MembersAre(number, list(members.voters), list(members.learners), members.leader)
 
     def move_on(self) -> bool:
         """Sees to the members of the group, where this replica leads.
@@ -359,7 +402,7 @@ class Member:
 
     def look_to_trim(self) -> None:
         """Has all replicas give up what is too old, where this one leads."""
-        if self.group.leadership is None or self.retention == Retention():
+        if self.group.leadership is None or self.retention == FOREVER:
             return
         now_ms = self._service.now_ms()
         before = self.replica.expired_before(self.retention, now_ms)
@@ -369,7 +412,8 @@ class Member:
 
     # -- sealing
 
-    def _look_whether_to_seal(self) -> None:
+    def look_whether_to_seal(self) -> None:
+        """Has the tail sealed, where it has grown enough."""
         grown = self.replica.applied - self.group.compacted_index
         if self.replica.tail_bytes >= SEAL_BYTES or grown >= SEAL_ENTRIES:
             self.seal()
@@ -377,6 +421,10 @@ class Member:
     def seal(self) -> None:
         """Has the tail sealed, unless that is under way."""
         if self.replica.is_sealing or self._installation is not None or self.is_closed:
+            return
+        if self.replica.applied < self.group.compacted_index:
+            return  # a leader's snapshot is taken, and its state comes with the end of this turn
+        if self._service.now_s() < self._seal_after_s:
             return
         sealing = self.replica.begin_sealing()
         content = sealing.state
@@ -390,12 +438,16 @@ class Member:
         if self.is_closed:
             return
         self.replica.sealed()
+        self._has_failed_to_seal = False
         self._service.compact(self, state.snapshot)
-        self._look_whether_to_seal()
+        self.look_whether_to_seal()
 
     def _not_sealed(self, error: Exception) -> None:
         self.replica.not_sealed()
-        self._service.report(f"stream {self.name}: a segment could not be written: {error}")
+        self._seal_after_s = self._service.now_s() + SEAL_PAUSE_S
+        if not self._has_failed_to_seal:
+            self._has_failed_to_seal = True
+            self._service.report(f"stream {self.name}: a segment could not be written: {error}")
 
     # -- snapshots of the leader
 
@@ -414,6 +466,8 @@ class Member:
         assert state is not None
         assert state.snapshot == snapshot
         self.replica.restore(Sequencer.from_bytes(state.content), snapshot.index)
+        for over in list(self._watches):
+            self._end_watch(over)  # much may have come: who watches begins anew at the end
         self.wake_readers()
 
     # -- the end
@@ -423,7 +477,7 @@ class Member:
         self.is_closed = True
         self._give_up_proposals()
         self._waiting.clear()
-        self.wake_followers()
+        self._send_followers_away()
         self._current.clear()
         if self._installation is not None:
             self._installation.cancel()

@@ -15,6 +15,8 @@ from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.sequencer import Sequencer
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from cogwork.consensus.raft.core import Recovered
     from cogwork.consensus.replicated.files import ReplicaFiles
     from cogwork.consensus.replicated.journal import Journal, Replayed
@@ -25,26 +27,36 @@ __all__ = ("declare", "recover", "replica_of")
 
 
 async def declare(
-    stream: Stream, own: str, files: ReplicaFiles, queue: DiskQueue
-) -> tuple[list[str], bool]:
-    """Sees that a directory is of a stream.
+    stream: Stream,
+    own: str,
+    files: ReplicaFiles,
+    queue: DiskQueue,
+    void: Callable[[], Awaitable[None]],
+) -> list[str]:
+    """Sees that a directory is of a stream; returns the group's first members.
 
-    Returns:
-        The group's first members, none for a replica that joins; whether it is new.
+    Args:
+        stream: Which one.
+        own: The container's id.
+        files: The directory.
+        queue: The way to the disk.
+        void: Has the log say that what it has is of a replica that was given up. Called for one
+            that joins, which has no first members: once it is declared, the log is its own.
 
     Raises:
         Malformed: It is another one's.
+        Unavailable: The log takes nothing now.
         OSError: It could not be written.
     """
     declared = files.declared()
-    is_new = declared is None
     if declared is None:
-        voters = stream.placement.first_voters(own)
-        declared = Declared(stream.name, stream.number, voters)
+        declared = Declared(stream.name, stream.number, stream.placement.first_voters(own))
+        if not declared.voters:
+            await void()
         await run(queue, files.declaring(declared))
     elif (declared.stream, declared.group) != (stream.name, stream.number):
         raise Malformed(f"a replica of {stream.name}", f"it is one of {declared.stream}")
-    return declared.voters, is_new
+    return declared.voters
 
 
 def recover(

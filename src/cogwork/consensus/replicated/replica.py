@@ -21,7 +21,7 @@ from cogwork.consensus.replicated.entry import decode_entry
 from cogwork.consensus.sequencer import Sequencer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from cogwork.consensus.batch import Chunk
     from cogwork.consensus.retention import Retention
@@ -35,12 +35,12 @@ class Sealing:
     """What is to be sealed.
 
     Attributes:
-        chunks: Those that follow the last segment.
+        chunks: Those that follow the last segment; they are asked for as it goes on.
         index: Of the last entry whose effects are in them and in the state.
         state: The sequencer's.
     """
 
-    chunks: Sequence[Chunk]
+    chunks: Iterable[Chunk]
     index: int
     state: bytes
 
@@ -126,6 +126,8 @@ class Replica:
             raise Truncated(state.first_offset)
         if offset > state.next_offset:
             raise BeyondEnd(offset, state.next_offset)
+        if offset == state.next_offset:
+            return []
         tail = self.tail
         if len(tail) and offset >= tail[tail.first].offset:
             found: list[Chunk] = []
@@ -174,9 +176,11 @@ class Replica:
         assert not self._is_sealing
         self._is_sealing = True
         sealed = self.sealed_offset
-        tail = self.tail
-        chunks = [tail[ordinal] for ordinal in range(tail.first, tail.next)]
-        unsealed = [chunk for chunk in chunks if chunk.offset >= sealed]
+        tail = self.tail  # nothing of it is given up meanwhile
+        first = tail.find(sealed)
+        if first < tail.next and tail[first].offset < sealed:
+            first += 1
+        unsealed = map(tail.__getitem__, range(first, tail.next))
         return Sealing(unsealed, self.applied, self.state.to_bytes())
 
     @property

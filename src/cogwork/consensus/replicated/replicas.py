@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
@@ -11,6 +12,7 @@ from cogwork.consensus.replicated.files import ReplicaFiles, remove
 from cogwork.consensus.replicated.journal import Journal, Replayed
 from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.opening import declare, recover, replica_of
+from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,9 @@ __all__ = ("Replicas",)
 
 RETRY_S = 5.0
 """So soon it is tried again to open a replica that could not be: perhaps there was no space."""
+
+VOID_TIMEOUT_S = 5.0
+PAUSE_S = 0.005
 
 
 class Replicas:
@@ -86,10 +91,12 @@ class Replicas:
             OSError: The directory cannot be used.
         """
         async with stream.housing:
-            is_wanted = self._service.own in stream.placement.holders and not stream.why_over
+            if stream.why_over:
+                return
+            is_wanted = self._service.own in stream.placement.holders
             if is_wanted and stream.member is None:
                 await self._open(stream)
-            elif not is_wanted and stream.member is not None:
+            elif not is_wanted:
                 self.give_up(stream)
         self._service.keep_moving(stream)
 
@@ -138,19 +145,37 @@ class Replicas:
                 f"container {service.own} is to hold a replica of {stream.name!r:.80}, and has no "
                 "data directory: start it with --data DIR"
             )
-        files = ReplicaFiles(self._directory_of(number), self._queue)
-        voters, is_new = await declare(stream, service.own, files, self._queue)
-        journal = Journal(self._wal, number)
-        replayed = self._replayed.pop(number, None) or Replayed()
-        if is_new and not voters:  # it joins: what the log has is of one that was given up
-            journal.forget()
-            replayed = Replayed()
-        kept = recover(replayed, journal, files, voters, stream.placement.floor)
+        directory = self._directory_of(number)
+        try:
+            files = ReplicaFiles(directory, self._queue)
+            void = partial(self._void, number, self._wal)
+            voters = await declare(stream, service.own, files, self._queue, void)
+            journal = Journal(self._wal, number)
+            replayed = self._replayed.pop(number, None) or Replayed()
+            kept = recover(replayed, journal, files, voters, stream.placement.floor)
+        except Exception:
+            directory.close()
+            raise
         group = self._host.open(number, kept, service.now_s())
         replica = replica_of(files, group.applied)
         member = Member(service, stream, group=group, journal=journal, replica=replica, files=files)
         self.members[number] = member
         return member
+
+    async def _void(self, number: int, wal: Wal) -> None:
+        """Has the log say for good that what it has of a group is of one that was given up."""
+        self._replayed.pop(number, None)
+        try:
+            Journal(wal, number).forget()
+            end_lsn = wal.end_lsn
+            wal.flush()
+            async with asyncio.timeout(VOID_TIMEOUT_S):
+                while wal.durable_lsn < end_lsn:
+                    await asyncio.sleep(PAUSE_S)
+        except LogError as error:
+            raise Unavailable(str(error)) from error
+        except TimeoutError:
+            raise Unavailable("the write-ahead log does not get to the disk") from None
 
     def end(self, stream: Stream) -> None:
         """Closes a stream's replica, and removes it where the stream is no more."""

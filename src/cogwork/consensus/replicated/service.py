@@ -21,6 +21,7 @@ from cogwork.consensus.errors import ConsensusError, Malformed, Unavailable
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.agenda import TICK_S, Agenda
+from cogwork.consensus.replicated.alarm import Alarm
 from cogwork.consensus.replicated.calls import GetRoom, Refused, RoomIs, failure_of
 from cogwork.consensus.replicated.cluster import NoCluster
 from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
@@ -30,7 +31,6 @@ from cogwork.consensus.replicated.stream import Stream, demand, group_of
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
 from cogwork.consensus.replicated.writing import Writing
 from cogwork.consensus.retention import Retention
-from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -53,6 +53,10 @@ __all__ = ("RaftService",)
 
 FRAME = b"\x00"
 """The first octet of a parcel with a frame of consensus."""
+
+GATHER_BYTES = 256 << 10
+"""With more on its way to the disk, a turn waits for what has come by the next pass of the loop:
+what is written together, sent together and applied together costs once what it costs."""
 
 TRIM_S = 1.0
 """How often it is looked for what is too old."""
@@ -90,7 +94,7 @@ class RaftService:
             carrier: The way to other containers.
             wal: The container's write-ahead log, recovered; `on_durable` is to call `durable`. None
                 where nothing is kept, and no replica can be.
-            queue: The way to the disk.
+            queue: The way to the disk for all but the log.
             directory_of: Opens the directory of a group.
             report: Takes what the operator should know, a line at a time.
             settings: Of the groups.
@@ -111,10 +115,11 @@ class RaftService:
         self._writing = Writing(wal, report)
         self._agenda = Agenda()
         self._turn: asyncio.Handle | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._due_s = 0.0
+        self._alarm = Alarm(self.turn_soon)
+        self._wake_s = 0.0
         self._ticked_s = 0.0
         self._trimmed_s = 0.0
+        self._has_gathered = False
         self._is_closed = False
 
     # -- the clock
@@ -165,6 +170,7 @@ class RaftService:
         except BaseException:
             if self.streams.get(name) is stream:
                 del self.streams[name]
+            stream.end("it could not be opened here")
             raise
         return stream
 
@@ -208,9 +214,9 @@ class RaftService:
     async def close(self) -> None:
         """Lets go of all streams."""
         self._is_closed = True
-        for handle in (self._turn, self._timer):
-            if handle is not None:
-                handle.cancel()
+        self._alarm.cancel()
+        if self._turn is not None:
+            self._turn.cancel()
         self._replicas.close()
         for stream in self.streams.values():
             stream.end("the container is stopping")
@@ -233,6 +239,7 @@ class RaftService:
         number = self._writing.durable(lsn)
         if number:
             self._host.persisted(number)
+        if self._host.has_more or self._writing.is_waiting:
             self.turn_soon()
 
     def lost(self, container: str) -> None:
@@ -266,19 +273,22 @@ class RaftService:
         if member is not None:
             member.seal()
 
-    def receive(self, origin: str, data: bytes) -> None:
+    def receive(self, origin: str, data: bytes | memoryview) -> None:
         """Takes a parcel of another container."""
-        kind, rest = data[:1], data[1:]
+        view = memoryview(data)
+        kind, rest = view[:1], view[1:]
         try:
             if kind == FRAME:
                 self._host.receive(origin, rest, self.now_s())
             elif kind == CALL:
                 self._take_call(origin, calls.decode(rest))
+                self.turn_soon()
             else:
                 raise Malformed("a parcel", "its first octet says nothing")
         except Malformed as error:
             self.report(f"container {origin} sent something else: {error}")
-        self.turn_soon()
+        if self._host.has_more:
+            self.turn_soon()
 
     def _take_call(self, origin: str, message: Call | Answer) -> None:
         if isinstance(message, calls.Answer):
@@ -298,13 +308,17 @@ class RaftService:
             stream.member.call(call, answer)
 
     def _room(self, call: GetRoom) -> RoomIs:
-        problem = self.why_no_room
-        if not problem and self._wal is None:
-            problem = "it has no data directory"
-        elif not problem and set(call.voters) != set(self.cluster.voters):
-            voters = ", ".join(self.cluster.voters)
-            problem = f"its cluster is another one, whose voters are {voters}"
-        return RoomIs(call.number, len(self._members), problem)
+        return RoomIs(call.number, len(self._members), self._why_no_room(call.voters))
+
+    def _why_no_room(self, voters: list[str]) -> str:
+        if self._wal is None:
+            return "it has no data directory"
+        if self._wal.is_full:
+            return "its disk is full"
+        if set(voters) != set(self.cluster.voters):
+            own = ", ".join(self.cluster.voters)
+            return f"its cluster is another one, whose voters are {own}"
+        return self.why_no_room
 
     # -- what goes out
 
@@ -351,11 +365,8 @@ class RaftService:
     def leads(self, stream: str) -> bool:
         """Tells whether the replica here leads."""
         found = self.streams.get(stream)
-        return (
-            found is not None
-            and found.member is not None
-            and (found.member.group.leadership is not None)
-        )
+        member = None if found is None else found.member
+        return member is not None and member.group.leadership is not None
 
     # -- what members ask for
 
@@ -385,10 +396,7 @@ class RaftService:
         """Gives up the entries that a snapshot replaces."""
         # The group first: it may ask the journal for the term of the last entry that goes.
         self._host.compact(member.number, snapshot.index)
-        try:
-            member.journal.compact(snapshot)
-        except LogError as error:
-            self.report(f"stream {member.name}: {error}")
+        self._writing.compact(member.journal, snapshot)
         self.turn_soon()
 
     def end_installation(self, group: int, snapshot: Snapshot, *, is_good: bool) -> None:
@@ -434,18 +442,28 @@ class RaftService:
 
     def _take_turn(self) -> None:
         self._turn = None
+        host = self._host
+        if host.unpersisted_bytes > GATHER_BYTES and not self._has_gathered:
+            self._has_gathered = True
+            self.turn_soon()
+            return
+        self._has_gathered = False
         now_s = self.now_s()
-        if now_s >= self._host.wake_s:
-            self._host.tick(now_s)
+        if now_s >= self._wake_s:
+            host.tick(now_s)
         if now_s - self._ticked_s >= TICK_S:
             self._ticked_s = now_s
             self._tick(now_s)
         self._agenda.send(now_s)
-        self._do_what_is_ready()
-        if self._host.has_more:
+        if host.has_more:
+            self._do_what_is_ready()
+        else:
+            self._writing.flush()
+        if host.has_more:
             self.turn_soon()
         self._carrier.flush()
-        self._arm(now_s)
+        self._wake_s = host.wake_s
+        self._alarm.set(min(now_s + self._agenda.pause_s, self._wake_s), now_s)
 
     def _do_what_is_ready(self) -> None:
         ready = self._host.ready()
@@ -457,7 +475,7 @@ class RaftService:
             self._writing.end_turn(ready.number)
         self._writing.flush()
         for container, frame in ready.frames:
-            self._carrier.send(container, FRAME + frame)
+            self._carrier.send(container, FRAME, frame)
         for number, each in ready.groups:
             member = members.get(number)
             if member is not None:
@@ -471,19 +489,5 @@ class RaftService:
             self._trimmed_s = now_s
             for member in self._members.values():
                 member.look_to_trim()
+                member.look_whether_to_seal()
         self._agenda.tick(now_s)
-
-    def _arm(self, now_s: float) -> None:
-        """Has the next turn come in time; a timer that comes too early is left as it is."""
-        due_s = min(now_s + self._agenda.pause_s, self._host.wake_s)
-        if self._timer is not None:
-            if self._due_s <= due_s:
-                return
-            self._timer.cancel()
-        self._due_s = due_s
-        delay_s = max(0.0, due_s - now_s)
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._take_time)
-
-    def _take_time(self) -> None:
-        self._timer = None
-        self.turn_soon()

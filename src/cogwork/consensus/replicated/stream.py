@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.consensus.sequencer import Command
 
-__all__ = ("Stream",)
+    Told = Callable[[Appended | int | ConsensusError], object]
+
+__all__ = ("Stream", "resolve")
 
 BATCH_BYTES_MAX = 8 << 20
 """A batch is one entry of the group's log, and that one record of the write-ahead log."""
@@ -78,15 +80,15 @@ class Stream:
 
     # -- commands
 
-    def append(self, batch: Batch, epoch: int | None, answer: Future[Appended]) -> None:
-        """Has a batch appended."""
+    def append(self, batch: Batch, epoch: int | None, told: Told) -> None:
+        """Has a batch appended, and somebody told of the answer."""
         check(batch, BATCH_BYTES_MAX)
-        self.outbox.append(batch, epoch, answer, self._service.now_s())
+        self.outbox.append(batch, epoch, told, self._service.now_s())
         self._service.send_soon(self)
 
-    def command(self, command: Command, size_bytes: int, answer: Future[int]) -> None:
-        """Has any other command carried out."""
-        self.outbox.command(command, size_bytes, answer, self._service.now_s())
+    def command(self, command: Command, size_bytes: int, told: Told) -> None:
+        """Has any other command carried out, and somebody told of the answer."""
+        self.outbox.command(command, size_bytes, told, self._service.now_s())
         self._service.send_soon(self)
 
     def send(self, now_s: float) -> None:
@@ -174,16 +176,25 @@ class Stream:
 
 
 def settle(done: Sequence[Done]) -> None:
-    """Tells those who wait."""
+    """Tells those who wait; what goes wrong there is not for a turn to suffer from."""
     for each in done:
-        future: Future[Any] = each.token  # type: ignore[assignment]  # all tokens are futures
-        if future.done():
-            continue
-        if isinstance(each.result, ConsensusError):
-            future.set_exception(each.result)
-            future.exception()  # whoever does not await an answer does not want to know
-        else:
-            future.set_result(each.result)
+        told: Told = each.token  # type: ignore[assignment]  # all tokens are such
+        try:
+            told(each.result)
+        except Exception as error:
+            context = {"message": f"a fault of {told!r}", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+
+
+def resolve(future: Future[Any], result: Appended | int | ConsensusError) -> None:
+    """Tells those who await."""
+    if future.done():
+        return
+    if isinstance(result, ConsensusError):
+        future.set_exception(result)
+        future.exception()  # whoever does not await an answer does not want to know
+    else:
+        future.set_result(result)
 
 
 def _proposal_answer(answer: Answer) -> Results | Refused:

@@ -26,8 +26,8 @@ FORGET_S = 60.0
 class Carrier(Protocol):
     """The way to other containers: octets may be dropped, and keep their order mostly."""
 
-    def send(self, to: str, data: bytes) -> bool:
-        """Sends octets; returns False where they are dropped at once."""
+    def send(self, to: str, *parts: bytes) -> bool:
+        """Sends octets, given in parts; returns False where they are dropped at once."""
 
     def flush(self) -> None:
         """Has what was sent leave now."""
@@ -86,7 +86,7 @@ class Switchboard:
 
     def send(self, to: str, message: Call | Answer) -> bool:
         """Sends a call or an answer."""
-        return self._carrier.send(to, CALL + calls.encode(message))
+        return self._carrier.send(to, CALL, calls.encode(message))
 
     def take(self, answer: Answer) -> None:
         """Takes an answer; one that nobody waits for is passed over."""

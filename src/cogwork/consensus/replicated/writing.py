@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.log.errors import LogError
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.consensus.raft.ready import Write
+    from cogwork.consensus.raft.snapshot import Snapshot
     from cogwork.consensus.replicated.journal import Journal
     from cogwork.log.wal import Wal
 
@@ -29,13 +31,25 @@ class Writing:
         """
         self._wal = wal
         self._report = report
-        self._waiting: deque[tuple[Journal, Write] | int] = deque()
+        self._waiting: deque[Callable[[], None] | int] = deque()
         self._numbers: deque[tuple[int, int]] = deque()
         self._is_refused = False
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something that the log has not taken."""
+        return bool(self._waiting)
+
     def add(self, journal: Journal, write: Write) -> None:
         """Has a group's write made."""
-        self._waiting.append((journal, write))
+        self._waiting.append(partial(journal.write, write))
+
+    def compact(self, journal: Journal, snapshot: Snapshot) -> None:
+        """Has a group's earlier entries let go, after the writes that were added before.
+
+        Those may be of another history than the snapshot, if it is a leader's.
+        """
+        self._waiting.append(partial(journal.compact, snapshot))
 
     def end_turn(self, number: int) -> None:
         """Gives all writes since the last turn a number, by which `durable` knows them."""
@@ -52,8 +66,7 @@ class Writing:
                 if isinstance(first, int):
                     self._numbers.append((wal.end_lsn, first))
                 else:
-                    journal, write = first
-                    journal.write(write)
+                    first()
                 self._waiting.popleft()
             self._is_refused = False
         except LogError as error:

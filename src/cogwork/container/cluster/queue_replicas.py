@@ -32,6 +32,9 @@ KIND = "queue"
 TICK_S = 0.05
 """How often it is looked whether a queue has an owner."""
 
+SLEEP_S = 0.5
+"""Who has not been running for longer was stopped."""
+
 
 def shard_of_queue(vhost: str, address: str) -> int:
     """Returns the number that the tags of a replicated queue's items begin with, at every owner."""
@@ -75,12 +78,13 @@ class QueueReplicas:
         self._cluster: Cluster | None = None
         self._service: RaftService | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._now_s = 0.0
+        self._ticked_s = time.monotonic()
         self._tasks: set[asyncio.Task[object]] = set()
 
-    @staticmethod
-    def now_s() -> float:
-        """Returns the time by a clock that never goes back."""
-        return time.monotonic()
+    def now_s(self) -> float:
+        """Returns the time as this container lives it: what it slept through does not count."""
+        return self._now_s
 
     def open(
         self,
@@ -178,13 +182,27 @@ class QueueReplicas:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
-        now_s = self.now_s()
+        at_s = time.monotonic()
+        self._now_s += min(at_s - self._ticked_s, SLEEP_S)
+        self._ticked_s = at_s
+        now_s = self._now_s
         for queue in list(self._queues.values()):
             queue.tick(now_s)
             if queue.is_open and queue.is_following != self.has_replica(queue):
                 queue.follow_or_not()
-            if queue.epoch is None and not self.is_barred and self._is_ours(queue):
+            if queue.epoch is not None:
+                self._look_for_newer(queue)
+            elif not self.is_barred and self._is_ours(queue):
                 queue.claim()
+
+    def _look_for_newer(self, queue: ReplicatedQueue) -> None:
+        """Gives up a queue that another container owns since a later epoch."""
+        vhost = self._vhosts.get(queue.vhost)
+        if queue.epoch is None or vhost is None or vhost.reach is None:
+            return
+        owner = vhost.reach.owners.owner_of(queue.address)
+        if owner is not None and vhost.reach.owners.epoch_of(queue.address, owner) > queue.epoch:
+            queue.disown(f"container {owner} owns it now")
 
     def owner_of(self, queue: ReplicatedQueue) -> str | None:
         """Returns who owns a queue, as far as it is known here."""

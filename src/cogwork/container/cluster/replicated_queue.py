@@ -51,6 +51,9 @@ MESSAGE_BYTES_MAX = 3 << 20
 CHECKPOINT_BYTES = 32 << 20
 """So much is written, and twice what the queue has, before its items are written anew."""
 
+UNDER_WAY_MAX = 2
+"""Appends at a time: each costs every container some tenths of a millisecond, whatever is in it."""
+
 LATE_S = 1.0
 """An append that takes longer is a reason to take no more for now."""
 
@@ -149,6 +152,8 @@ class ReplicatedQueue(DurableQueue):
 
     async def _run(self) -> None:
         self._engine = await self._opened()
+        if self.is_open and self._host.has_replica(self):
+            self.follow_or_not()
 
     @property
     def is_open(self) -> bool:
@@ -169,6 +174,7 @@ class ReplicatedQueue(DurableQueue):
             self.disown("no replica is here any more")
             self._following.cancel()
             self._following = None
+            self._is_current = False
 
     async def _keep(self, engine: RaftEngine) -> None:
         while True:
@@ -275,13 +281,14 @@ class ReplicatedQueue(DurableQueue):
         log.info("queue %r is not owned here any more: %s", self.address, why)
         self.epoch = None
         self._is_current = False
-        late, self._late = self._late, {}
-        if late:
+        self._late = {}
+        if self._host.core.held_connections:  # for what is under way, or was not even written
             self._host.core.break_off(
                 str(OWNER_LOST),
                 f"{self.address} is elsewhere now: what was not confirmed is in doubt",
             )
         self._host.journals.abandon(self)
+        self._host.journals.commit_soon()
         self.journal = None
         self._inlet.set_owners([None])
         self._host.cut_off(self)
@@ -290,6 +297,11 @@ class ReplicatedQueue(DurableQueue):
         self._host.changed(self)
 
     # -- writing
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether appends are under way: what comes meanwhile makes one of the next."""
+        return len(self._late) >= UNDER_WAY_MAX
 
     def write(self, kind: int, payload: bytes) -> None:
         """Has a record appended to the stream; the present turn waits for that."""
@@ -314,6 +326,7 @@ class ReplicatedQueue(DurableQueue):
             self.disown(str(answer.exception() if not answer.cancelled() else "cancelled"))
             return
         del self._late[answer]
+        self._host.journals.commit_soon()
         offset = answer.result().first_offset
         if kind == BEGIN:
             self._begin_offset = offset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.replicated.service import RaftService
@@ -39,9 +40,9 @@ class Carrier:
         self._core = core
         self._parcels = parcels
 
-    def send(self, to: str, data: bytes) -> bool:
-        """Sends octets; returns False where they are dropped at once."""
-        return self._parcels.send(to, data)
+    def send(self, to: str, *parts: bytes) -> bool:
+        """Sends octets, given in parts; returns False where they are dropped at once."""
+        return self._parcels.send(to, *parts)
 
     def flush(self) -> None:
         """Has what was sent leave now."""
@@ -86,7 +87,7 @@ class Replication:
             container.incarnation,
             carrier,
             wal=None if storage is None else storage.wal,
-            queue=None if storage is None else storage.queue,
+            queue=None if storage is None else storage.aside,
             directory_of=self._directory_of,
             report=lambda text: log.info("%s", text),
         )
@@ -96,6 +97,7 @@ class Replication:
         if storage is not None:
             storage.wal.on_durable = self._durable
             storage.wal.on_pressure = self._press
+            storage.on_low = partial(container.journals.low_space.take, storage.wal, self._press)
             storage.on_full = self._take_space
             storage.on_failure = self._take_failure
         container.mesh.on_neighbour_down = self.service.lost

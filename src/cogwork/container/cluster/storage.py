@@ -33,8 +33,10 @@ class Storage:
     """Owned by the container; there is one where there is a data directory.
 
     Attributes:
-        queue: The way to the disk.
+        aside: The way to the disk for what is large and nobody waits for: a thread of its own, so
+            that no append waits for it.
         wal: The write-ahead log.
+        on_low: As the log's.
         on_full: Called with whether there is no space, when that changes.
         on_failure: Called when nothing can be written any more.
     """
@@ -51,16 +53,21 @@ class Storage:
             OSError: It cannot be made.
         """
         self._path = Path(data_dir)
-        self.queue = DiskQueue(Disk())
+        self._queue = DiskQueue(Disk())
+        self.aside = DiskQueue(Disk())
         try:
-            self.wal = Wal(Directory(self._path / "wal"), self.queue, container_id)
+            folder = Directory(self._path / "wal")
+            self.wal = Wal(folder, self._queue, container_id, aside=self.aside)
         except BaseException:
-            self.queue.close()
+            self._close_queues()
             raise
+        self.on_low: Callable[[bool], object] | None = None
         self.on_full: Callable[[bool], object] | None = None
         self.on_failure: Callable[[LogFailed], object] | None = None
+        self.wal.on_low = self._low
         self.wal.on_full = self._full
         self.wal.on_failure = self._failed
+        self._is_low = False
         self._timer: asyncio.TimerHandle | None = None
 
     def recover(self, take: Callable[[Record], None]) -> None:
@@ -71,7 +78,8 @@ class Storage:
     def start(self) -> None:
         """Has the event loop hear of the disk."""
         loop = asyncio.get_running_loop()
-        loop.add_reader(self.queue.fileno(), self.queue.dispatch)
+        for queue in (self._queue, self.aside):
+            loop.add_reader(queue.fileno(), queue.dispatch)
         self._timer = loop.call_later(TICK_S, self._tick)
 
     def directory_of(self, group: int) -> Directory:
@@ -88,6 +96,15 @@ class Storage:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(TICK_S, self._tick)
         self.wal.tick(loop.time())
+
+    def _low(self, is_low: bool) -> None:
+        if is_low and not self._is_low:
+            log.error("no space on the disk for more of the log: queues take no messages")
+        elif self._is_low and not is_low:
+            log.warning("there is space for more of the log again")
+        self._is_low = is_low
+        if self.on_low is not None:
+            self.on_low(is_low)
 
     def _full(self, is_full: bool) -> None:  # the log's callback
         if is_full:
@@ -106,6 +123,11 @@ class Storage:
         """Writes what is to be written, and lets the directory go."""
         if self._timer is not None:
             self._timer.cancel()
-            asyncio.get_running_loop().remove_reader(self.queue.fileno())
+            for queue in (self._queue, self.aside):
+                asyncio.get_running_loop().remove_reader(queue.fileno())
         self.wal.close()
-        self.queue.close()
+        self._close_queues()
+
+    def _close_queues(self) -> None:
+        self._queue.close()
+        self.aside.close()

@@ -46,7 +46,7 @@ class Channel:
         core: Core,
         address: str,
         window: int,
-        on_message: Callable[[bytes], None],
+        on_message: Callable[[memoryview], None],
     ) -> None:
         """Has no links yet.
 
@@ -54,7 +54,7 @@ class Channel:
             core: The data plane.
             address: Names the purpose in both targets.
             window: Messages on their way at most.
-            on_message: Takes what comes.
+            on_message: Takes what comes, uncopied: it may be large.
         """
         self.address = address
         self.waiting_bytes = 0
@@ -96,10 +96,11 @@ class Channel:
         self._entry.add_source(end)
         end.open_credit()
 
-    def send(self, data: bytes) -> None:
-        """Sends a message, as soon as the other side takes it."""
-        self._waiting.append(_DATA_SECTION + len(data).to_bytes(4, "big") + data)
-        self.waiting_bytes += len(data)
+    def send(self, *parts: bytes) -> None:
+        """Sends a message, given in parts, as soon as the other side takes it."""
+        size_bytes = sum(map(len, parts))
+        self._waiting.append(b"".join((_DATA_SECTION, size_bytes.to_bytes(4, "big"), *parts)))
+        self.waiting_bytes += size_bytes
         self._send_waiting()
 
     def _send_waiting(self) -> None:
@@ -117,7 +118,7 @@ class Channel:
         for message, token, source, settled in arrivals:
             if not settled and source is not None:
                 source.settle(token, ACCEPTED)
-            self._on_message(message[_HEAD_BYTES:])
+            self._on_message(memoryview(message)[_HEAD_BYTES:])
 
     def close(self) -> None:
         """The connection is over."""

@@ -100,7 +100,7 @@ class Owner(Protocol):
     def on_message(self, connection: ControlConnection, data: bytes) -> None:
         """A message of the protocol has come."""
 
-    def on_parcel(self, connection: ControlConnection, data: bytes) -> None:
+    def on_parcel(self, connection: ControlConnection, data: memoryview) -> None:
         """A parcel has come."""
 
     def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
@@ -342,17 +342,17 @@ class ControlConnection(MeshConnection):
             return
         self._protocol.send(data)
 
-    def send_parcel(self, data: bytes) -> bool:
+    def send_parcel(self, *parts: bytes) -> bool:
         """Sends a parcel, or drops it where too much waits already; returns whether it goes."""
-        if self._parcels.waiting_bytes + len(data) > PARCELS_WAITING_BYTES_MAX:
+        if self._parcels.waiting_bytes + sum(map(len, parts)) > PARCELS_WAITING_BYTES_MAX:
             return False
-        self._parcels.send(data)
+        self._parcels.send(*parts)
         return True
 
-    def _on_message(self, data: bytes) -> None:
-        self.owner.on_message(self, data)
+    def _on_message(self, data: memoryview) -> None:
+        self.owner.on_message(self, bytes(data))
 
-    def _on_parcel(self, data: bytes) -> None:
+    def _on_parcel(self, data: memoryview) -> None:
         self.owner.on_parcel(self, data)
 
     def _give_up(self) -> None:

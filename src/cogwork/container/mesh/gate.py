@@ -15,7 +15,7 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
 from cogwork.container.mesh.lending import MARKS_RECEIVED, Lender
 from cogwork.container.mesh.missed import let_go, read_missed
-from cogwork.container.mesh.moving import Intake
+from cogwork.container.mesh.move_intake import Intake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.incoming import IncomingLink

@@ -1,46 +1,39 @@
 """Moves a leaving container's items into the shards of others: prepare, tombstone, activate.
 
-Theory of operation. The container that leaves takes items out of its queue and sends them, each
-with a number, to another container, which keeps them aside (prepare) and accepts. From then on the
-one that leaves will not give them to anybody (tombstone), and says so by their numbers; only now
-the other one puts them into its own shard (activate), and accepts. Whatever is repeated after a
-break is recognised by its number, so an item is never in two shards, and what was not activated is
-put back.
+Theory of operation. The container that leaves puts items aside and sends them, each with a number,
+to another container, which keeps them aside (prepare) and accepts. From then on the one that leaves
+will not give them to anybody (tombstone: a queue on disk writes that down), and says so by their
+numbers; only now the other one puts them into its own shard (activate), and accepts. Whatever is
+repeated after a break is recognised by its number, so an item is never in two shards, and what was
+not activated is put back. One that has been started anew meanwhile does not know the numbers, and
+says so: what it was given is in doubt where it may be on its disk, and else sent once more.
 
 Where consumers elsewhere borrow from a queue, its items are spread over their containers, batch by
 batch, as much to each as its consumers have asked for. A queue with partitions goes to one
-container as a whole, for the order of its groups.
+container as a whole, for the order of its groups. Items on disk go only to where the queue is on
+disk, too; those that nobody takes stay.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import struct
 import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.performatives import Role
-from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.lending import Lender
-from cogwork.container.mesh.names import MOVE, VHOST
+from cogwork.container.mesh.move_way import ForgottenError, MoveError, MoveWay, NotTakenError
 from cogwork.container.mesh.tunnels import origin_of
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.port import Port
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:
-    from cogwork.amqp.errors import AmqpError
-    from cogwork.amqp.performatives import Attach
+    from collections.abc import Collection
+
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.dataplane.core import Core
-    from cogwork.dataplane.link import Link
 
-__all__ = ("Intake", "Mover")
+__all__ = ("Mover", "items_of")
 
 BATCH, BATCH_LEAST = 500, 50
 """Items that are prepared before they are activated together; fewer where several containers take
@@ -50,16 +43,16 @@ ROUNDS = 4
 """Batches for each of several containers that take what is there now."""
 
 RETRY_S = 0.1
-WINDOW = 1000
-ACCEPTED, RELEASED = 0x24, 0x26
-PREPARE, ACTIVATE = b"P", b"A"
-_NUMBER = struct.Struct(">Q")
+
+STALL_S = 5.0
+"""So long it is waited for what others have not taken on and may be doing by themselves."""
 
 log = logging.getLogger("cogwork")
 
 
-class MoveError(Exception):
-    """The way to the container that takes the items is broken, or it refuses them."""
+def items_of(node: QueueNode) -> int:
+    """Counts a queue's items, and those of its dead that have not been accepted elsewhere."""
+    return node.store.depth + node.store.counts()["leaving"]
 
 
 class Mover:
@@ -67,14 +60,19 @@ class Mover:
 
     Attributes:
         moved: Items that others have taken over.
-        problem: Why not all could be moved; None while nothing is wrong.
     """
 
     def __init__(self, mesh: MeshService) -> None:
         self.moved = 0
-        self.problem: str | None = None
         self._mesh = mesh
         self._number = 0
+        self._trouble: dict[str, str] = {}
+        self._stay: list[str] = []
+
+    @property
+    def problem(self) -> str | None:
+        """Why not all could be moved; None while nothing is wrong."""
+        return "; ".join([*self._stay, *self._trouble.values()]) or None
 
     async def move_all(self, vhost: VirtualHost, deadline_s: float) -> None:
         """Moves the items of every queue of a virtual host.
@@ -83,64 +81,115 @@ class Mover:
             vhost: The virtual host.
             deadline_s: When to give up, by the monotonic clock.
         """
-        for address, node in list(vhost.nodes.items()):
-            if isinstance(node, QueueNode) and node.replica is None:
-                await self._move_queue(vhost, address, node, deadline_s)
+        queues = {
+            address: node
+            for address, node in vhost.nodes.items()
+            if isinstance(node, QueueNode) and node.replica is None
+        }
+        left = dict(queues)
+        while left:
+            for address, node in list(left.items()):
+                if not await self._move_queue(vhost, node, deadline_s):
+                    del left[address]
+            if not await self._have_letters_come(left.values(), deadline_s):
+                break
+        for address, node in queues.items():
+            self._say_what_stays(address, node)
 
-    async def _move_queue(
-        self, vhost: VirtualHost, address: str, node: QueueNode, deadline_s: float
-    ) -> None:
+    async def _have_letters_come(self, queues: Collection[QueueNode], deadline_s: float) -> bool:
+        """Waits for dead letters that went to queues here; tells whether there is more to move."""
+        until_s = min(deadline_s, time.monotonic() + STALL_S)
+        while not any(node.store.depth for node in queues):
+            if time.monotonic() > until_s or not any(items_of(node) for node in queues):
+                return False
+            await asyncio.sleep(RETRY_S)
+        return time.monotonic() < deadline_s
+
+    def _say_what_stays(self, address: str, node: QueueNode) -> None:
+        stays = items_of(node)
+        if stays:
+            where = "stay on disk" if node.is_on_disk else "could not be moved"
+            why = self._trouble.get(address, "")
+            self._stay.append(f"{stays} items of {address!r} {where}{why and ': '}{why}")
+            log.warning("%s", self._stay[-1])
+        self._trouble.pop(address, None)
+
+    async def _move_queue(self, vhost: VirtualHost, node: QueueNode, deadline_s: float) -> bool:
+        """Moves a queue's items; returns False where there is nobody to take all of them."""
         given: Counter[str] = Counter()
+        refused: set[str] = set()
+        patience = _Patience()
         while node.store.depth and time.monotonic() < deadline_s:
-            taken: list[int] = []
-            messages = node.store.take_ready(self._batch(node), taken)
-            if not messages:  # what consumers have comes back, or is done with
+            if node.is_on_disk and node.store.depth == node.store.counts()["delayed"]:
+                return False
+            if not node.store.waiting:  # what consumers have comes back, or is done with
                 await asyncio.sleep(RETRY_S)
-                continue
-            batch: dict[int, bytes] = {}
-            for message in messages:
-                self._number += 1
-                batch[self._number] = message
-            await self._move_batch(vhost, node, batch, given, deadline_s)
-            node.store.moved(taken)
-        if node.store.depth:
-            self.problem = f"{node.store.depth} items of {address!r} could not be moved"
+            elif not await self._move_batch(vhost, node, given, refused, deadline_s):
+                # Consumers elsewhere may borrow what nobody takes over, or somebody come back.
+                is_hopeless = bool(refused) or not self._mesh.diallers
+                if is_hopeless and not self._takers(node):
+                    return False
+                if patience.is_over(node.store.depth):
+                    return False
+                await asyncio.sleep(RETRY_S)
+        return time.monotonic() < deadline_s
 
     async def _move_batch(
         self,
         vhost: VirtualHost,
         node: QueueNode,
-        batch: dict[int, bytes],
         given: Counter[str],
+        refused: set[str],
         deadline_s: float,
-    ) -> None:
-        """Moves items; what has not been activated for sure is put back, if that can be said."""
-        target = ""
+    ) -> bool:
+        """Moves some items; returns False where there is nobody to take any.
+
+        What has been given up here and not been activated for sure stays aside: on disk it is not
+        lost, and in doubt when the container is started again.
+        """
+        target: str | None = None
+        batch: _Batch | None = None
         failed: set[str] = set()
         is_tombstoned = False
         while time.monotonic() < deadline_s:
             if not is_tombstoned:
-                target = self._target(node, given, failed) or target
+                target = self._target(node, given, failed, refused)
+                if target is None and node.is_on_disk:
+                    break
             try:
-                with _Way(self._mesh, vhost, node.address, target) as way:
+                with MoveWay(self._mesh, vhost, node, target) as way:
+                    await way.opened(deadline_s)
+                    batch = batch or self._take_batch(node)
                     if not is_tombstoned:
-                        await way.prepare(batch, deadline_s)
+                        await way.prepare(batch.messages, deadline_s)
+                        node.store.tombstone(batch.numbers)
                         is_tombstoned = True
-                    await way.activate(batch, deadline_s)
+                    await way.activate(batch.messages, deadline_s)
             except MoveError as error:
-                failed.add(target)
-                self.problem = str(error)
+                self._trouble[node.address] = str(error)
+                if isinstance(error, NotTakenError):
+                    refused.add(target or "")
+                    continue
+                failed.add(target or "")
+                if isinstance(error, ForgottenError):
+                    if node.is_on_disk:
+                        break
+                    is_tombstoned = False  # with its memory it has lost what it may have had
                 await asyncio.sleep(RETRY_S)
                 continue
-            self.moved += len(batch)
-            given[target] += len(batch)
-            self.problem = None
-            return
-        if is_tombstoned:
-            log.error("%d items of %r are at %s, or lost", len(batch), node.address, target)
-            return
-        for message in batch.values():
-            node.store.put(message)
+            node.store.moved(batch.numbers)
+            self.moved += len(batch.numbers)
+            given[target or ""] += len(batch.numbers)
+            self._trouble.pop(node.address, None)
+            return True
+        if batch is not None and not is_tombstoned:
+            node.store.enter_again(batch.numbers)
+        return is_tombstoned
+
+    def _take_batch(self, node: QueueNode) -> _Batch:
+        batch = _Batch(node, self._batch(node), self._number)
+        self._number += len(batch.numbers)
+        return batch
 
     def _batch(self, node: QueueNode) -> int:
         """Says how many items to move at once."""
@@ -162,7 +211,9 @@ class Mover:
                         found[origin_of(session) or ""] += max(1, end.credit + end.unsettled)
         return found
 
-    def _target(self, node: QueueNode, given: Counter[str], failed: set[str]) -> str | None:
+    def _target(
+        self, node: QueueNode, given: Counter[str], failed: set[str], refused: set[str]
+    ) -> str | None:
         """Chooses who takes items: one whose consumers ask for them, else who is nearest.
 
         Workers leave together: items go to each other only where there is nobody else.
@@ -171,13 +222,19 @@ class Mover:
             node: The queue.
             given: How many of its items each container has got.
             failed: The containers that have not taken these.
+            refused: Those that never will.
+
+        Returns:
+            Its id; None where there is nobody.
         """
         takers = self._takers(node)
         costs = self._mesh.mesh.routes.tree.costs
         others = [
             container
             for container in costs
-            if container != self._mesh.id and self._mesh.way_to(container) is not None
+            if container != self._mesh.id
+            and container not in refused
+            and self._mesh.way_to(container) is not None
         ]
         return min(
             others,
@@ -193,179 +250,30 @@ class Mover:
         )
 
 
-class _Way:
-    """A link by which items move to one container, for one queue."""
+class _Batch:
+    """Items that are moved together.
 
-    def __init__(self, mesh: MeshService, vhost: VirtualHost, address: str, target: str) -> None:
-        session = mesh.tunnels.to(target) if target else None
-        if session is None:
-            raise MoveError(f"container {target or 'of any name'} cannot be reached")
-        self._core = mesh.core
-        self._target = target
-        self._port = Port(mesh.core, self)
-        self._outcomes: dict[int, asyncio.Future[int]] = {}
-        self._credit = asyncio.Event()
-        link = session.open_link(f"{mesh.id}/{vhost.name}/move/{address}", Role.SENDER)
-        self._link = link
-        self._end = OutgoingLink(session.end, link.handle)
-        self._end.feeder = self._port
-        link.context = self
-        link.carry(self._end)
-        link.attach(
-            source=Source(),
-            target=Target(address=address),
-            properties={VHOST: vhost.name, MOVE: mesh.incarnation},
-        )
-        mesh.core.flush()
+    Attributes:
+        numbers: By which the queue knows what is put aside of it.
+        messages: By which the other container knows it.
+    """
 
-    def __enter__(self) -> _Way:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._link.detach()
-        self._core.flush()
-
-    async def prepare(self, batch: dict[int, bytes], deadline_s: float) -> None:
-        """Sends items, and waits until all of them are kept aside there."""
-        await self._send(
-            {number: PREPARE + _NUMBER.pack(number) + message for number, message in batch.items()},
-            deadline_s,
-        )
-
-    async def activate(self, batch: dict[int, bytes], deadline_s: float) -> None:
-        """Says that items are given up here, and waits until they are in the other shard."""
-        numbers = b"".join(_NUMBER.pack(number) for number in batch)
-        await self._send({0: ACTIVATE + numbers}, deadline_s)
-
-    async def _send(self, letters: dict[int, bytes], deadline_s: float) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout_at(loop.time() + deadline_s - time.monotonic()):
-                futures = []
-                for token, data in letters.items():
-                    self._outcomes[token] = loop.create_future()
-                    futures.append(self._outcomes[token])
-                    while not self._end.send(self._port, token, data, False):
-                        self._core.flush()
-                        self._credit.clear()
-                        self._demand_link()
-                        await self._credit.wait()
-                self._core.flush()
-                outcomes = await asyncio.gather(*futures)
-        except TimeoutError as error:
-            raise MoveError(f"container {self._target} did not answer in time") from error
-        if any(outcome != ACCEPTED for outcome in outcomes):
-            raise MoveError(f"container {self._target} does not take the items")
-
-    def _demand_link(self) -> None:
-        if self._end.detached:
-            raise MoveError(f"the way to container {self._target} is broken")
-
-    def on_batch(self, port: Port) -> None:
-        """Takes outcomes, and goes on where there was no credit."""
-        outcomes, port.outcomes = port.outcomes, []
-        port.woken.clear()
-        self._credit.set()
-        for token, code, _state, _settled in outcomes:
-            future = self._outcomes.pop(token, None)
-            if future is not None and not future.done():
-                future.set_result(code)
-
-    def attached(self, link: Link) -> None:
-        """The other container answered."""
-
-    def stopping(self, link: Link) -> None:
-        """The link is about to end."""
-
-    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
-        """The link is over: what has no outcome has none to expect."""
-        self._credit.set()
-        for future in self._outcomes.values():
-            if not future.done():
-                future.set_result(RELEASED)
-        self._outcomes.clear()
-        self._port.close()
+    def __init__(self, node: QueueNode, count: int, first: int) -> None:
+        self.numbers: list[int] = []
+        taken = node.store.take_ready(count, self.numbers)
+        self.messages = dict(enumerate(taken, first + 1))
 
 
-class Intake:
-    """Takes the items of a container that leaves, for one virtual host."""
+class _Patience:
+    """How long it is waited for something to change."""
 
-    def __init__(self, core: Core, vhost: VirtualHost) -> None:
-        self._core = core
-        self._vhost = vhost
-        self._prepared: dict[tuple[str, int, str], dict[int, bytes]] = {}
-        self._activated: dict[tuple[str, int, str], int] = {}
+    def __init__(self) -> None:
+        self._depth = -1
+        self._since_s = 0.0
 
-    def take(self, link: Link, attach: Attach, origin: str, node: QueueNode) -> None:
-        """Takes a link by which items come."""
-        incarnation = (attach.properties or {}).get(MOVE)
-        assert isinstance(incarnation, int)
-        key = (origin, incarnation, node.address)
-        letters = _Letters(self._core, self, key, node)
-        end = IncomingLink(link.session.end, link.handle, letters.entry, None, WINDOW)
-        link.context = letters
-        link.attach(source=attach.source or Source(), target=Target(address=node.address))
-        link.carry(end)
-        letters.entry.add_source(end)
-        end.open_credit()
-
-    def prepare(self, key: tuple[str, int, str], number: int, message: bytes) -> None:
-        """Keeps an item aside, unless it has been activated already."""
-        if number > self._activated.get(key, 0):
-            self._prepared.setdefault(key, {})[number] = message
-
-    def activate(self, key: tuple[str, int, str], node: QueueNode, numbers: list[int]) -> bool:
-        """Puts items into the shard; False where that is full: then the rest waits."""
-        prepared = self._prepared.setdefault(key, {})
-        for number in numbers:
-            message = prepared.get(number)
-            if message is not None and not node.store.put(message):
-                return False
-            prepared.pop(number, None)
-            self._activated[key] = max(number, self._activated.get(key, 0))
-        if not prepared:
-            del self._prepared[key]
-        return True
-
-
-class _Letters:
-    """What comes by one link."""
-
-    def __init__(
-        self, core: Core, intake: Intake, key: tuple[str, int, str], node: QueueNode
-    ) -> None:
-        self._intake = intake
-        self._key = key
-        self._node = node
-        self._port = Port(core, self)
-        self.entry = AddressEntry(core, "(move)", CLOSEST_CODE, assembles=True)
-        self.entry.add_outlet(self._port)
-
-    def on_batch(self, port: Port) -> None:
-        """Keeps items aside, and puts those into the shard that are given up elsewhere."""
-        arrivals, port.arrivals = port.arrivals, []
-        for data, token, source, _settled in arrivals:
-            outcome = ACCEPTED if self._read(data) else RELEASED
-            if source is not None:
-                source.settle(token, outcome)
-
-    def _read(self, data: bytes) -> bool:
-        if data[:1] == PREPARE and len(data) > _NUMBER.size:
-            (number,) = _NUMBER.unpack_from(data, 1)
-            self._intake.prepare(self._key, number, data[1 + _NUMBER.size :])
-            return True
-        if data[:1] == ACTIVATE and len(data) % _NUMBER.size == 1:
-            numbers = [each for (each,) in _NUMBER.iter_unpack(data[1:])]
-            return self._intake.activate(self._key, self._node, numbers)
-        return False
-
-    def attached(self, link: Link) -> None:
-        """Never happens: the other container attaches."""
-
-    def stopping(self, link: Link) -> None:
-        """Nothing is left to do."""
-
-    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
-        """Gives up what the link needed; what is kept aside stays for the next one."""
-        self._port.close()
-        self.entry.close()
+    def is_over(self, depth: int) -> bool:
+        """Tells whether nobody has got any items lately."""
+        now_s = time.monotonic()
+        if depth != self._depth:
+            self._depth, self._since_s = depth, now_s
+        return now_s - self._since_s > STALL_S

@@ -70,6 +70,9 @@ MOVE: Final = Symbol("cogwork:move")
 """In attach: the link brings items of a container that leaves; its value is that one's
 incarnation."""
 
+DURABILITY: Final = Symbol("cogwork:durability")
+"""In attach, beside `MOVE`: how durable the items are; who keeps the queue less so takes none."""
+
 MISSED: Final = Symbol("cogwork:missed")
 """In attach: what went by while the container that attaches had given the other one up: a map from
 the patterns and addresses that the other one wanted to how many milliseconds ago that was last."""

@@ -49,6 +49,10 @@ class Owners:
         reachable = [each for each in owners if routes.is_reachable(each)]
         return max(reachable, key=lambda each: owners[each], default=None)
 
+    def epoch_of(self, address: str, container: str) -> int:
+        """Returns in which epoch another container owns a queue; 0 where it does not."""
+        return self._elsewhere.get(address, {}).get(container, 0)
+
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of a container that owns a queue."""
         self._elsewhere.setdefault(interest.address, {})[container] = interest.consumers

@@ -30,21 +30,13 @@ class Parcel:
     """The address label of a parcel."""
 
     @staticmethod
-    def pack(to: str, origin: str, data: bytes) -> bytes:
-        """Labels octets."""
+    def label(to: str, origin: str) -> bytes:
+        """Returns what stands before the octets."""
         target, source = to.encode(), origin.encode()
-        return b"".join(
-            (
-                bytes((VERSION, 0, len(target))),
-                target,
-                bytes((len(source),)),
-                source,
-                data,
-            )
-        )
+        return b"".join((bytes((VERSION, 0, len(target))), target, bytes((len(source),)), source))
 
     @staticmethod
-    def unpack(parcel: bytes) -> tuple[str, str, int]:
+    def unpack(parcel: bytes | memoryview) -> tuple[str, str, int]:
         """Reads a label.
 
         Returns:
@@ -54,21 +46,22 @@ class Parcel:
             ValueError: It is none.
         """
         if len(parcel) < 3 or parcel[0] != VERSION:
-            raise ValueError("no parcel of a version that is known here")
+            found = f"{len(parcel)} octets that begin with {parcel[:16].hex()}"
+            raise ValueError(f"no parcel of a version that is known here: {found}")
         to_end = 3 + parcel[2]
         if len(parcel) <= to_end:
             raise ValueError("a parcel that ends in its label")
         data_at = to_end + 1 + parcel[to_end]
         if len(parcel) < data_at:
             raise ValueError("a parcel that ends in its label")
-        return parcel[3:to_end].decode(), parcel[to_end + 1 : data_at].decode(), data_at
+        return str(parcel[3:to_end], "utf-8"), str(parcel[to_end + 1 : data_at], "utf-8"), data_at
 
     @staticmethod
-    def hop(parcel: bytes) -> bytes | None:
+    def hop(parcel: bytes | memoryview) -> bytes | None:
         """Counts one container more; None where there were too many."""
         if parcel[1] + 1 >= HOPS_MAX:
             return None
-        return bytes((VERSION, parcel[1] + 1)) + parcel[2:]
+        return b"".join((bytes((VERSION, parcel[1] + 1)), parcel[2:]))
 
 
 class Parcels:
@@ -83,17 +76,21 @@ class Parcels:
 
     def __init__(self, mesh: MeshService) -> None:
         self._mesh = mesh
-        self.take: Callable[[str, bytes], None] | None = None
+        self.take: Callable[[str, memoryview], None] | None = None
         self.sent = 0
         self.passed = 0
         self.dropped = 0
 
-    def send(self, to: str, data: bytes) -> bool:
-        """Sends octets to a container; returns False where they are dropped at once."""
-        self.sent += 1
-        return self._forward(to, Parcel.pack(to, self._mesh.id, data))
+    def send(self, to: str, *parts: bytes) -> bool:
+        """Sends octets, given in parts, to a container.
 
-    def receive(self, parcel: bytes) -> None:
+        Returns:
+            False where they are dropped at once.
+        """
+        self.sent += 1
+        return self._forward(to, Parcel.label(to, self._mesh.id), *parts)
+
+    def receive(self, parcel: bytes | memoryview) -> None:
         """Takes what a neighbour sent.
 
         Raises:
@@ -108,11 +105,11 @@ class Parcels:
             else:
                 self._forward(to, further)
         elif self.take is not None:
-            self.take(origin, parcel[data_at:])
+            self.take(origin, memoryview(parcel)[data_at:])
 
-    def _forward(self, to: str, parcel: bytes) -> bool:
+    def _forward(self, to: str, *parts: bytes) -> bool:
         connection = self._mesh.control_to(to)
-        if connection is not None and connection.send_parcel(parcel):
+        if connection is not None and connection.send_parcel(*parts):
             return True
         self.dropped += 1
         return False

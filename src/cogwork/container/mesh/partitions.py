@@ -10,6 +10,11 @@ A partition is held by its owner from its first message until there is nothing l
 must come behind, or be compared with, and `QUIET_S` more. So a container that joins gets only
 partitions that nothing depends on.
 
+Where the queue is on disk, a container that cannot be reached any more is waited for: it keeps the
+partitions that it said it holds, and those it owned, of which it may hold some without having said
+so. Their messages wait until it is back with what it has of them, or for `owner_timeout_s`. One
+that leaves for good takes its claims back first.
+
 Changes are gathered, and settled at the end of the loop's turn: what is held here is told before
 anybody else is taken for the owner of it.
 """
@@ -21,6 +26,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cogwork.container.mesh.absences import Absences
 from cogwork.nodes.queue import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
 from cogwork.router.partitions import owners_of
@@ -57,6 +63,7 @@ class PartitionedQueue:
         node: This container's part.
         inlet: Where its messages are told apart.
         members: Who shares it, with the partitions that each holds; as last settled.
+        away: Who is waited for, with the partitions that each holds; as last settled.
         owners: The container that has each partition.
         ways: The links to other owners, by container.
     """
@@ -65,6 +72,7 @@ class PartitionedQueue:
     node: QueueNode
     inlet: PartitionedInlet
     members: dict[str, int] = field(default_factory=dict)
+    away: dict[str, int] = field(default_factory=dict)
     owners: list[str | None] = field(default_factory=list)
     ways: dict[str, Away] = field(default_factory=dict)
 
@@ -83,6 +91,7 @@ class Partitions:
         self._reach = reach
         self._queues: dict[str, PartitionedQueue] = {}
         self._elsewhere: dict[str, dict[str, Interest]] = {}
+        self._absences = Absences(mesh)
         self._created = 0
         self._is_settling = False
 
@@ -108,12 +117,14 @@ class Partitions:
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of a container that shares a queue, and of what it holds."""
         self._elsewhere.setdefault(interest.address, {})[container] = interest
+        self._absences.end(container, interest.address)
         self._settle_soon()
 
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Takes note that a container shares a queue no longer."""
         others = self._elsewhere.get(interest.address, {})
         others.pop(container, None)
+        self._absences.begin(container, interest)
         if not others:
             self._elsewhere.pop(interest.address, None)
         self._settle_soon()
@@ -127,7 +138,10 @@ class Partitions:
         for queue in list(self._queues.values()):
             if self._vhost.nodes.get(queue.address) is not queue.node:
                 self._remove(queue)
-            elif self._held_by(queue) != queue.members.get(self._mesh.id):
+            elif (
+                self._held_by(queue) != queue.members.get(self._mesh.id)
+                or self._away_from(queue) != queue.away
+            ):
                 self._settle_soon()
             else:
                 _end_idle(queue)
@@ -168,11 +182,11 @@ class Partitions:
     def restore(self) -> None:
         """Gives every partition its owner, and opens the links that should be there and are not."""
         for queue in self._queues.values():
-            members = self._members_of(queue)
-            if members != queue.members:
+            members, away = self._members_of(queue), self._away_from(queue)
+            if (members, away) != (queue.members, queue.away):
                 self._tell(queue, members.get(self._mesh.id))
-                queue.members = members
-                queue.owners = owners_of(queue.address, queue.inlet.count, members)
+                queue.members, queue.away = members, away
+                queue.owners = owners_of(queue.address, queue.inlet.count, members, away)
                 self._connect(queue)
             elif self._missing(queue):
                 self._connect(queue)
@@ -190,6 +204,14 @@ class Partitions:
         if not self._mesh.is_leaving:
             members[self._mesh.id] = queue.held
         return members
+
+    def _away_from(self, queue: PartitionedQueue) -> dict[str, int]:
+        """Lists who is waited for, with the partitions that each held, or may hold."""
+        if not queue.node.is_on_disk:
+            return {}
+        elsewhere = self._elsewhere.get(queue.address, {})
+        away = self._absences.of(queue.address, queue.inlet.count, elsewhere)
+        return {each: held | _bits_of(queue.owners, each) for each, held in away.items()}
 
     def _tell(self, queue: PartitionedQueue, held: int | None) -> None:
         """Tells the others what is held here; None: that the queue is not shared any more."""
@@ -243,6 +265,11 @@ class Partitions:
         queue.inlet.set_owners(
             [None if owner is way.end else owner for owner in queue.inlet.owners]
         )
+
+
+def _bits_of(owners: list[str | None], container: str) -> int:
+    """Returns the partitions that a container owns, as bits."""
+    return sum(1 << at for at, owner in enumerate(owners) if owner == container)
 
 
 def _end_of(queue: PartitionedQueue, owner: str | None) -> OutgoingLink | None:

@@ -88,7 +88,7 @@ class Reach:
         self.lending = Lending(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
-        kinds = (InterestKind.QUEUE, InterestKind.PARTITIONS, InterestKind.OWNER)
+        kinds = [int(InterestKind.QUEUE), int(InterestKind.PARTITIONS), int(InterestKind.OWNER)]
         keepers: list[Lending | Partitions | Owners] = [self.lending, self.partitions, self.owners]
         self._keepers = dict(zip(kinds, keepers, strict=True))
         self.missed = Missed(mesh)

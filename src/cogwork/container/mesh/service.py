@@ -81,6 +81,7 @@ class MeshService:
         id: This container's.
         incarnation: The one that this container began with, whatever its name is advertised with.
         silence_s: For how long a data connection may be silent.
+        owner_timeout_s: How long who holds partitions of a queue on disk is waited for.
         mesh: What is known of the others.
         tunnels: The sessions to them.
         parcels: Single messages to them.
@@ -113,6 +114,7 @@ class MeshService:
         self.id = container_id
         self.incarnation = incarnation
         self.silence_s = options.silence_s
+        self.owner_timeout_s = options.owner_timeout_s
         timers = Timers(hello_s=options.heartbeat_s)
         own = Own(
             id=container_id,
@@ -279,7 +281,7 @@ class MeshService:
         if pair is not None:
             self.run(self.mesh.on_message(pair.number, data, time.monotonic()))
 
-    def on_parcel(self, connection: ControlConnection, data: bytes) -> None:
+    def on_parcel(self, connection: ControlConnection, data: memoryview) -> None:
         """Takes a parcel, for here or for further on."""
         try:
             self.parcels.receive(data)

@@ -21,6 +21,9 @@ SILENT_HEARTBEATS = 5
 READY_TIMEOUT_S = 3.0
 """A neighbour that answers does so much sooner; one that is down must not keep clients out."""
 
+OWNER_TIMEOUT_S = 30.0
+"""A container that was killed is back by then, or will not be soon."""
+
 Text = Annotated[str, Meta(min_length=1)]
 Cost = Annotated[int, Meta(ge=1, le=COST_MAX)]
 
@@ -64,6 +67,8 @@ class MeshOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         heartbeat_s: How often neighbours hear of each other; three missed are a lost neighbour.
         ready_timeout_s: How long clients are kept waiting at the start, at most, until the
             neighbours' interests are known.
+        owner_timeout_s: How long the partitions of a queue on disk wait for the container that
+            holds them, where that cannot be reached.
         redirect_margin: How many clients more than a neighbour this container may have before
             newcomers are sent there; None sends nobody away.
         worker_cost: What the way from one worker to another costs.
@@ -71,6 +76,7 @@ class MeshOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     heartbeat_s: Positive = HEARTBEAT_S
     ready_timeout_s: Annotated[float, Meta(ge=0)] = READY_TIMEOUT_S
+    owner_timeout_s: Annotated[float, Meta(ge=0)] = OWNER_TIMEOUT_S
     redirect_margin: Count | None = None
     worker_cost: Cost = 1
 

@@ -101,6 +101,11 @@ class QueueNode:
             return False
         return self.options.ordering != "none" or self.options.deduplication_window_s is not None
 
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether its items outlive the container."""
+        return self._journal is not None
+
     def share(self) -> PartitionedInlet:
         """Shares a partitioned queue with other containers; `set_owners` says who takes what."""
         return self._divide(self.options.partitions, is_whole=False)

@@ -13,11 +13,19 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.types import Symbol
-from cogwork.consensus.engine import Bounds, CaughtUp, Members, Origin, Snapshot
+from cogwork.consensus.engine import (
+    Bounds,
+    CaughtUp,
+    Members,
+    Origin,
+    PromptEngine,
+    Snapshot,
+)
 from cogwork.consensus.errors import BeyondEnd, ConsensusError, Truncated, Unavailable
 from cogwork.dataplane.blocks import Feed
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
@@ -33,8 +41,9 @@ from cogwork.spi.effects import Detach, Report
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 
+    from cogwork.consensus.batch import Chunk
     from cogwork.consensus.engine import Engine
     from cogwork.dataplane.intake import Parcel
     from cogwork.dataplane.outgoing import OutgoingLink
@@ -57,7 +66,7 @@ LOOK_EVERY_S = 1.0
 """How old the bounds and members are that people see."""
 
 LOOK_LATEST_S = 30.0
-"""The same where nothing comes and nobody looks: a thousand idle streams should cost nothing."""
+"""The same where nothing comes and nobody looks. What an engine has here is looked at only then."""
 
 _FAULTS = {BeyondEnd: Condition.INVALID_FIELD, Truncated: TRUNCATED}
 
@@ -72,9 +81,11 @@ class StreamNode:
         feed: What its deliveries come from.
         engine: What keeps it; None until it is open.
         capture: What topics give copies to.
+        is_idle: Whether nothing of it changes with time: it needs no ticks.
     """
 
     serves_prefix = False
+    is_idle = False
 
     def __init__(self, context: NodeContext) -> None:
         """Opens the stream.
@@ -93,6 +104,7 @@ class StreamNode:
         self._emit = context.emit
         self._core = context.core
         self.engine: Engine | None = None
+        self._prompt: PromptEngine | None = None
         self.problem: str | None = None
         self.tail = Tail()
         self.feed = Feed(context.core, self)
@@ -107,7 +119,7 @@ class StreamNode:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flusher: Flusher | None = None
-        self._is_due = False
+        self._has_more = False
         self._bounds = Bounds(0, 0)
         self._members: Members | None = None
         self._epoch = 0
@@ -157,7 +169,9 @@ class StreamNode:
         if self.engine is not None and now_s - self._metered_s >= LOOK_EVERY_S:
             self._metered_s = now_s
             is_quiet = self._meter.turn(now_s, self.tail.next, self._bytes_in)
-            if not is_quiet or self._is_shown or now_s - self._looked_s >= LOOK_LATEST_S:
+            if self._glance():
+                self.is_idle = is_quiet
+            elif not is_quiet or self._is_shown or now_s - self._looked_s >= LOOK_LATEST_S:
                 self._is_shown = False
                 self._looked_s = now_s
                 self._run(self._look(self.engine))
@@ -166,6 +180,7 @@ class StreamNode:
     def status(self) -> Mapping[str, object]:
         """Returns figures: bounds, rates, readers and how far behind they are."""
         self._is_shown = True
+        self._glance()
         members = self._members
         declared = self.engine.capabilities if self.engine is not None else None
         behind = [reader.behind for reader in self._readers.values()]
@@ -231,7 +246,7 @@ class StreamNode:
             reader.close()
             reader.link.feeder = None
         self._readers.clear()
-        engine, self.engine = self.engine, None
+        engine, self.engine, self._prompt = self.engine, None, None
         if engine is not None and self._loop is not None and not self._loop.is_closed():
             self._loop.create_task(_closed(engine))
         self._entry.remove_outlet(self._intake)
@@ -273,6 +288,7 @@ class StreamNode:
                 return
             else:
                 self.engine = engine
+        self._prompt = engine if isinstance(engine, PromptEngine) else None
         self.problem = None
         self._publishing.open(self.engine)
         # Before anything is awaited: who subscribes from now on is started by that.
@@ -316,36 +332,78 @@ class StreamNode:
             self._bounds = await engine.bounds()
             self._members = await engine.members()
 
+    def _glance(self) -> bool:
+        """Looks at once, where that is possible; returns whether it was."""
+        if self._prompt is None:
+            return False
+        with suppress(ConsensusError):
+            seen = self._prompt.glance()
+            if seen is not None:
+                self._bounds, self._members = seen
+                return True
+        return False
+
     # -- the live end
 
     async def _follow(self, engine: Engine) -> None:
         """Takes what the engine gives out; begins again at its end where that fails."""
         while True:
             try:
-                async for item in engine.subscribe(Origin.NEXT):
-                    if isinstance(item, CaughtUp):
-                        if item.next != self.tail.next:
-                            self.tail.restart(item.next)
-                    elif not isinstance(item, Snapshot):
-                        self._epoch = item.epoch
-                        self._bytes_in += len(item.batch.payload)
-                        self.tail.add(item)
-                    self._serve_soon()
+                over = self._watch()
+                if over is not None:
+                    await over
+                else:
+                    async for item in engine.subscribe(Origin.NEXT):
+                        if isinstance(item, CaughtUp):
+                            self._catch_up(item.next)
+                        elif not isinstance(item, Snapshot):
+                            self._take(item)
+                        self._flush()
             except Exception as error:  # a plug-in's, too: readers wait until it is over
                 self._report_problem(f"no live records: {error!r}")
             await asyncio.sleep(PAUSE_FIRST_S)
 
-    def _serve_soon(self) -> None:
-        if not self._is_due and self._loop is not None:
-            self._is_due = True
-            self._loop.call_soon(self._serve)
+    def _watch(self) -> Awaitable[None] | None:
+        """Has the engine say when there is more, where it can."""
+        prompt = self._prompt
+        seen = prompt.glance() if prompt is not None else None
+        if prompt is None or seen is None:
+            return None
+        self._catch_up(seen[0].next)
+        self._flush()
+        return prompt.watch(partial(self._take_more, prompt))
+
+    def _take_more(self, engine: PromptEngine) -> None:
+        """Takes what the engine has by now, within a turn of it."""
+        if self.engine is not engine:
+            return
+        while True:
+            try:
+                chunks = engine.read_here(self.tail.next)
+            except Truncated as error:
+                self.tail.restart(error.first)
+                continue
+            if not chunks:
+                return
+            for chunk in chunks:
+                self._take(chunk)
+
+    def _catch_up(self, following: int) -> None:
+        if following != self.tail.next:
+            self.tail.restart(following)
+        self._serve()
+
+    def _take(self, chunk: Chunk) -> None:
+        self.is_idle = False
+        self._epoch = chunk.epoch
+        self._bytes_in += len(chunk.batch.payload)
+        self.tail.add(chunk)
+        self._serve()
 
     def _serve(self) -> None:
-        """Gives every reader what has come."""
-        self._is_due = False
-        for reader in list(self._readers.values()):
-            self._pump(reader)
-        self._flush()
+        """Gives every reader what has come, when the data plane is flushed."""
+        self._has_more = True
+        self.feed.wake()
 
     def _pump(self, reader: Reader) -> None:
         try:
@@ -366,10 +424,14 @@ class StreamNode:
     def on_batch(self, feed: Feed) -> None:
         """Goes on with readers whose links can take more."""
         woken, feed.woken = feed.woken, []
-        for link in dict.fromkeys(woken):
-            reader = self._readers.get(link)
-            if reader is not None:
-                self._pump(reader)
+        if self._has_more:
+            self._has_more = False
+            readers = list(self._readers.values())
+        else:
+            found = map(self._readers.get, dict.fromkeys(woken))
+            readers = [reader for reader in found if reader is not None]
+        for reader in readers:
+            self._pump(reader)
 
     # -- for readers
 

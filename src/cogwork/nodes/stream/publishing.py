@@ -25,10 +25,11 @@ from cogwork.amqp.errors import AmqpError, CogworkError, Condition
 from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import Snapshot
+from cogwork.consensus.engine import PromptEngine, Snapshot
 from cogwork.consensus.errors import (
     BeyondEnd,
     Busy,
+    ConsensusError,
     InvalidAppend,
     InvalidSnapshot,
     NotLeader,
@@ -43,7 +44,7 @@ from cogwork.dataplane.messages import Message
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cogwork.consensus.engine import Engine
+    from cogwork.consensus.engine import Appended, Engine
     from cogwork.dataplane.intake import Parcel
 
 __all__ = ("Publishing",)
@@ -74,7 +75,7 @@ class _Job:
     """A parcel in its line."""
 
     parcel: Parcel
-    work: Callable[[], Awaitable[object]]
+    item: Batch | Snapshot
     is_under_way: bool = False
     failure: BaseException | None = None
     is_overtaken: bool = False
@@ -107,6 +108,7 @@ class Publishing:
         """
         self._flush = flush
         self._engine: Engine | None = None
+        self._prompt: PromptEngine | None = None
         self._lines: dict[tuple[int, int], _Line] = {}
         self.appended = 0
         self.rejected = 0
@@ -115,6 +117,7 @@ class Publishing:
     def open(self, engine: Engine) -> None:
         """Appends to `engine` from now on."""
         self._engine = engine
+        self._prompt = engine if isinstance(engine, PromptEngine) else None
 
     def close(self) -> None:
         """Gives back what has not been answered; what comes of it is of no interest any more."""
@@ -122,7 +125,7 @@ class Publishing:
         for line in lines:
             for job in line.jobs:
                 self._return(job)
-        self._engine = None
+        self._engine = self._prompt = None
 
     def take(self, parcels: Sequence[Parcel]) -> None:
         """Appends parcels, each in its line."""
@@ -132,7 +135,7 @@ class Publishing:
             if line is None:
                 line = self._lines[key] = _Line()
             try:
-                job = _Job(parcel, self._work_of(parcel))
+                job = _Job(parcel, self._item_of(parcel))
             except _NoSnapshot as problem:
                 self._reject(parcel, problem)
                 continue
@@ -140,34 +143,61 @@ class Publishing:
             if not line.is_stopped:
                 self._start(key, line, job)
 
-    def _work_of(self, parcel: Parcel) -> Callable[[], Awaitable[object]]:
-        assert self._engine is not None
+    @staticmethod
+    def _item_of(parcel: Parcel) -> Batch | Snapshot:
         if parcel.is_snapshot:
             data = Message.decode(parcel.payload).body
             if not isinstance(data, bytes):
                 raise _NoSnapshot("the body of a snapshot is binary, in one data section")
-            return partial(self._engine.save_snapshot, Snapshot(parcel.snapshot, data))
-        batch = Batch(parcel.payload, parcel.count, parcel.producer, parcel.sequence)
-        return partial(self._engine.append, batch)
+            return Snapshot(parcel.snapshot, data)
+        return Batch(parcel.payload, parcel.count, parcel.producer, parcel.sequence)
 
     def _start(self, key: tuple[int, int], line: _Line, job: _Job) -> None:
         job.is_under_way = True
         job.failure = None
+        if self._prompt is not None and isinstance(job.item, Batch):
+            self._prompt.append_then(job.item, partial(self._told, key, line, job))
+            return
         future: asyncio.Future[object]
         try:
-            future = asyncio.ensure_future(job.work())
+            future = asyncio.ensure_future(self._work(job.item))
         except CogworkError as failure:
             future = asyncio.get_running_loop().create_future()
             future.set_exception(failure)
-        future.add_done_callback(partial(self._answered, key, line, job))
+        future.add_done_callback(partial(self._done, key, line, job))
+
+    def _work(self, item: Batch | Snapshot) -> Awaitable[object]:
+        assert self._engine is not None
+        if isinstance(item, Snapshot):
+            return self._engine.save_snapshot(item)
+        return self._engine.append(item)
 
     # -- answers
 
-    def _answered(
+    def _told(
+        self,
+        key: tuple[int, int],
+        line: _Line,
+        job: _Job,
+        result: Appended | int | ConsensusError,
+    ) -> None:
+        """Takes an answer that comes in a turn of the engine, which ends with a flush."""
+        failure = result if isinstance(result, ConsensusError) else None
+        self._answered(key, line, job, failure)
+        if failure is not None:  # which may come from elsewhere
+            self._flush()
+
+    def _done(
         self, key: tuple[int, int], line: _Line, job: _Job, future: asyncio.Future[object]
     ) -> None:
-        job.is_under_way = False
         failure = Unknown("it was cancelled") if future.cancelled() else future.exception()
+        self._answered(key, line, job, failure)
+        self._flush()
+
+    def _answered(
+        self, key: tuple[int, int], line: _Line, job: _Job, failure: BaseException | None
+    ) -> None:
+        job.is_under_way = False
         if self._lines.get(key) is not line:
             return
         if failure is None:
@@ -184,7 +214,6 @@ class Publishing:
             self._look_again(key, line)
         elif not line.jobs:
             del self._lines[key]
-        self._flush()
 
     def _accept(self, line: _Line, job: _Job) -> None:
         line.since_s, line.pause_s = None, PAUSE_FIRST_S

@@ -9,6 +9,7 @@ from cogwork.consensus.raft.entries import Entry, Kind
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.ready import HardState, Write
 from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.raft.storage import NoStorage
 from cogwork.consensus.replicated.journal import Journal, Replayed
 from cogwork.log.record import Record
 
@@ -88,3 +89,57 @@ def test_an_entry_replaces_all_from_its_index_on() -> None:
         replayed.take(record)
     assert [each.index for each in replayed.entries] == [1, 2, 3, 4, 5]
     assert replayed.entries[-1] == Entry(5, 2, Kind.COMMAND, b"five")
+
+
+def restarted(log: Records, kept: Snapshot) -> tuple[Journal, list[tuple[int, int]]]:
+    """Begins with a snapshot that is kept beside a log; returns the entries that follow."""
+    replayed = Replayed()
+    for record in log.records:
+        replayed.take(record)
+    replayed.begin_at(kept)
+    journal = Journal(log, GROUP)
+    found = replayed.recovered(journal, NoStorage())
+    return journal, [(each.index, each.term) for each in found.entries]
+
+
+def of_another_history() -> tuple[Records, Snapshot]:
+    """A log whose replica was killed when a leader's snapshot was kept, and not yet in the log."""
+    log = Records()
+    Journal(log, GROUP).write(Write(1, STATE, entries=entries(1, 26)))
+    return log, Snapshot(20, 3, MEMBERS)
+
+
+def test_what_follows_a_snapshot_of_another_history_is_found_again() -> None:
+    log, kept = of_another_history()
+    journal, found = restarted(log, kept)
+    assert found == []
+    journal.write(Write(2, HardState(3), entries=(Entry(21, 3, Kind.COMMAND, b""),)))
+    journal, found = restarted(log, kept)
+    assert found == [(21, 3)]
+    assert journal.term(21) == 3
+    assert journal.term(22) is None
+
+
+def test_a_snapshot_of_another_history_lets_nothing_of_this_one_follow() -> None:
+    log, kept = of_another_history()
+    journal, _ = restarted(log, kept)
+    journal.compact(kept)
+    assert restarted(log, kept)[1] == []
+
+
+def test_what_comes_late_of_a_group_that_is_no_more_is_not_written() -> None:
+    log, journal = written()
+    journal.drop()
+    before = len(log.records)
+    journal.write(Write(3, STATE, entries=entries(121, 131)))
+    journal.compact(Snapshot(120, 1, MEMBERS))
+    assert (len(log.records), log.needed_from) == (before, before)
+
+
+def test_a_snapshot_that_is_said_twice_keeps_what_follows() -> None:
+    log, _ = written()
+    journal, _ = restarted(log, Snapshot(110, 1, MEMBERS))
+    journal.compact(Snapshot(110, 1, MEMBERS))
+    assert [index for index, _ in restarted(log, Snapshot(110, 1, MEMBERS))[1]] == [
+        *range(111, 121)
+    ]

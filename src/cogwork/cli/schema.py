@@ -1,0 +1,210 @@
+"""`cogwork schema`: the schemas of addresses from the outside, through their stream."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.reach import reach
+from cogwork.cli.tables import console, table
+from cogwork.dataplane.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.client import Mesh
+    from cogwork.schema import Registered
+
+__all__ = ("schema",)
+
+PROTOBUF_SUFFIXES = (".binpb", ".desc", ".pb", ".protoset")
+
+COLUMNS = {
+    "address": "address",
+    "kind": "kind",
+    "message": "message",
+    "version": "version",
+    "size_bytes": "size",
+}
+
+FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
+
+
+@click.group(no_args_is_help=False)
+def schema() -> None:
+    """Register, list, show and check by the schemas of addresses."""
+
+
+@schema.command()
+@click.argument("url")
+@click.argument("address")
+@click.argument("file", type=FILE)
+@click.option("--kind", type=click.Choice(["json", "protobuf"]), help="By the file's name without.")
+@click.option("--message", default="", help="The message's full name, for Protocol Buffers.")
+@click.option("--incompatible", is_flag=True, help="Also where it refuses messages of before.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be wrong with it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def register(
+    url: str,
+    address: str,
+    file: str,
+    *,
+    kind: str | None,
+    message: str,
+    incompatible: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Give an address, or a pattern of addresses, the schema in FILE, or a version of it."""
+    definition = _read(file)
+    chosen = kind or ("protobuf" if message or file.endswith(PROTOBUF_SUFFIXES) else "json")
+
+    async def work(mesh: Mesh) -> tuple[int, bool]:
+        schemas = mesh.schemas
+        before = await schemas.versions(address)
+        version = before[-1].version if before else 0
+        if before and before[-1].is_like(chosen, definition, message):
+            return version, False
+        if dry_run:
+            registry = await schemas.registry()
+            registry.register(address, chosen, definition, message, must_fit=not incompatible)
+            return version + 1, True
+        made = await schemas.register(
+            address, definition, kind=chosen, message=message, must_fit=not incompatible
+        )
+        return made, True
+
+    version, is_new = reach(url, work, force=True)
+    if as_json:
+        found = {"address": address, "version": version, "is_new": is_new, "dry_run": dry_run}
+        click.echo(json.dumps(found, ensure_ascii=False))
+    elif not is_new:
+        click.echo(f"{address} has this schema as version {version}")
+    else:
+        click.echo(f"{address} {'would have' if dry_run else 'has'} version {version}")
+
+
+@schema.command()
+@click.argument("url")
+@click.argument("address")
+def unregister(url: str, address: str) -> None:
+    """Take an address, or a pattern, its schema with all versions."""
+
+    async def work(mesh: Mesh) -> None:
+        await mesh.schemas.unregister(address)
+
+    reach(url, work, force=True)
+    click.echo(f"{address} has no schema any more")
+
+
+@schema.command("list")
+@click.argument("url")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+def list_(url: str, as_json: bool) -> None:
+    """List the newest version of each schema."""
+
+    async def work(mesh: Mesh) -> list[Registered]:
+        return await mesh.schemas.all()
+
+    rows = [_row(each) for each in reach(url, work, force=True)]
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    screen = console()
+    for part in table("schemas", COLUMNS, rows, len(rows)):
+        screen.print(part)
+
+
+@schema.command()
+@click.argument("url")
+@click.argument("address")
+@click.option("--version", type=click.IntRange(min=1), help="The newest one without.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def show(url: str, address: str, version: int | None, as_json: bool) -> int:
+    """Show the schema of ADDRESS, or of the pattern that takes it."""
+
+    async def work(mesh: Mesh) -> tuple[Registered | None, Sequence[Registered]]:
+        found = await mesh.schemas.find(address, version)
+        return found, await mesh.schemas.versions(found.address) if found is not None else ()
+
+    found, versions = reach(url, work, force=True)
+    if found is None:
+        which = f"no version {version} of a schema" if version else "no schema"
+        click.echo(f"cogwork: {address} has {which}", err=True)
+        return ExitCode.NOT_FOUND
+    if as_json:
+        row = {**_row(found), "versions": [each.version for each in versions]}
+        row["definition"] = _definition(found)
+        click.echo(json.dumps(row, ensure_ascii=False))
+        return ExitCode.OK
+    message = f", message {found.message}" if found.message else ""
+    click.echo(f"{found.address}: {found.kind}, version {found.version}{message}", err=True)
+    if found.kind == "json":
+        click.echo(json.dumps(_definition(found), ensure_ascii=False, indent=2))
+    else:
+        sys.stdout.buffer.write(found.definition)
+        sys.stdout.buffer.flush()
+    return ExitCode.OK
+
+
+@schema.command()
+@click.argument("url")
+@click.argument("address")
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option("--content-type", help="What the messages say that they are.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object for each message, in a line.")
+def check(
+    url: str, address: str, files: tuple[str, ...], content_type: str | None, as_json: bool
+) -> int:
+    """Say whether the bodies in FILES would be messages at ADDRESS; send nothing."""
+    bodies = {file: _read(file) for file in files}
+
+    async def work(mesh: Mesh) -> tuple[Registered | None, dict[str, str | None]]:
+        found = await mesh.schemas.find(address)
+        reasons = {
+            file: await mesh.schemas.check(Message(body, content_type=content_type), address)
+            for file, body in bodies.items()
+        }
+        return found, reasons
+
+    found, reasons = reach(url, work, force=True)
+    if found is None:
+        click.echo(f"cogwork: {address} has no schema", err=True)
+        return ExitCode.NOT_FOUND
+    for file, reason in reasons.items():
+        if as_json:
+            row = {"file": file, "is_valid": reason is None, "reason": reason}
+            click.echo(json.dumps({**row, "version": found.version}, ensure_ascii=False))
+        else:
+            click.echo(f"{file}: {reason or 'valid'}")
+    return ExitCode.NOT_ACCEPTED if any(reasons.values()) else ExitCode.OK
+
+
+def _read(file: str) -> bytes:
+    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+
+
+def _row(found: Registered) -> dict[str, Any]:
+    return {
+        "address": found.address,
+        "kind": found.kind,
+        "message": found.message,
+        "version": found.version,
+        "size_bytes": len(found.definition),
+    }
+
+
+def _definition(found: Registered) -> object:
+    """Returns a definition as JSON has it: a document, or octets in base64."""
+    if found.kind == "json":
+        try:
+            return json.loads(found.definition)
+        except ValueError:
+            return found.definition.decode(errors="replace")
+    return {"base64": base64.b64encode(found.definition).decode()}

@@ -1,0 +1,135 @@
+"""The other end of a move: takes the items of a container that leaves into this one's shards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.amqp.terminus import Source, Target
+from cogwork.container.mesh.move_way import (
+    ACCEPTED,
+    ACTIVATE,
+    NUMBER,
+    PREPARE,
+    REJECTED,
+    RELEASED,
+)
+from cogwork.container.mesh.names import DURABILITY, MOVE
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.port import Port
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.amqp.performatives import Attach
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.link import Link
+    from cogwork.nodes.queue.node import QueueNode
+
+__all__ = ("Intake",)
+
+WINDOW = 1000
+
+
+class Intake:
+    """Takes the items of a container that leaves, for one virtual host."""
+
+    def __init__(self, core: Core, vhost: VirtualHost) -> None:
+        self._core = core
+        self._vhost = vhost
+        self._prepared: dict[tuple[str, int, str], dict[int, bytes]] = {}
+        self._activated: dict[tuple[str, int, str], int] = {}
+
+    def take(self, link: Link, attach: Attach, origin: str, node: QueueNode) -> None:
+        """Takes a link by which items come.
+
+        Raises:
+            Refused: They are more durable where they are.
+        """
+        properties = attach.properties or {}
+        incarnation, durability = properties.get(MOVE), properties.get(DURABILITY)
+        assert isinstance(incarnation, int)
+        if durability == "disk" and not node.is_on_disk:
+            raise Refused(
+                f"keeps {node.address!r:.200} in memory, and not on disk",
+                Condition.PRECONDITION_FAILED,
+            )
+        key = (origin, incarnation, node.address)
+        letters = _Letters(self._core, self, key, node)
+        end = IncomingLink(link.session.end, link.handle, letters.entry, None, WINDOW)
+        link.context = letters
+        link.attach(source=attach.source or Source(), target=Target(address=node.address))
+        link.carry(end)
+        letters.entry.add_source(end)
+        end.open_credit()
+
+    def prepare(self, key: tuple[str, int, str], number: int, message: bytes) -> None:
+        """Keeps an item aside, unless it has been activated already."""
+        if number > self._activated.get(key, 0):
+            self._prepared.setdefault(key, {})[number] = message
+
+    def activate(self, key: tuple[str, int, str], node: QueueNode, numbers: list[int]) -> int:
+        """Puts items into the shard.
+
+        Returns:
+            The outcome: released where the shard is full, and the rest waits; rejected where there
+            are some that have been neither prepared nor activated in this container's life.
+        """
+        prepared = self._prepared.setdefault(key, {})
+        activated = self._activated.get(key, 0)
+        if any(number > activated and number not in prepared for number in numbers):
+            return REJECTED
+        for number in numbers:
+            message = prepared.get(number)
+            if message is not None and not node.store.put(message):
+                return RELEASED
+            prepared.pop(number, None)
+            self._activated[key] = max(number, self._activated.get(key, 0))
+        if not prepared:
+            del self._prepared[key]
+        return ACCEPTED
+
+
+class _Letters:
+    """What comes by one link."""
+
+    def __init__(
+        self, core: Core, intake: Intake, key: tuple[str, int, str], node: QueueNode
+    ) -> None:
+        self._intake = intake
+        self._key = key
+        self._node = node
+        self._port = Port(core, self)
+        self.entry = AddressEntry(core, "(move)", CLOSEST_CODE, assembles=True)
+        self.entry.add_outlet(self._port)
+
+    def on_batch(self, port: Port) -> None:
+        """Keeps items aside, and puts those into the shard that are given up elsewhere."""
+        arrivals, port.arrivals = port.arrivals, []
+        for data, token, source, _settled in arrivals:
+            outcome = self._read(data)
+            if source is not None:
+                source.settle(token, outcome)
+
+    def _read(self, data: bytes) -> int:
+        if data[:1] == PREPARE and len(data) > NUMBER.size:
+            (number,) = NUMBER.unpack_from(data, 1)
+            self._intake.prepare(self._key, number, data[1 + NUMBER.size :])
+            return ACCEPTED
+        if data[:1] == ACTIVATE and len(data) % NUMBER.size == 1:
+            numbers = [each for (each,) in NUMBER.iter_unpack(data[1:])]
+            return self._intake.activate(self._key, self._node, numbers)
+        return RELEASED
+
+    def attached(self, link: Link) -> None:
+        """Never happens: the other container attaches."""
+
+    def stopping(self, link: Link) -> None:
+        """Nothing is left to do."""
+
+    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+        """Gives up what the link needed; what is kept aside stays for the next one."""
+        self._port.close()
+        self.entry.close()

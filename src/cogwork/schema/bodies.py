@@ -1,0 +1,57 @@
+"""The octets that a schema looks at: where they are in a message of AMQP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.schema.errors import InvalidBody
+
+if TYPE_CHECKING:
+    from cogwork.dataplane.messages import Message
+
+__all__ = ("VERSION_ANNOTATION", "content_of", "version_of")
+
+VERSION_ANNOTATION = "x-opt-schema-version"
+"""The message annotation that names the version of its schema that a message was made by."""
+
+VERSION_MAX = 1 << 31
+
+
+def content_of(message: Message) -> tuple[str | None, bytes]:
+    """Returns a message's content-type, None where it says none, and its octets.
+
+    These are its data sections, or a value that is binary or a string, as which many clients send
+    octets and text.
+
+    Raises:
+        InvalidBody: It has none, or they are packed.
+    """
+    try:
+        encoding, content_type = message.content_encoding, message.content_type
+        body = message.body
+    except CogworkError as error:
+        raise InvalidBody(f"it is no message: {error}") from error
+    if encoding is not None and str(encoding).lower() != "identity":
+        raise InvalidBody(f"its content-encoding is {str(encoding)!r:.40}, and it is not unpacked")
+    kind = None if content_type is None else str(content_type)
+    if isinstance(body, bytes):
+        return kind, body
+    if isinstance(body, str):
+        return kind, body.encode()
+    raise InvalidBody(f"octets are expected as its body, not AMQP's {type(body).__name__}")
+
+
+def version_of(message: Message) -> int | None:
+    """Returns the version that a message says it was made by; None where it says none.
+
+    Raises:
+        InvalidBody: It is no message.
+    """
+    try:
+        found = message.annotations.get(VERSION_ANNOTATION)
+    except CogworkError as error:
+        raise InvalidBody(f"it is no message: {error}") from error
+    if not isinstance(found, int) or isinstance(found, bool):
+        return None
+    return int(found) if 0 < found < VERSION_MAX else None

@@ -1,0 +1,68 @@
+"""What all replicas of a container write, where the log does not take it at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from cogwork.consensus.replicated.writing import Writing
+from cogwork.log.errors import LogBusy
+
+if TYPE_CHECKING:
+    from cogwork.consensus.raft.ready import Write
+    from cogwork.consensus.raft.snapshot import Snapshot
+    from cogwork.consensus.replicated.journal import Journal
+    from cogwork.log.wal import Wal
+
+
+class Taken:
+    """A write-ahead log and a journal that take so many things and no more."""
+
+    def __init__(self) -> None:
+        self.room = 0
+        self.taken: list[object] = []
+        self.flushes = 0
+
+    @property
+    def end_lsn(self) -> int:
+        return len(self.taken)
+
+    def write(self, write: Write) -> None:
+        self._take(write)
+
+    def compact(self, snapshot: Snapshot) -> None:
+        self._take(snapshot)
+
+    def flush(self) -> None:
+        self.flushes += 1
+
+    def _take(self, what: object) -> None:
+        if not self.room:
+            raise LogBusy(1)
+        self.room -= 1
+        self.taken.append(what)
+
+
+def test_all_is_written_in_order_and_what_is_refused_is_tried_again() -> None:
+    log = Taken()
+    reports: list[str] = []
+    writing = Writing(cast("Wal", log), reports.append)
+    journal = cast("Journal", log)
+    writing.add(journal, cast("Write", "a"))
+    writing.compact(journal, cast("Snapshot", "b"))
+    writing.end_turn(1)
+    writing.add(journal, cast("Write", "c"))
+    writing.end_turn(2)
+    expected = [[], ["a"], ["a"], ["a", "b", "c"]]
+    for room, taken in zip((0, 1, 0, 2), expected, strict=True):
+        log.room = room
+        writing.flush()
+        assert log.taken == taken
+    assert log.flushes == 4, "what was taken is on its way, whatever was refused"
+    assert len(reports) == 1, "told once, however often it is refused"
+    assert [writing.durable(lsn) for lsn in (1, 2, 2, 3)] == [0, 1, 0, 2]
+
+
+def test_where_nothing_is_kept_nothing_is_written() -> None:
+    writing = Writing(None, lambda _: None)
+    writing.flush()
+    assert writing.durable(1 << 40) == 0

@@ -1,0 +1,76 @@
+"""What a container does with the items of one that leaves: kept aside, then in its own queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cogwork.container.mesh.move_intake import Intake
+from cogwork.container.mesh.move_way import ACCEPTED, REJECTED, RELEASED
+from cogwork.dataplane.core import Core
+
+KEY = ("b", 7, "work/a")
+
+
+class Queue:
+    """A queue that is a list."""
+
+    def __init__(self) -> None:
+        self.store = self
+        self.items: list[bytes] = []
+        self.room = 100
+
+    def put(self, message: bytes) -> bool:
+        if len(self.items) >= self.room:
+            return False
+        self.items.append(message)
+        return True
+
+
+class Arrivals:
+    """An intake, and the queue that it puts items into."""
+
+    def __init__(self) -> None:
+        self.queue: Any = Queue()
+        vhost: Any = None
+        self.intake = Intake(Core(), vhost)
+
+    def prepare(self, *numbers: int) -> None:
+        for number in numbers:
+            self.intake.prepare(KEY, number, b"%d" % number)
+
+    def activate(self, *numbers: int) -> int:
+        return self.intake.activate(KEY, self.queue, list(numbers))
+
+
+@pytest.fixture
+def arrivals() -> Arrivals:
+    return Arrivals()
+
+
+def test_what_is_repeated_is_there_once(arrivals: Arrivals) -> None:
+    arrivals.prepare(1, 2)
+    arrivals.prepare(1, 2)
+    assert arrivals.activate(1, 2) == ACCEPTED
+    arrivals.prepare(1, 2)
+    assert arrivals.activate(1, 2) == ACCEPTED
+    assert arrivals.queue.items == [b"1", b"2"]
+
+
+def test_what_is_not_known_is_not_taken_for_activated(arrivals: Arrivals) -> None:
+    arrivals.prepare(1)
+    assert arrivals.activate(1, 2) == REJECTED
+    assert arrivals.queue.items == []
+    arrivals.prepare(2)
+    assert arrivals.activate(1, 2) == ACCEPTED
+    assert arrivals.activate(3) == REJECTED
+
+
+def test_a_full_queue_takes_the_rest_later(arrivals: Arrivals) -> None:
+    arrivals.prepare(1, 2, 3)
+    arrivals.queue.room = 2
+    assert arrivals.activate(1, 2, 3) == RELEASED
+    arrivals.queue.room = 3
+    assert arrivals.activate(1, 2, 3) == ACCEPTED
+    assert arrivals.queue.items == [b"1", b"2", b"3"]
