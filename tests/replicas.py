@@ -93,6 +93,7 @@ class Trio:
         self.nodes: dict[str, Node] = {}
         self.reports: list[str] = []
         self.placements: dict[tuple[str, int], Placement] = {}
+        self.uninformed: set[str] = set()
         self.passes: Callable[[str, str], bool] = lambda _from, _to: True
 
     def start(self, name: str) -> Node:
@@ -116,8 +117,8 @@ class Trio:
 
     def _place(self, key: tuple[str, int], placement: Placement) -> None:
         self.placements[key] = placement
-        for node in self.nodes.values():
-            node.service.place(*key, placement)
+        for name in self.nodes.keys() - self.uninformed:
+            self.nodes[name].service.place(*key, placement)
 
     def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
         """Takes note that a move is done."""

@@ -204,9 +204,7 @@ def test_the_log_is_void_before_another_replica_is_declared(
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
-def test_a_container_without_room_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_without_room_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         async with trio(tmp_path) as made:
             service = made.nodes["a"].service
@@ -252,12 +250,39 @@ def test_a_move_to_one_that_is_away_waits_and_gives_way_to_another(tmp_path: Pat
             engines = {name: await made.open(name) for name in "abcd"}
             made.move("abx")
             await engines["d"].append(Batch.of([b"1"]))
-            while "x" not in (await engines["a"].members()).learners:
-                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            members = await engines["a"].members()
+            assert (members.voters, members.learners) == (("a", "b", "c"), ())
             made.move("abd")
             await made.settled()
             assert (await engines["c"].members()).voters == ("a", "b", "d")
             assert (await engines["c"].members()).learners == ()
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_who_is_still_to_give_a_replica_up_does_not_join_with_that(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            engines = {name: await made.open(name) for name in "abcd"}
+            await engines["d"].append(Batch.of([b"1"]))
+            made.uninformed = {"c"}
+            made.move("abd")
+            await made.settled()
+            moved = made.placements["orders", 17]
+            made.move("abc")
+            await engines["d"].append(Batch.of([b"2"]))
+            await asyncio.sleep(0.5)
+            assert "c" not in member_of(made, leader_of(made)).group.membership.everyone
+            made.nodes["c"].service.place("orders", 17, moved)
+            await gone_but_at(made, "abd")
+            made.uninformed = set()
+            made.nodes["c"].service.place("orders", 17, made.placements["orders", 17])
+            await made.settled()
+            await gone_but_at(made, "abc")
+            await made.stop("b")
+            await engines["a"].append(Batch.of([b"3"]))
+            assert await take(engines["c"], 3) == [b"1", b"2", b"3"]
 
     asyncio.run(asyncio.wait_for(story(), 30))
 

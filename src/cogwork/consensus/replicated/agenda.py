@@ -76,5 +76,5 @@ class Agenda:
             if not member.is_awaited:
                 del self._awaited[member]
         for member in list(self._moving):
-            if not member.move_on():
+            if not member.moving.go_on():
                 del self._moving[member]

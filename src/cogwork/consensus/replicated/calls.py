@@ -37,9 +37,11 @@ __all__ = (
     "FindTime",
     "GetBounds",
     "GetMembers",
+    "GetMove",
     "GetRoom",
     "GetSnapshot",
     "MembersAre",
+    "MoveIs",
     "Place",
     "Proposal",
     "Read",
@@ -98,6 +100,10 @@ class GetSnapshot(_Call, frozen=True, array_like=True, tag=True):
 
 class GetMembers(_Call, frozen=True, array_like=True, tag=True):
     """Who holds replicas."""
+
+
+class GetMove(_Call, frozen=True, array_like=True, tag=True):
+    """Which move of the stream the container knows of, and has a replica since."""
 
 
 class GetRoom(_Call, frozen=True, array_like=True, tag=True):
@@ -187,6 +193,12 @@ class MembersAre(_Answer, frozen=True, array_like=True, tag=True):
     leader: str | None
 
 
+class MoveIs(_Answer, frozen=True, array_like=True, tag=True):
+    """A move that is declared; a replica that is to be given up for an earlier one is no more."""
+
+    move: int
+
+
 class RoomIs(_Answer, frozen=True, array_like=True, tag=True):
     """What a container has.
 
@@ -205,8 +217,8 @@ class Refused(_Answer, frozen=True, array_like=True, tag=True):
     failure: Failed
 
 
-Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers | GetRoom
-Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | RoomIs | Refused
+Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers | GetMove | GetRoom
+Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | MoveIs | RoomIs | Refused
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Call | Answer)

@@ -24,8 +24,10 @@ from cogwork.consensus.replicated.calls import (
     FindTime,
     GetBounds,
     GetMembers,
+    GetMove,
     GetSnapshot,
     MembersAre,
+    MoveIs,
     Proposal,
     Read,
     Records,
@@ -38,6 +40,7 @@ from cogwork.consensus.replicated.calls import (
 from cogwork.consensus.replicated.entry import encode_entry
 from cogwork.consensus.replicated.files import KeptState, tag_of
 from cogwork.consensus.replicated.install import Installation
+from cogwork.consensus.replicated.moving import Moving
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.sequencer import Sequencer, Trim, encode
 
@@ -123,6 +126,7 @@ class Member:
         replica: The stream's state here.
         files: What it keeps beside the write-ahead log.
         retention: How long records are kept; the leader has what is too old given up.
+        moving: Sees to the members of the group.
         is_closed: Whether nothing is to be done any more.
     """
 
@@ -142,6 +146,7 @@ class Member:
         self.replica = replica
         self.files = files
         self.retention = Retention()
+        self.moving = Moving(self, service)
         self._service = service
         self._proposed: dict[int, _Proposed] = {}
         self._waiting: list[_Waiting] = []
@@ -244,6 +249,9 @@ class Member:
         replica = self.replica
         if isinstance(call, Proposal):
             self._propose(call, answer)
+            return
+        if isinstance(call, GetMove):
+            answer(MoveIs(call.number, self.stream.placement.move))
             return
         if not self.is_current:
             raise Unavailable("this replica does not have what the others have")
@@ -358,25 +366,6 @@ class Member:
     def _members(self, number: int) -> MembersAre:
         members = self.members
         return MembersAre(number, list(members.voters), list(members.learners), members.leader)
-
-    def move_on(self) -> bool:
-        """Sees to the members of the group, where this replica leads.
-
-        Returns:
-            Whether there is still something to see to.
-        """
-        placement, group = self.stream.placement, self.group
-        if self.is_closed or placement.is_settled:
-            return False
-        leadership, wanted = group.leadership, placement.membership
-        if leadership is None or group.commit < leadership.first_index:
-            return True
-        if group.membership != wanted or leadership.changes.is_under_way:
-            with suppress(ConsensusError):
-                self._service.change(self.number, wanted)
-        else:
-            self._service.cluster.moved(self.number, placement.move, (group.term, group.commit))
-        return True
 
     @property
     def is_awaited(self) -> bool:

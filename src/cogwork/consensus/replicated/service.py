@@ -322,6 +322,10 @@ class RaftService:
 
     # -- what goes out
 
+    def next_number(self) -> int:
+        """Returns a number for a call."""
+        return self._switchboard.next_number()
+
     def send_call(self, to: str, call: Call, answered: Callable[[Answer], None]) -> bool:
         """Sends a call of an outbox; returns False where it is dropped."""
         if to != self.own:

@@ -22,6 +22,7 @@ ANSWERS = {
     "FindTime": "TimeIs",
     "GetSnapshot": "SnapshotIs",
     "GetMembers": "MembersAre",
+    "GetMove": "MoveIs",
     "GetRoom": "RoomIs",
 }
 
