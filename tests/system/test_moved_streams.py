@@ -1,4 +1,4 @@
-"""Streams that are moved from container to container, while these are killed, and leave."""
+"""Streams and replicated queues that are moved while they are used; containers die, and leave."""
 
 from __future__ import annotations
 
@@ -7,103 +7,36 @@ import contextlib
 import hashlib
 import json
 import os
-import random
-import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 import cogwork
+from cogwork.client import InDoubt, Released, StaleAttempt
 
-from .meshes import Member, linked, meshed
-from .served import COGWORK, READY_TIMEOUT_S, within
+from .clusters import IDS, Cluster, clustered, command
+from .ledgers import Book, chance_of, row, twice
+from .served import READY_TIMEOUT_S, within
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
-    from pathlib import Path
 
-IDS = ("a", "b", "c", "d", "e", "f")
-"""The last one has no data directory."""
+    from cogwork.client import Publisher
 
-EDGES = (
-    *(("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("d", "b"), ("e", "c"), ("e", "d")),
-    *(("f", "a"), ("f", "d"), ("f", "e")),
-)
+QUEUE = "work/moved"
+SETTLE_TIMEOUT_S = 60.0
 
 MOVES = int(os.environ.get("COGWORK_STREAM_MOVES", "3"))
 STORY_TIMEOUT_S = 60 + 30 * MOVES
 
 
-def command(*words: str, code: int = 0) -> str:
-    done = subprocess.run(
-        [*COGWORK, *words], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout or done.stderr
-
-
-class Cluster:
-    """Containers with directories of their own, which know each other."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.members: dict[str, Member] = {}
-        self.groups: dict[str, str] = {}
-
-    def head(self, name: str) -> str:
-        text = '[cluster]\nvoters = ["a", "b", "c"]\n'
-        return text if name == "f" else f'data_dir = "{self.folder / name}"\n{text}'
-
-    def url(self, name: str) -> str:
-        return self.members[name].url
-
-    def create(self, stream: str, replicas: str) -> None:
-        command(
-            "stream", "create", self.url("a"), stream, "--engine", "raft", "--replicas", replicas
-        )
-
-    def move(self, stream: str, replicas: str, *more: str, at: str = "f", code: int = 0) -> str:
-        move = ("stream", "move", self.url(at), stream, "--replicas", replicas)
-        return command(*move, *more, code=code)
-
-    def shown(self, stream: str, at: str = "f") -> dict[str, Any]:
-        row: dict[str, Any] = json.loads(command("stream", "show", self.url(at), stream, "--json"))
-        return row
-
-    def records(self, stream: str, count: int, at: str = "f") -> list[str]:
-        read = ("receive", self.url(at), f"stream/{stream}", "--from", "first")
-        return command(*read, "--count", str(count)).splitlines()
-
-    def holders(self, stream: str) -> set[str]:
-        """Returns who has files of a stream."""
-        for file in self.folder.glob("?/streams/*/declaration.json"):
-            with contextlib.suppress(FileNotFoundError):
-                self.groups[json.loads(file.read_bytes())["stream"]] = file.parent.name
-        group = self.groups[stream]
-        return {name for name in IDS if (self.folder / name / "streams" / group).exists()}
-
-    def restart(self, name: str) -> None:
-        """Starts one that has ended."""
-        self.members[name].start()
-        within(READY_TIMEOUT_S, self.members[name].listens, f"{name} listens")
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("moved")
-    made = Cluster(folder)
-    with meshed(folder, IDS, EDGES, head=made.head) as members:
-        made.members = members
-        linked(members.values())
+    with clustered(tmp_path_factory.mktemp("moved")) as made:
         yield made
-
-
-@pytest.fixture
-def seed() -> int:
-    seed = int(os.environ.get("COGWORK_SEED", random.randrange(1 << 30)))
-    sys.stdout.write(f"COGWORK_SEED={seed}\n")
-    return seed
 
 
 def test_a_command_moves_a_stream_and_tells_when_it_is_done(cluster: Cluster) -> None:
@@ -134,6 +67,20 @@ def test_who_cannot_hold_a_stream_is_named(cluster: Cluster) -> None:
     alone = cluster.move("alone", "b", at="a", code=1)
     assert "the engine orb keeps it where it is" in alone
     assert cluster.shown("named")["wanted"] == ["a", "b", "c"]
+
+
+def test_a_queue_that_cannot_be_moved_says_why(cluster: Cluster) -> None:
+    url, declare = cluster.url("a"), ("queue", "declare", cluster.url("a"))
+    command(*declare, "work/named", "--durability", "replicated")
+    command(*declare, "queue/here")
+
+    def refusal(address: str, replicas: str, code: int = 1) -> str:
+        return command("queue", "relocate", url, address, "--replicas", replicas, code=code)
+
+    assert "'queue/here' is not replicated" in refusal("queue/here", "a,b,c")
+    assert "it has no data directory" in refusal("work/named", "a,b,f")
+    assert "no way to container x" in refusal("work/named", "a,b,x")
+    assert "there is no queue 'queue/none'" in refusal("queue/none", "a", code=6)
 
 
 def test_one_that_is_gone_for_good_is_replaced_and_has_nothing_when_it_is_back_after_all(
@@ -178,9 +125,12 @@ def test_a_container_that_leaves_has_its_replicas_held_by_others(cluster: Cluste
     cluster.restart("b")
 
 
-def test_leaders_newcomers_and_who_was_asked_are_killed_while_a_stream_is_moved(cluster: Cluster, seed: int) -> None:
+@pytest.mark.timeout(STORY_TIMEOUT_S + 60)
+def test_leaders_newcomers_and_who_was_asked_are_killed_while_a_stream_is_moved(
+    cluster: Cluster,
+) -> None:
     cluster.create("moved", "a,b,c")
-    story = Story(cluster, random.Random(seed))
+    story = Story(cluster, chance_of(sys.stdout))
     asyncio.run(asyncio.wait_for(story.run(), STORY_TIMEOUT_S))
     holders = set(story.holders)
     within(20, lambda: cluster.holders("moved") == holders, "who does not hold it has nothing")
@@ -263,3 +213,140 @@ class Story:
 def octets(number: object) -> bytes:
     assert isinstance(number, int)
     return number.to_bytes(8, "big")
+
+
+@pytest.mark.timeout(STORY_TIMEOUT_S + 60)
+def test_what_a_queue_accepted_is_done_once_wherever_it_goes(cluster: Cluster) -> None:
+    declare = ("queue", "declare", cluster.url("f"), QUEUE, "--durability", "replicated")
+    options = ("--option", "in_doubt=redeliver", "--option", "in_doubt_timeout_s=2")
+    command(*declare, *options)
+    within(SETTLE_TIMEOUT_S, lambda: owner_of(cluster) is not None, "somebody owns the queue")
+    story = QueueStory(cluster, chance_of(sys.stdout))
+    asyncio.run(asyncio.wait_for(story.run(), STORY_TIMEOUT_S))
+    story.check()
+    holders = set(story.holders)
+    within(
+        20, lambda: cluster.holders(f"queue {QUEUE}") == holders, "who does not hold it has none"
+    )
+
+
+class QueueStory:
+    """Publishes and consumes while the queue is moved and its owners are killed.
+
+    Attributes:
+        holders: Who is to hold the queue.
+        accepted: Items that were.
+        doubted: Items of which nobody knows.
+        book: What consumers took, and what was confirmed to them.
+    """
+
+    def __init__(self, cluster: Cluster, chance: random.Random) -> None:
+        self.cluster = cluster
+        self.chance = chance
+        self.holders: list[str] = []
+        self.accepted: set[str] = set()
+        self.doubted: set[str] = set()
+        self.book = Book()
+
+    async def run(self) -> None:
+        moves = asyncio.ensure_future(asyncio.to_thread(self.move))
+        consuming = [asyncio.ensure_future(self.consume(name)) for name in "fd"]
+        await self.publish(moves)
+        await moves
+        while not self.accepted <= self.book.confirmed.keys() | self.again():
+            await asyncio.sleep(0.05)
+        for each in consuming:
+            each.cancel()
+        await asyncio.wait(consuming)
+
+    def again(self) -> set[str]:
+        """Items that were taken again, by a consumer that may have died before that was known."""
+        return {item for item, counts in self.book.taken.items() if len(counts) > 1}
+
+    async def publish(self, moves: asyncio.Future[None]) -> None:
+        """Publishes at the container without a replica, until the last move is done."""
+        sent = 0
+        async with (
+            cogwork.connect(self.cluster.url("f")) as mesh,
+            mesh.publisher(QUEUE) as publisher,
+        ):
+            while not moves.done():
+                items = [str(number) for number in range(sent, sent + 20)]
+                sent += len(items)
+                await asyncio.gather(*(self.post(publisher, item) for item in items))
+                await asyncio.sleep(0.01)
+
+    async def post(self, publisher: Publisher, item: str) -> None:
+        """Publishes one; what was released certainly did not arrive: again."""
+        while True:
+            try:
+                await publisher.post(item, durable=True)
+            except Released:
+                await asyncio.sleep(0.01)
+            except InDoubt:
+                return self.doubted.add(item)
+            else:
+                return self.accepted.add(item)
+
+    async def consume(self, name: str) -> None:
+        """Takes items at a container, and accepts them."""
+        async with (
+            cogwork.connect(self.cluster.url(name)) as mesh,
+            mesh.consume(QUEUE, credit=20) as items,
+        ):
+            async for item in items:
+                self.book.enter("taken", str(item.body), str(item.delivery_count))
+                with contextlib.suppress(StaleAttempt):
+                    await item.accept()
+                    self.book.enter("confirmed", str(item.body))
+
+    def move(self) -> None:
+        """Moves it, and kills who owns it in the middle of each move but the last."""
+        for number in range(MOVES):
+            self.holders = self.chance.sample("abcde", 3)
+            if number < MOVES - 1:
+                move_and_kill(self.cluster, self.holders, self.chance)
+            else:
+                move(self.cluster, self.holders)
+
+    def check(self) -> None:
+        book = self.book
+        sys.stdout.write(
+            f"{len(self.accepted)} accepted, {len(self.doubted)} in doubt; {len(book.taken)} "
+            f"taken, {book.again(marked=True)} again and marked\n"
+        )
+        assert self.accepted <= book.taken.keys(), "lost"
+        assert book.taken.keys() <= self.accepted | self.doubted, "invented"
+        assert twice(book.confirmed) == [], "confirmed twice"
+        assert book.again(marked=False) == 0, "taken again without a mark"
+
+
+def owner_of(cluster: Cluster) -> str | None:
+    """Who owns the queue, as the container without a replica knows it."""
+    name: object = row(cluster.members["f"].served, QUEUE)["owner"]
+    return None if name is None else str(name)
+
+
+def move(cluster: Cluster, holders: list[str]) -> None:
+    """Moves it, and looks on until that is done."""
+    relocate = ("queue", "relocate", cluster.url("f"), QUEUE, "--replicas", ",".join(holders))
+    assert command(*relocate) == f"{QUEUE} is held by {', '.join(holders)}\n"
+
+
+def move_and_kill(cluster: Cluster, holders: list[str], chance: random.Random) -> None:
+    """Moves it, and kills who owns it in the middle of that."""
+    relocate = ("queue", "relocate", cluster.url("f"), QUEUE, "--replicas", ",".join(holders))
+    outcome = json.loads(command(*relocate, "--no-wait", "--json"))
+    assert outcome["wanted"] == holders
+    time.sleep(chance.uniform(0.0, 0.3))
+    owner = owner_of(cluster)
+    if owner is not None:
+        cluster.members[owner].kill()
+        time.sleep(chance.uniform(0.0, 1.0))
+        cluster.restart(owner)
+
+    def is_moved() -> bool:
+        found: dict[str, object] = dict(row(cluster.members["f"].served, QUEUE))
+        return not found["moving"] and found["voters"] == holders
+
+    within(SETTLE_TIMEOUT_S, is_moved, "the queue is moved")

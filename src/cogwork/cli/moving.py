@@ -1,21 +1,29 @@
-"""Watching a stream while others get its replicas."""
+"""Having other containers hold the replicas of a stream or a queue, and looking on."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import click
 from rich.console import Console
 
+from cogwork.cli.manager import Manager
+from cogwork.cli.reach import reach
 from cogwork.client import ClientError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogwork.cli.manager import Manager
+    from cogwork.client import Mesh
 
-__all__ = ("Progress", "is_there", "named", "watch")
+__all__ = ("Progress", "is_there", "move", "named", "watch")
+
+OPERATIONS = {"stream": "MOVE", "queue": "RELOCATE"}
+LEADING = {"stream": "leader", "queue": "owner"}
+WANTED = ("wanted", "wanted_learners", "moving")
 
 LOOK_S = 0.2
 """How often it is asked how far it is."""
@@ -29,6 +37,45 @@ Row = dict[str, Any]
 def named(text: str | None) -> list[str]:
     """Returns the names in `a, b,c`."""
     return [each.strip() for each in text.split(",") if each.strip()] if text else []
+
+
+def move(
+    url: str,
+    kind: str,
+    address: str,
+    members: tuple[list[str], list[str]],
+    *,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    """Has other containers hold something, and prints how it is then.
+
+    Args:
+        url: A container.
+        kind: What it is: `stream` or `queue`.
+        address: Its address.
+        members: Who is to hold it, and who is to have a copy that does not count.
+        no_wait: Whether to end before they do.
+        as_json: Whether one JSON object is printed.
+    """
+    body = dict(zip(("replicas", "learners"), members, strict=True))
+
+    async def work(mesh: Mesh) -> Row:
+        manager = Manager(mesh)
+        reply = await manager.ask(OPERATIONS[kind], kind, address, body=body)
+        row = cast("Row", reply.body)
+        if no_wait:
+            return row
+        with Progress() as progress:
+            return await watch(manager, kind, row, progress)
+
+    row = reach(url, work, force=True)
+    if as_json:
+        told = ("address", "voters", "learners", LEADING[kind], *WANTED)
+        click.echo(json.dumps({key: row[key] for key in told}, ensure_ascii=False))
+    else:
+        held = "is to be held" if no_wait else "is held"
+        click.echo(f"{address} {held} by {', '.join(row['wanted'])}")
 
 
 class Progress:
@@ -52,7 +99,7 @@ class Progress:
         self._status.stop()
 
     def tell(self, row: Row) -> None:
-        """Tells how a stream is."""
+        """Tells how a stream or a queue is."""
         text = f"{row['address']}: held by {', '.join(row['voters']) or 'nobody that is known'}"
         if row["learners"]:
             text += f"; following: {', '.join(row['learners'])}"
@@ -63,12 +110,12 @@ class Progress:
         self._told = text
 
 
-async def watch(manager: Manager, address: str, row: Row, progress: Progress) -> Row:
-    """Looks at a stream until it is where it is to be.
+async def watch(manager: Manager, kind: str, row: Row, progress: Progress) -> Row:
+    """Looks at a stream or a queue until it is where it is to be.
 
     Args:
         manager: Asks.
-        address: The stream's.
+        kind: Which of these it is.
         row: What is known of it.
         progress: Tells how far it is.
 
@@ -80,7 +127,7 @@ async def watch(manager: Manager, address: str, row: Row, progress: Progress) ->
         progress.tell(row)
         await asyncio.sleep(LOOK_S)
         try:
-            row = await manager.get("READ", "stream", address)
+            row = await manager.get("READ", kind, row["address"])
             heard_s = time.monotonic()
         except ClientError:
             if time.monotonic() - heard_s > SILENCE_S:
@@ -89,7 +136,7 @@ async def watch(manager: Manager, address: str, row: Row, progress: Progress) ->
 
 
 def is_there(row: Row) -> bool:
-    """Tells whether a stream is where it is to be, as far as is known."""
+    """Tells whether something is where it is to be, as far as is known."""
     present = (row["voters"], sorted(row["learners"]))
     return not row["moving"] and present == (row["wanted"], sorted(row["wanted_learners"]))
 

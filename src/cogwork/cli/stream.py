@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cogwork.cli import moving
 from cogwork.cli.manager import Manager
-from cogwork.cli.moving import Progress, is_there, named, watch
+from cogwork.cli.moving import is_there, named
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, in_bytes, in_words, table
@@ -244,26 +245,8 @@ def move(
     The first one is the most senior: it leads as long as it is there. Those that hold it no longer
     remove what they have. The move goes on whether or not somebody looks on.
     """
-    address = address_of(name)
-    body = {"replicas": named(replicas), "learners": named(learners)}
-
-    async def work(mesh: Mesh) -> dict[str, Any]:
-        manager = Manager(mesh)
-        reply = await manager.ask("MOVE", "stream", address, body=body)
-        row = cast("dict[str, Any]", reply.body)
-        if no_wait:
-            return row
-        with Progress() as progress:
-            return await watch(manager, address, row, progress)
-
-    row = reach(url, work, force=True)
-    if as_json:
-        told = ("address", "voters", "learners", "leader", "wanted", "wanted_learners", "moving")
-        click.echo(json.dumps({key: row[key] for key in told}, ensure_ascii=False))
-    elif no_wait:
-        click.echo(f"{address} is to be held by {', '.join(row['wanted'])}")
-    else:
-        click.echo(f"{address} is held by {', '.join(row['voters'])}")
+    members = (named(replicas), named(learners))
+    moving.move(url, "stream", address_of(name), members, no_wait=no_wait, as_json=as_json)
 
 
 @stream.command()

@@ -281,9 +281,13 @@ class Container:
         """Sends clients, items and replicas to others, says good-bye, and has itself stopped."""
         if self.leaving is None:
             departure = Departure(self.replication, self.mesh)
-            vhosts, data_dir = self.vhosts.values(), self.configuration.data_dir
             self.leaving = Leaving(
-                self.mesh, self._balance, vhosts, departure, data_dir, self.on_leave
+                self.mesh,
+                self._balance,
+                self.vhosts.values(),
+                departure,
+                data_dir=self.configuration.data_dir,
+                on_left=self.on_leave,
             )
             self.leaving.start()
 

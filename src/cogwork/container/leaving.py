@@ -48,6 +48,7 @@ class Leaving:
         balance: Balance,
         vhosts: Iterable[VirtualHost],
         departure: Departure,
+        *,
         data_dir: str | None,
         on_left: Callable[[], None],
     ) -> None:

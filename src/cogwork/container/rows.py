@@ -92,7 +92,7 @@ QUEUE = (
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
     *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
     *("stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum"),
-    *("owner", "problem", "options"),
+    *("owner", "problem", "voters", "learners", "wanted", "wanted_learners", "moving", "options"),
 )
 STREAM = (
     *("name", "address", "vhost", "state", "problem", "engine", "durability", "first", "next"),

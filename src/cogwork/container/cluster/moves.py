@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.raft.membership import Membership
 from cogwork.container.cluster.rooms import Rooms
 
@@ -76,7 +77,11 @@ class Moves:
         for container in (*voters, *learners):
             if container not in placement.holders:
                 await self.rooms.demand(container)
-        await self._cluster.move(declaration, voters, learners, placement.voters)
+        try:
+            await self._cluster.move(declaration, voters, learners, placement.voters)
+        except Unknown as error:
+            # To declare the same once more changes nothing.
+            raise Unavailable(f"the cluster does not answer: {error.reason}") from error
 
     async def change_members(
         self, group: int, voters: Sequence[str], learners: Sequence[str]

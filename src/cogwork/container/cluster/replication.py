@@ -161,7 +161,7 @@ class Replication:
             self._journals.start(self.storage.wal, self._vhosts)
         if self.is_in_use:
             self.cluster.start()
-            self._queues.start(self.cluster, self.service)
+            self._queues.start(self.cluster, self.service, self.raft.moves)
 
     async def hand_over(self) -> None:
         """Has others lead before this container stops, as far as they do so soon."""

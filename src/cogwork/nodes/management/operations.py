@@ -80,6 +80,7 @@ class Operations:
             "PURGE": queues.purge,
             "MOVE": queues.move,
             "REDRIVE": queues.redrive,
+            "RELOCATE": queues.relocate,
         }
         streams = Streams(container)
         self._by_type["stream"] = look | {

@@ -9,6 +9,7 @@ address, with the reason, as an effect.
 from __future__ import annotations
 
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
@@ -34,6 +35,11 @@ __all__ = ("QueueNode",)
 
 MOVE_MAX = 10_000
 """Items that one `move` or `redrive` takes: each becomes an effect, and the loop must go on."""
+
+NOT_HELD = MappingProxyType(
+    {"voters": [], "learners": [], "wanted": [], "wanted_learners": [], "moving": False}
+)
+"""Who holds a queue that is not replicated."""
 
 
 class QueueNode:
@@ -165,6 +171,7 @@ class QueueNode:
             "held": self._entry.held,
             "owner": None if replica is None else replica.owner,
             "problem": None if replica is None else replica.problem,
+            **(NOT_HELD if replica is None else replica.held()),
             "options": asdict(self.options),
         }
 
