@@ -82,6 +82,7 @@ class Member:
 
     name: str
     disk: Disk
+    floor: tuple[int, int] = (0, 0)
     group: Group | None = None
     applied: list[tuple[int, str]] = field(default_factory=list)
     offered: Snapshot | None = None
@@ -198,6 +199,7 @@ class Stage:
             snapshot=disk.snapshot,
             entries=list(disk.entries),
             storage=member,
+            floor=member.floor,
         )
         member.group = Group(member.name, recovered, Still(), self.now_s, settings=self.settings)
 
@@ -214,9 +216,10 @@ class Stage:
         """`limit append_entries 1`: a setting of all members that begin after this."""
         self.settings = replace(self.settings, **{name: int(value)})
 
-    def do_newcomer(self, name: str) -> None:
-        """`newcomer d`: a member that knows nothing yet."""
-        self.members[name] = Member(name, Disk(Snapshot()))
+    def do_newcomer(self, name: str, term: str = "0", index: str = "0") -> None:
+        """`newcomer d [2 5]`: knows nothing yet, but that it has left since 5 in term 2."""
+        floor = (int(term), int(index))
+        self.members[name] = Member(name, Disk(Snapshot()), floor=floor)
         self._open(self.members[name])
 
     def do_begin(self, name: str, term: str, *terms: str) -> None:

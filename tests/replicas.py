@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.raft.settings import Settings
+from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.replicated.service import RaftService
 from cogwork.dataplane.disk import Disk
 from cogwork.log.directory import Directory
@@ -15,12 +16,13 @@ from cogwork.log.disk_queue import DiskQueue
 from cogwork.log.wal import Wal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
     from cogwork.consensus.replicated.engine import RaftEngine
 
 SETTINGS = Settings(quiesce_s=2.0)
+FIRST = Placement(["a", "b", "c"], founders=["a", "b", "c"])
 _incarnations = itertools.count(1)
 
 
@@ -43,6 +45,7 @@ class Node:
             report=trio.reports.append,
             settings=SETTINGS,
         )
+        self.service.cluster = trio
         for record in self.wal.recover():
             self.service.replay(record)
         self.wal.on_durable = self.service.durable
@@ -80,13 +83,17 @@ class _Way:
 
 
 class Trio:
-    """Containers by name."""
+    """Containers by name, and what the cluster does: it says who is to hold a stream."""
+
+    voters = ("a", "b", "c")
 
     def __init__(self, path: Path, file_bytes: int = 32 << 20) -> None:
         self.path = path
         self.file_bytes = file_bytes
         self.nodes: dict[str, Node] = {}
         self.reports: list[str] = []
+        self.placements: dict[tuple[str, int], Placement] = {}
+        self.uninformed: set[str] = set()
         self.passes: Callable[[str, str], bool] = lambda _from, _to: True
 
     def start(self, name: str) -> Node:
@@ -97,8 +104,44 @@ class Trio:
         await self.nodes.pop(name).stop()
 
     async def open(self, name: str, stream: str = "orders", group: int = 17) -> RaftEngine:
-        options = {"group": group, "replicas": ["a", "b", "c"]}
+        placement = self.placements.setdefault((stream, group), FIRST)
+        options = {"group": group, "replicas": placement}
         return await self.nodes[name].service.open(stream, options)
+
+    def move(
+        self, voters: str, learners: str = "", stream: str = "orders", group: int = 17
+    ) -> None:
+        """Has others hold a stream."""
+        placement = self.placements[stream, group]
+        self._place((stream, group), placement.moved([*voters], [*learners]))
+
+    def _place(self, key: tuple[str, int], placement: Placement) -> None:
+        self.placements[key] = placement
+        for name in self.nodes.keys() - self.uninformed:
+            self.nodes[name].service.place(*key, placement)
+
+    def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
+        """Takes note that a move is done."""
+        key = self._key(group)
+        placement = self.placements[key]
+        if placement.move == move and not placement.is_settled:
+            self._place(key, placement.done(floor))
+
+    def _key(self, group: int) -> tuple[str, int]:
+        return next(key for key in self.placements if key[1] == group)
+
+    async def change_members(
+        self, group: int, voters: Sequence[str], learners: Sequence[str]
+    ) -> None:
+        """Has others hold a stream, and waits until they do."""
+        key = self._key(group)
+        self._place(key, self.placements[key].moved(voters, learners))
+        await self.settled(*key)
+
+    async def settled(self, stream: str = "orders", group: int = 17) -> None:
+        """Waits until a move is done."""
+        while not self.placements[stream, group].is_settled:
+            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

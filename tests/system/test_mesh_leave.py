@@ -65,6 +65,8 @@ async def _leave(members: dict[str, Member]) -> None:
             "moved": ITEMS - 1,
             "left": 0,
             "kept": 0,
+            "replicas_moved": 0,
+            "replicas_left": 0,
             "data_dirs": [],
             "problem": None,
         }

@@ -19,6 +19,9 @@ __all__ = ("leave",)
 
 TYPE = "org.cogwork.mesh"
 
+ENDS = ("moved", "left")
+COUNTS = (*ENDS, "kept", "replicas_moved", "replicas_left")
+
 LOOK_S = 0.1
 """How often it is asked how far it is."""
 
@@ -29,10 +32,10 @@ LOOK_S = 0.1
 def leave(url: str, as_json: bool) -> int:
     """Have a container leave its mesh for good, and stop.
 
-    Its clients are redirected to other containers, the items of its queues move there, and links
-    are closed when nothing comes that way any more. One with workers leaves with all of them, one
-    after another. Ends with 1 where items had to stay: those on disk are there when the container
-    is started again.
+    Its clients are redirected to other containers, the items of its queues and its replicas of
+    streams move there, and links are closed when nothing comes that way any more. One with workers
+    leaves with all of them, one after another. Ends with 1 where items or replicas had to stay:
+    those on disk are there when the container is started again.
     """
     outcome = asyncio.run(_leave(url))
     if as_json:
@@ -40,11 +43,11 @@ def leave(url: str, as_json: bool) -> int:
     else:
         for line in _lines(outcome):
             click.echo(line)
-    return ExitCode.ERROR if outcome["left"] else ExitCode.OK
+    return ExitCode.ERROR if outcome["left"] or outcome["replicas_left"] else ExitCode.OK
 
 
 def _lines(outcome: dict[str, Any]) -> list[str]:
-    """Says what has become of the items."""
+    """Says what has become of items and replicas."""
     kept, lost = outcome["kept"], outcome["left"] - outcome["kept"]
     places = ", ".join(outcome["data_dirs"])
     lines = [f"{outcome['moved']} items moved, {outcome['left']} stay"]
@@ -52,6 +55,9 @@ def _lines(outcome: dict[str, Any]) -> list[str]:
         lines.append(f"{kept} stay on disk, in {places}: start the container again to have them")
     if lost:
         lines.append(f"{lost} were in memory, and are gone with the container")
+    if outcome["replicas_moved"] or outcome["replicas_left"]:
+        moved, left = outcome["replicas_moved"], outcome["replicas_left"]
+        lines.append(f"{moved} replicas moved, {left} stay")
     if outcome["problem"]:
         lines.append(outcome["problem"])
     return lines
@@ -59,16 +65,17 @@ def _lines(outcome: dict[str, Any]) -> list[str]:
 
 async def _leave(url: str) -> dict[str, Any]:
     """Has all workers leave; the first one last, for it dials the other containers."""
-    outcome: dict[str, Any] = {"moved": 0, "left": 0, "kept": 0, "data_dirs": []}
+    outcome: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "data_dirs": []}
     problems = []
     async with met(url) as workers:
         for mesh in reversed(workers.values()):
             manager = Manager(mesh)
             await manager.ask("LEAVE", TYPE, "", {})
             facts = await _watch(manager)
-            for key in ("moved", "left", "kept"):
+            for key in COUNTS:
                 outcome[key] += facts[key]
-            outcome["data_dirs"] += [facts["data_dir"]] if facts["kept"] else []
+            is_left = facts["kept"] or facts["replicas_left"]
+            outcome["data_dirs"] += [facts["data_dir"]] if is_left else []
             problems += [facts["problem"]] if facts["problem"] else []
     return {**outcome, "problem": "; ".join(problems) or None}
 
@@ -76,7 +83,7 @@ async def _leave(url: str) -> dict[str, Any]:
 async def _watch(manager: Manager) -> dict[str, Any]:
     """Shows how far it is, until it is done or the container has gone."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    facts: dict[str, Any] = {"moved": 0, "left": 0, "kept": 0, "data_dir": None, "problem": None}
+    facts: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "data_dir": None, "problem": None}
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("items", total=None)
         while facts.get("phase") != "done":
@@ -87,7 +94,8 @@ async def _watch(manager: Manager) -> dict[str, Any]:
             if known["leaving"] is None:
                 break  # another worker answers in its place
             facts = known["leaving"]
-            total = facts["moved"] + facts["left"]
-            progress.update(bar, completed=facts["moved"], total=total or None)
+            what = "replicas" if facts["phase"] == "replicas" else "items"
+            moved, left = (facts[f"replicas_{key}" if what == "replicas" else key] for key in ENDS)
+            progress.update(bar, description=what, completed=moved, total=moved + left or None)
             await asyncio.sleep(LOOK_S)
     return facts

@@ -36,8 +36,10 @@ COMMANDS = {
     "receive": _Entry("cogwork.cli.receive", "Print what arrives at an address."),
     "call": _Entry("cogwork.cli.call", "Send a request and print the reply."),
     "status": _Entry("cogwork.cli.status", "Show what a container holds and has done."),
-    "queue": _Entry("cogwork.cli.queue", "List, declare, peek into, purge and move queues."),
-    "stream": _Entry("cogwork.cli.stream", "Create, list, show, trim and delete streams."),
+    "queue": _Entry(
+        "cogwork.cli.queue", "List, declare, peek into, purge, move and relocate queues."
+    ),
+    "stream": _Entry("cogwork.cli.stream", "Create, list, show, move, trim and delete streams."),
     "schema": _Entry(
         "cogwork.cli.schema", "Register, list, show and check by the schemas of addresses."
     ),

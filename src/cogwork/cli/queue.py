@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from cogwork.amqp.message import decode_sections
+from cogwork.cli import moving
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.manager import Manager
 from cogwork.cli.reach import reach
@@ -49,7 +50,7 @@ COLUMNS = {
 
 @click.group(no_args_is_help=False)
 def queue() -> None:
-    """List, declare, peek into, purge and move queues."""
+    """List, declare, peek into, purge, move and relocate queues."""
 
 
 @queue.command("list")
@@ -157,6 +158,25 @@ def move(url: str, source: str, target: str, count: int | None) -> int:
     Exits with 8 if an item was not accepted there; it is back in its queue then.
     """
     return _transfer(url, "MOVE", source, count, target)
+
+
+@queue.command()
+@click.argument("url")
+@click.argument("address")
+@click.option("--replicas", required=True, metavar="A,B,C", help="Who is to hold it.")
+@click.option("--learners", metavar="D,E", help="Who is to have a copy that does not count.")
+@click.option("--no-wait", is_flag=True, help="End before they hold it.")
+@click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object.")
+def relocate(
+    url: str, address: str, *, replicas: str, learners: str | None, no_wait: bool, as_json: bool
+) -> None:
+    """Have other containers hold a replicated queue, while it is used.
+
+    The first one is the most senior, and owns the queue where nobody does. Those that hold it no
+    longer remove what they have. It goes on whether or not somebody looks on.
+    """
+    members = (moving.named(replicas), moving.named(learners))
+    moving.move(url, "queue", address, members, no_wait=no_wait, as_json=as_json)
 
 
 @queue.command()

@@ -13,6 +13,8 @@ import hashlib
 import msgspec
 
 from cogwork.consensus.errors import Malformed
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.replicated.placement import Placement
 
 __all__ = (
     "DECLARATIONS_MAX",
@@ -22,6 +24,8 @@ __all__ = (
     "Declare",
     "Delete",
     "Kind",
+    "Move",
+    "Moved",
     "Outcome",
     "Value",
     "decode",
@@ -75,7 +79,51 @@ class Delete(msgspec.Struct, frozen=True, array_like=True, tag=True):
     name: str
 
 
-Command = Declare | Delete
+class Move(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Has others hold the replicas of something.
+
+    Attributes:
+        kind: What it is.
+        vhost: Its virtual host.
+        name: Its name there.
+        number: Its own: one that was declared anew under the name stays where it is.
+        voters: Who is to hold it, the most senior first.
+        learners: Who is to have a copy that counts for nothing.
+        present: Who holds it; counts where it was never moved.
+    """
+
+    kind: Kind
+    vhost: str
+    name: str
+    number: int
+    voters: list[str]
+    learners: list[str]
+    present: list[str]
+
+
+class Moved(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Says that those that are to hold the replicas do, and nobody else needs to.
+
+    Attributes:
+        kind: What it is.
+        vhost: Its virtual host.
+        name: Its name there.
+        number: Its own.
+        move: Which move is done: where another one has followed, this says nothing.
+        term: Of an entry that those who hold the replicas have committed.
+        index: Of that entry.
+    """
+
+    kind: Kind
+    vhost: str
+    name: str
+    number: int
+    move: int
+    term: int
+    index: int
+
+
+Command = Declare | Delete | Move | Moved
 
 
 class Declaration(msgspec.Struct, frozen=True, array_like=True):
@@ -114,6 +162,7 @@ class _State(msgspec.Struct, array_like=True):
     version: int
     next_number: int
     declarations: list[Declaration]
+    placements: list[tuple[int, Placement]] = []
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -127,6 +176,8 @@ class Declarations:
     def __init__(self) -> None:
         self._next_number = 1
         self._by_name: dict[tuple[Kind, str, str], Declaration] = {}
+        self._by_number: dict[int, Declaration] = {}
+        self._placements: dict[int, Placement] = {}
         self._digest = ""
 
     def __len__(self) -> int:
@@ -136,35 +187,81 @@ class Declarations:
         """Returns a declaration; None where there is none."""
         return self._by_name.get((kind, vhost, name))
 
+    def numbered(self, number: int) -> Declaration | None:
+        """Returns the declaration of a number; None where there is none."""
+        return self._by_number.get(number)
+
     def all(self, kind: Kind) -> list[Declaration]:
         """Lists the declarations of a kind, by virtual host and name."""
         return [self._by_name[key] for key in sorted(self._by_name) if key[0] == kind]
 
+    def placement(self, declaration: Declaration) -> Placement | None:
+        """Returns where something is; None where it was never moved."""
+        return self._placements.get(declaration.number)
+
     def apply(self, command: Command) -> Outcome:
         """Does what a command says."""
-        if isinstance(command, Delete):
-            gone = self._by_name.pop((command.kind, command.vhost, command.name), None)
+        key = (command.kind, command.vhost, command.name)
+        match command:
+            case Declare():
+                outcome = self._declare(key, command)
+            case Delete():
+                gone = self._by_name.pop(key, None)
+                if gone is not None:
+                    del self._by_number[gone.number]
+                    self._placements.pop(gone.number, None)
+                outcome = Outcome(gone, gone is not None)
+            case Move():
+                outcome = self._move(self._by_name.get(key), command)
+            case Moved():
+                outcome = self._end_move(self._by_name.get(key), command)
+        if outcome.has_changed:
             self._digest = ""
-            return Outcome(gone, gone is not None)
+        return outcome
+
+    def _declare(self, key: tuple[Kind, str, str], command: Declare) -> Outcome:
         problem = _problem_with(command)
         if problem:
             return Outcome(None, False, problem)
-        key = (command.kind, command.vhost, command.name)
         found = self._by_name.get(key)
         if found is not None:
-            return Outcome(found, False, _difference(found, command))
+            return Outcome(found, False, _difference(found, command, self.placement(found)))
         if len(self._by_name) >= DECLARATIONS_MAX:
             return Outcome(None, False, f"{DECLARATIONS_MAX} declarations are there already")
         made = Declaration(self._next_number, *key, command.options)
         self._next_number += 1
-        self._by_name[key] = made
-        self._digest = ""
+        self._by_name[key] = self._by_number[made.number] = made
         return Outcome(made, True)
+
+    def _move(self, found: Declaration | None, command: Move) -> Outcome:
+        if found is None or found.number != command.number:
+            return Outcome(None, False, f"{command.kind} {command.name!r:.200} is not there")
+        problem = _problem_with_members(command)
+        if problem:
+            return Outcome(found, False, problem)
+        present = Placement(command.present, founders=command.present)
+        before = self._placements.get(found.number, present)
+        if (before.voters, before.learners) == (command.voters, command.learners):
+            return Outcome(found, False)
+        self._placements[found.number] = before.moved(command.voters, command.learners)
+        return Outcome(found, True)
+
+    def _end_move(self, found: Declaration | None, command: Moved) -> Outcome:
+        before = self._placements.get(command.number)
+        if found is None or found.number != command.number or before is None:
+            return Outcome(None, False)
+        if before.is_settled or before.move != command.move:
+            return Outcome(found, False)
+        self._placements[found.number] = before.done((command.term, command.index))
+        return Outcome(found, True)
 
     def to_bytes(self) -> bytes:
         """Writes the state down; equal states are equal octets."""
         declared = [self._by_name[key] for key in sorted(self._by_name)]
-        return _encoder.encode(_State(VERSION, self._next_number, declared))
+        state = (VERSION, self._next_number, declared)
+        placements = sorted(self._placements.items())
+        # As it was before anything could be moved, where nothing has been.
+        return _encoder.encode((*state, placements) if placements else state)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Declarations:
@@ -182,6 +279,8 @@ class Declarations:
         made = cls()
         made._next_number = state.next_number
         made._by_name = {(each.kind, each.vhost, each.name): each for each in state.declarations}
+        made._by_number = {each.number: each for each in state.declarations}
+        made._placements = dict(state.placements)
         return made
 
     @property
@@ -225,10 +324,24 @@ def _problem_with(command: Declare) -> str:
     return ""
 
 
-def _difference(found: Declaration, command: Declare) -> str:
-    """Says what is declared otherwise; empty where nothing is."""
+def _problem_with_members(command: Move) -> str:
+    try:
+        for members in ((command.voters, command.learners), (command.present, [])):
+            Membership(*map(tuple, members)).check()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _difference(found: Declaration, command: Declare, placement: Placement | None) -> str:
+    """Says what is declared otherwise; empty where nothing is.
+
+    Something that was moved may be declared as it was at first, or as it is.
+    """
     for key in sorted(found.options.keys() | command.options.keys()):
         there, wanted = found.options.get(key), command.options.get(key)
+        if key == "replicas" and placement is not None and wanted == placement.voters:
+            continue
         if there != wanted:
             return (
                 f"{found.name!r:.200} is there with {key} = {there}, not {wanted}: delete it "

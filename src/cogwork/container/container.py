@@ -20,6 +20,7 @@ from cogwork.container.access import Access
 from cogwork.container.addressing import schema_engine_of, table_of
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
+from cogwork.container.cluster.departure import Departure
 from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replication import Replication
 from cogwork.container.effects import EffectRunner
@@ -277,11 +278,17 @@ class Container:
         return self._listeners.advertised
 
     def leave(self) -> None:
-        """Sends clients to others, moves items there, says good-bye, and has itself stopped."""
+        """Sends clients, items and replicas to others, says good-bye, and has itself stopped."""
         if self.leaving is None:
-            vhosts = self.vhosts.values()
-            data_dir = self.configuration.data_dir
-            self.leaving = Leaving(self.mesh, self._balance, vhosts, data_dir, self.on_leave)
+            departure = Departure(self.replication, self.mesh)
+            self.leaving = Leaving(
+                self.mesh,
+                self._balance,
+                self.vhosts.values(),
+                departure,
+                data_dir=self.configuration.data_dir,
+                on_left=self.on_leave,
+            )
             self.leaving.start()
 
     async def stop(self, drain_timeout_s: float | None = None) -> None:

@@ -19,11 +19,11 @@ from cogwork.container.shape import describe, keys_at, type_at
 from cogwork.nodes.queue import QueueNode
 from cogwork.router.addresses import AddressRule, AddressRuleError, Distribution
 from cogwork.router.patterns import is_pattern
-from cogwork.spi.management import BAD_REQUEST, CONFLICT, ManagementError
+from cogwork.spi.management import BAD_REQUEST, CONFLICT, NOT_FOUND, ManagementError
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cogwork.container.virtual_host import VirtualHost
 
@@ -60,6 +60,22 @@ class Declarations:
             )
             raise ManagementError(CONFLICT, f"{name!r:.200} is replicated, and {where}")
         return ManagedQueue(node)
+
+    async def relocate(self, address: str, voters: Sequence[str], learners: Sequence[str]) -> None:
+        """Declares that others are to hold a replicated queue; returns before they do.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+            ManagementError: There is no such queue.
+            ValueError: These cannot hold it, or it is not replicated.
+        """
+        name = address.removeprefix("/")
+        node = self._vhost.nodes.get(name)
+        if not isinstance(node, QueueNode):
+            raise ManagementError(NOT_FOUND, f"there is no queue {name!r:.200}")
+        if node.replica is None:
+            raise ValueError(f"{name!r:.200} is not replicated: see its durability")
+        await node.replica.relocate(voters, learners)
 
     def declare(self, address: str, options: Mapping[str, object]) -> bool:
         """Makes a queue; returns False where it was there with these options.

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.errors import Unsupported
 from cogwork.consensus.registry import engines, factory_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.consensus.engine import Engine, EngineHost
+    from cogwork.consensus.replicated.placement import Placement
     from cogwork.container.cluster.sharing import Sharing
 
 __all__ = ("CLUSTERED", "ORB", "RAFT", "EngineHosts", "VhostEngines")
@@ -24,6 +26,16 @@ CLUSTERED = frozenset({RAFT})
 """Engines that declare their streams for all containers of a cluster themselves."""
 
 log = logging.getLogger("cogwork")
+
+
+class ClusteredHost(Protocol):
+    """The host of an engine whose streams can be moved."""
+
+    def placement(self, stream: str) -> Placement | None:
+        """Tells who is to hold a stream; None where there is none."""
+
+    async def move(self, stream: str, voters: Sequence[str], learners: Sequence[str]) -> None:
+        """Declares that others are to hold a stream."""
 
 
 class EngineHosts:
@@ -114,6 +126,21 @@ class VhostEngines:
             await self._hosts.sharing.declare(kind, self._prefix + stream, declared)
         given = declared if kind in CLUSTERED else options
         return await self._hosts.host(kind).open(self._prefix + stream, given)
+
+    def placement(self, kind: str, stream: str) -> Placement | None:
+        """Tells who is to hold a stream; None where the engine's streams stay where they are."""
+        return self._clustered(kind).placement(self._prefix + stream) if kind in CLUSTERED else None
+
+    async def move(
+        self, kind: str, stream: str, voters: Sequence[str], learners: Sequence[str]
+    ) -> None:
+        """Declares that others are to hold a stream; returns before they do."""
+        if kind not in CLUSTERED:
+            raise Unsupported(f"move a stream: the engine {kind} keeps it where it is")
+        await self._clustered(kind).move(self._prefix + stream, voters, learners)
+
+    def _clustered(self, kind: str) -> ClusteredHost:
+        return cast("ClusteredHost", self._hosts.host(kind))
 
     async def delete(self, kind: str, stream: str, *, is_shared: bool = False) -> None:
         """Gives up a stream with all its records."""

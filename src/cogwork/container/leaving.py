@@ -1,4 +1,4 @@
-"""How a container leaves the mesh for good: clients first, then items, then itself."""
+"""How a container leaves the mesh for good: clients first, then items, replicas, then itself."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cogwork.container.balance import Balance
+    from cogwork.container.cluster.departure import Departure
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
 
@@ -21,6 +22,10 @@ __all__ = ("Leaving",)
 
 MOVE_TIMEOUT_S = 300.0
 """Items that consumers have not settled by then stay, and are named in the log."""
+
+REPLICAS_TIMEOUT_S = 600.0
+"""What has not got to other containers by then stays here; it gets there nevertheless if the other
+replicas are there."""
 
 FAREWELL_S = 0.5
 """So long the others take to go other ways before the links are closed, and whoever looks on to see
@@ -33,7 +38,8 @@ class Leaving:
     """One container's way out. Owned by the container.
 
     Attributes:
-        phase: What it is doing: empty before it has begun, `clients`, `items`, `links` or `done`.
+        phase: What it is doing: empty before it has begun, `clients`, `items`, `replicas`, `links`
+            or `done`.
     """
 
     def __init__(
@@ -41,6 +47,8 @@ class Leaving:
         mesh: MeshService,
         balance: Balance,
         vhosts: Iterable[VirtualHost],
+        departure: Departure,
+        *,
         data_dir: str | None,
         on_left: Callable[[], None],
     ) -> None:
@@ -50,6 +58,7 @@ class Leaving:
             mesh: The other containers.
             balance: Sends clients there.
             vhosts: Have the queues.
+            departure: Moves the replicas of streams.
             data_dir: Where those on disk are.
             on_left: Called at the end, to stop the container.
         """
@@ -57,6 +66,7 @@ class Leaving:
         self._mesh = mesh
         self._balance = balance
         self._vhosts = list(vhosts)
+        self._departure = departure
         self._data_dir = data_dir
         self._on_left = on_left
         self._mover = Mover(mesh)
@@ -74,7 +84,7 @@ class Leaving:
             node
             for vhost in self._vhosts
             for node in vhost.nodes.values()
-            if isinstance(node, QueueNode) and node.replica is None
+            if isinstance(node, QueueNode) and node.replica is None  # others have those, too
         ]
         return {
             "phase": self.phase,
@@ -82,7 +92,9 @@ class Leaving:
             "left": sum(map(items_of, queues)),
             "kept": sum(items_of(node) for node in queues if node.is_on_disk),
             "data_dir": self._data_dir,
-            "problem": self._mover.problem,
+            "replicas_moved": self._departure.moved,
+            "replicas_left": self._departure.left,
+            "problem": self._mover.problem or self._departure.problem,
         }
 
     async def _leave(self) -> None:
@@ -96,6 +108,8 @@ class Leaving:
         deadline_s = time.monotonic() + MOVE_TIMEOUT_S
         for vhost in self._vhosts:
             await self._mover.move_all(vhost, deadline_s)
+        self.phase = "replicas"
+        await self._departure.run(REPLICAS_TIMEOUT_S)
         self.phase = "links"
         self._mesh.leave()
         self._mesh.core.flush()
@@ -103,10 +117,9 @@ class Leaving:
         self.phase = "done"
         facts = self.facts
         log.info(
-            "left the mesh: %d items moved, %d left, of which %d stay on disk",
-            facts["moved"],
-            facts["left"],
-            facts["kept"],
+            "left the mesh: %d items moved, %d left, of which %d stay on disk; %d replicas moved, "
+            "%d left",
+            *(facts[key] for key in ("moved", "left", "kept", "replicas_moved", "replicas_left")),
         )
         await asyncio.sleep(FAREWELL_S)
         self._on_left()

@@ -24,7 +24,7 @@ from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAUTHORIZ
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from cogwork.container.attachments import Attachment
     from cogwork.container.container import Container
@@ -190,6 +190,12 @@ class View:
     def delete_queue(self, address: str) -> bool:
         """Gives up a queue with what it holds; returns whether it was there."""
         return self._declarations.delete(address)
+
+    def relocate_queue(
+        self, address: str, voters: Sequence[str], learners: Sequence[str]
+    ) -> Awaitable[None]:
+        """Declares that others are to hold a replicated queue; returns before they do."""
+        return self._declarations.relocate(address, voters, learners)
 
     # -- streams
 

@@ -107,10 +107,21 @@ class Directory:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.fd)
 
-    def remove_all(self) -> None:
-        """Removes all files, and the directory itself, and closes it."""
+    def clear(self) -> None:
+        """Removes all files."""
         for name in self.names():
             self.remove(name)
+
+    def remove_all(self, first: str = "") -> None:
+        """Removes all files, and the directory itself, and closes it.
+
+        Args:
+            first: The file without which the others are nothing: gone for good before they go.
+        """
+        if first:
+            self.remove(first)
+            os.fsync(self.fd)
+        self.clear()
         self.close()
         with suppress(FileNotFoundError):
             os.rmdir(self.path)

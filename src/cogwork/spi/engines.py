@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.consensus.engine import Engine
+    from cogwork.consensus.replicated.placement import Placement
 
 __all__ = ("Engines",)
 
@@ -40,6 +41,26 @@ class Engines(Protocol):
         Raises:
             Unavailable: The engine cannot be reached now.
             ValueError: There is no such engine, or an option is wrong.
+        """
+
+    def placement(self, kind: str, stream: str) -> Placement | None:
+        """Tells who is to hold a stream; None where the engine's streams stay where they are."""
+
+    async def move(
+        self, kind: str, stream: str, voters: Sequence[str], learners: Sequence[str]
+    ) -> None:
+        """Declares that others are to hold a stream; returns before they do.
+
+        Args:
+            kind: Which engine.
+            stream: Its name.
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+
+        Raises:
+            Unavailable: It cannot be declared now, or a container cannot be asked.
+            Unsupported: The engine's streams stay where they are.
+            ValueError: There is no such stream, or these cannot hold it.
         """
 
     async def delete(self, kind: str, stream: str, *, is_shared: bool = False) -> None:

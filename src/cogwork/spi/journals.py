@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from cogwork.dataplane.partitions import PartitionedInlet
     from cogwork.dataplane.store import Store
@@ -37,6 +37,21 @@ class ReplicaHandle(JournalHandle, Protocol):
     @property
     def owner(self) -> str | None:
         """The container that owns the queue, as far as it is known here."""
+
+    def held(self) -> Mapping[str, object]:
+        """Tells who holds it, and who is to, in plain values: as a stream's row does."""
+
+    async def relocate(self, voters: Sequence[str], learners: Sequence[str]) -> None:
+        """Declares that others are to hold it; returns before they do.
+
+        Args:
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+
+        Raises:
+            Unavailable: It cannot be declared now, or a container cannot be asked.
+            ValueError: These cannot hold it.
+        """
 
     def close(self) -> None:
         """Lets the queue go; it stays with the other replicas."""

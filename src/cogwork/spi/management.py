@@ -167,6 +167,18 @@ class ManagedStream(Protocol):
             ConsensusError: That cannot be done, or not now.
         """
 
+    def move(self, voters: Sequence[str], learners: Sequence[str]) -> Awaitable[None]:
+        """Declares that others are to hold the stream; returns before they do.
+
+        Args:
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+            ValueError: These cannot hold it.
+        """
+
 
 class ContainerView(Protocol):
     """The container, as the management node of one virtual host sees it."""
@@ -235,6 +247,22 @@ class ContainerView(Protocol):
 
         Raises:
             ManagementError: The queue is in use.
+        """
+
+    def relocate_queue(
+        self, address: str, voters: Sequence[str], learners: Sequence[str]
+    ) -> Awaitable[None]:
+        """Declares that others are to hold a replicated queue; returns before they do.
+
+        Args:
+            address: Its address.
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+            ManagementError: There is no such queue.
+            ValueError: These cannot hold it, or it is not replicated.
         """
 
     def stream(self, address: str) -> ManagedStream | None:

@@ -81,14 +81,50 @@ MUTANTS = (
     Mutant(
         "a vote without a look at the log",
         ELECTIONS + "_is_fresh",
-        "return (vote.last_term, vote.last_index) >= (log.last_term, log.last_index)",
+        "return (vote.last_term, vote.last_index) >= (last_term, last_index)",
         "return True",
     ),
     Mutant(
         "a vote for the longer log, whatever its terms",
         ELECTIONS + "_is_fresh",
-        "return (vote.last_term, vote.last_index) >= (log.last_term, log.last_index)",
-        "return vote.last_index >= log.last_index",
+        "return (vote.last_term, vote.last_index) >= (last_term, last_index)",
+        "return vote.last_index >= last_index",
+        scene="disks",
+    ),
+    Mutant(
+        "who comes back votes as if it had never had a log",
+        ELECTIONS + "_is_fresh",
+        "max(core.floor, (log.last_term, log.last_index))",
+        "log.last_term, log.last_index",
+        scene="returns",
+    ),
+    Mutant(
+        "who sleeps does not look after its leader when somebody misses it",
+        ELECTIONS + "_grants",
+        "self._wake()",
+        "pass",
+        scene="returns",
+    ),
+    Mutant(
+        "who comes back stands for election before it has its log again",
+        CORE + "is_voter",
+        "if (self.log.last_term, self.log.last_index) < self.floor:",
+        "if False:",
+        scene="returns",
+    ),
+    Mutant(
+        "one that is not known to beat for a group is not answered when it comes back",
+        RAFT + "host:RaftHost._on_beat",
+        "if self._groups and beat.stamp_us:",
+        "if False:",
+        scene="returns",
+    ),
+    Mutant(
+        "what somebody had before it left counts when it is back",
+        LEADERSHIP + "_follow_membership",
+        "self.progress.pop(member).release()",
+        "pass",
+        scene="returns",
     ),
     Mutant(
         "two votes in one term",
@@ -225,8 +261,8 @@ MUTANTS = (
     Mutant(
         "two changes of the members at once",
         CHANGES + "begin",
-        'if self.is_under_way:\n        raise Busy("the members are just being changed")',
-        "if self.is_under_way:\n"
+        'if self._is_unsettled:\n        raise Busy("the members are just being changed")',
+        "if self._is_unsettled:\n"
         "        joint = Membership(target.voters, target.learners, core.membership.voters)\n"
         "        return self._write(joint)",
         scene="members",

@@ -11,6 +11,8 @@ from cogwork.cluster.declarations import (
     Declarations,
     Declare,
     Delete,
+    Move,
+    Moved,
     decode,
     encode,
 )
@@ -78,14 +80,20 @@ def test_equal_commands_make_equal_octets_also_from_a_snapshot(seed: int) -> Non
     chance = random.Random(seed)
     commands: list[Command] = []
     for _ in range(200):
-        name = chance.choice("abcdef")
+        name = chance.choice("abc")
         kind = chance.choice(["stream", "queue"])
         options = {key: chance.randrange(3) for key in chance.sample("xyz", chance.randrange(4))}
         vhost = chance.choice(["", "v"])
-        commands.append(
-            Declare(kind, vhost, name, dict(options))
-            if chance.random() < 0.6
-            else Delete(kind, vhost, name)
+        key, number = (kind, vhost, name), chance.randrange(1, 20)
+        voters, present = (chance.sample("abcde", chance.randrange(1, 4)) for _ in range(2))
+        commands += chance.choices(
+            [
+                Declare(*key, dict(options)),
+                Delete(*key),
+                Move(*key, number, voters, chance.sample("fgh", 1), present),
+                Moved(*key, number, chance.randrange(3), number, number),
+            ],
+            [4, 1, 6, 6],
         )
     whole, late = Declarations(), Declarations()
     cut = chance.randrange(200)

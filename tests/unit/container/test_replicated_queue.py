@@ -32,6 +32,7 @@ class Place:
         queue: The part.
         appended: How many appends were made.
         refuses: Says of an append, by its number, whether the engine is not to take it.
+        answers: Set unless appends are to wait.
     """
 
     is_barred = False
@@ -45,6 +46,8 @@ class Place:
         inlet = PartitionedInlet(self.store, entry, 1, True)
         self.appended = 0
         self.refuses: Callable[[int], bool] = lambda _number: False
+        self.answers = asyncio.Event()
+        self.answers.set()
         self._engine = engine
         self.queue = ReplicatedQueue(self, ("", ADDRESS), {}, self.store, inlet)  # type: ignore[arg-type]  # it is a host
         self.queue.start()
@@ -56,11 +59,15 @@ class Place:
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
         self.appended += 1
         if not self.refuses(self.appended):
-            return asyncio.ensure_future(self._engine.append(batch, epoch))
+            return asyncio.ensure_future(self._append(batch, epoch))
         refused: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         refused.set_exception(ValueError("not this one"))
         refused.exception()
         return refused
+
+    async def _append(self, batch: Batch, epoch: int | None) -> Appended:
+        await self.answers.wait()
+        return await self._engine.append(batch, epoch)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)
@@ -197,3 +204,74 @@ async def until_trimmed(engine: Engine) -> None:
     async with asyncio.timeout(5):
         while not (await engine.bounds()).first:
             await asyncio.sleep(0.001)
+
+
+async def retiring(engine: Engine) -> Place:
+    """An owner without a replica, one of whose appends is under way."""
+    place = await owned(engine)
+    await settled(place)
+    place.answers.clear()
+    place.put("1")
+    await until(lambda: place.queue._late)
+    place.queue.attend(10.0, has_replica=False)
+    place.queue.tick(place.now_s())
+    assert place.queue.journal is not None
+    assert not place.queue.journal.is_open
+    return place
+
+
+@on_an_orb
+async def test_an_owner_whose_replica_goes_gives_the_queue_up_when_all_is_written(
+    engine: Engine,
+) -> None:
+    first = await retiring(engine)
+    first.queue.attend(10.5, has_replica=False)
+    assert first.queue.epoch is not None
+    first.answers.set()
+    await settled(first)
+    first.queue.attend(10.6, has_replica=False)
+    assert first.queue.epoch is None
+    assert first.store.depth == 0
+    second = await owned(engine)
+    assert second.bodies() == ["1"]
+
+
+@on_an_orb
+async def test_an_owner_whose_replica_goes_does_not_wait_for_ever(engine: Engine) -> None:
+    first = await retiring(engine)
+    first.queue.attend(11.1, has_replica=False)
+    assert first.queue.epoch is None
+
+
+@on_an_orb
+async def test_an_owner_whose_replica_is_back_goes_on(engine: Engine) -> None:
+    first = await retiring(engine)
+    first.answers.set()
+    await settled(first)
+    first.queue.attend(10.6, has_replica=True)
+    first.queue.tick(first.now_s())
+    assert first.queue.epoch is not None
+    assert first.queue.journal is not None
+    assert first.queue.journal.is_open
+    first.put("2")
+    await settled(first)
+    second = await owned(engine)
+    assert second.bodies() == ["1", "2"]
+
+
+@on_an_orb
+async def test_who_gets_a_replica_again_sums_the_records_up_from_the_beginning(
+    engine: Engine,
+) -> None:
+    first, second = Place(engine), await owned(engine)
+    await until(lambda: first.queue._is_current)
+    first.queue.attend(1.0, has_replica=False)
+    first.queue.claim()
+    assert not first.queue._is_claiming, "nobody owns it without a replica"
+    second.put("1")
+    await settled(second)
+    first.queue.attend(2.0, has_replica=True)
+    await until(lambda: first.queue._is_current)
+    first.queue.claim()
+    await until(lambda: first.queue.epoch is not None)
+    assert first.bodies() == ["1"]

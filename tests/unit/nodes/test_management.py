@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.message import Properties, Sections, Value, decode_sections, encode_sections
+from cogwork.consensus.errors import Unavailable
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.port import Port
 from cogwork.nodes.management import ManagementNode
@@ -17,7 +20,7 @@ from cogwork.spi.management import ManagementError, OnOutcome, Row
 from cogwork.spi.node import NodeContext, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 
     from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.mesh import LinkRow
@@ -132,6 +135,7 @@ class FakeContainer:
         self.done: list[tuple[object, ...]] = []
         self.pending: list[OnOutcome] = []
         self.answers_at_once = True
+        self.trouble: Exception | None = None
         self.collections = {
             "container": Table(["box"]),
             "connection": Table(["1", "2"]),
@@ -176,6 +180,21 @@ class FakeContainer:
 
     def delete_queue(self, address: str) -> bool:
         return self.queues.pop(address, None) is not None
+
+    async def relocate_queue(
+        self, address: str, voters: Sequence[str], learners: Sequence[str]
+    ) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.done.append(("relocate", address, [*voters], [*learners]))
+
+    def begin(self, work: Coroutine[object, object, object]) -> Future[object]:
+        done: Future[object] = Future()
+        try:
+            done.set_result(asyncio.run(work))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
     def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
         if address not in self.queues:
@@ -375,6 +394,7 @@ def test_what_takes_long_is_overtaken(world: World) -> None:
         {"type": "queue", "operation": "PEEK", "name": "queue/a"},
         {"type": "queue", "operation": "MOVE", "name": "queue/a", "target": "queue/b"},
         {"type": "queue", "operation": "REDRIVE", "name": "queue/a"},
+        {"type": "queue", "operation": "RELOCATE", "name": "queue/a"},
         {"type": "org.cogwork.link", "operation": "QUERY"},
         {"type": "org.cogwork.link", "operation": "CREATE", "name": "there:2"},
         {"type": "org.cogwork.link", "operation": "DELETE", "name": "here:1"},
@@ -576,6 +596,39 @@ def test_the_dead_go_back_where_they_came_from(world: World) -> None:
     assert world.container.queues["queue/a"].messages == [b"one"]
     assert world.container.queues["queue/b"].messages == [b"two"]
     assert world.container.queues["queue/dead"].messages == [b"who?", b"queue/c<no right"]
+
+
+def test_a_queue_gets_other_holders(world: World) -> None:
+    asked = {"operation": "RELOCATE", "type": "queue", "name": "queue/a"}
+    reply = world.ask({"replicas": ["b", "c"], "learners": ["d"]}, **asked)
+    assert (status(reply), value(reply)) == (202, {"name": "queue/a", "size": 7})
+    assert status(world.ask({"replicas": ["c"]}, **asked)) == 202
+    assert world.container.done == [
+        ("relocate", "queue/a", ["b", "c"], ["d"]),
+        ("relocate", "queue/a", ["c"], []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "trouble", "expected", "says"),
+    [
+        ({}, None, 400, "RELOCATE needs replicas"),
+        ({"replicas": []}, None, 400, "RELOCATE needs replicas"),
+        ({"replicas": "b"}, None, 400, "replicas is a list of strings"),
+        ({"replicas": ["b"], "learners": [7]}, None, 400, "learners is a list of strings"),
+        ({"replicas": ["b"]}, ValueError("b has no room"), 400, "b has no room"),
+        ({"replicas": ["b"]}, Unavailable("no majority"), 503, "no majority"),
+        ({"replicas": ["b"]}, ManagementError(404, "no queue"), 404, "no queue"),
+    ],
+)
+def test_why_a_queue_gets_no_other_holders(
+    world: World, body: dict[str, object], trouble: Exception | None, expected: int, says: str
+) -> None:
+    world.container.trouble = trouble
+    reply = world.ask(body, operation="RELOCATE", type="queue", name="queue/a")
+    assert status(reply) == expected
+    assert says in text(reply)
+    assert world.container.done == []
 
 
 def test_only_the_address_itself_is_management() -> None:

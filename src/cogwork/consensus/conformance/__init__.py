@@ -17,6 +17,7 @@ from __future__ import annotations
 from cogwork.consensus.conformance.endings import EndingTests
 from cogwork.consensus.conformance.epochs import EpochTests
 from cogwork.consensus.conformance.limits import LimitTests
+from cogwork.consensus.conformance.members import MemberTests
 from cogwork.consensus.conformance.once import OnceTests
 from cogwork.consensus.conformance.order import OrderTests
 from cogwork.consensus.conformance.snapshots import SnapshotTests
@@ -36,6 +37,7 @@ class EngineConformance(
     LimitTests,
     TrimmingTests,
     SnapshotTests,
+    MemberTests,
     EndingTests,
 ):
     """Tests that any engine passes; pytest collects them from a subclass."""

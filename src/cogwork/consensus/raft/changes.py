@@ -1,9 +1,11 @@
 """A change of the members, in steps that each are safe (Raft §6; dissertation §4.2.1, §4.3).
 
 1. Members that are new come in as learners, and are brought up to date.
-2. Once they are, the joint membership goes into the log: from there on a majority of the old voters
-   and one of the new ones are needed.
+2. Once they are, and with them a majority of the voters to be, the joint membership goes into the
+   log: from there on a majority of the old voters and one of the new ones are needed.
 3. Once that is committed, the new membership follows.
+
+Until the second step nothing is decided, and another change may take the place of this one.
 
 Where the voters stay the same, one entry does it. A leader that finds a joint membership that
 another one has begun completes it.
@@ -28,25 +30,29 @@ __all__ = ("Changes",)
 class Changes:
     """The change that a leader is making, if any."""
 
-    __slots__ = ("_core", "_target", "_until_s")
+    __slots__ = ("_core", "_goal", "_goal_s", "_target", "_until_s")
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._target: Membership | None = None
         self._until_s = 0.0
+        self._goal = 0
+        self._goal_s = 0.0
 
     @property
     def is_under_way(self) -> bool:
         """Whether there is one, of this leader or of one before."""
+        return self._target is not None or self._is_unsettled
+
+    @property
+    def _is_unsettled(self) -> bool:
         core = self._core
-        return (
-            self._target is not None
-            or core.membership.is_joint
-            or core.membership_index > core.commit
-        )
+        return core.membership.is_joint or core.membership_index > core.commit
 
     def begin(self, target: Membership) -> None:
-        """Begins a change.
+        """Begins a change, instead of one whose new voters are still catching up.
+
+        To ask for it again while that lasts changes nothing.
 
         Raises:
             Busy: Another one is under way.
@@ -54,7 +60,9 @@ class Changes:
         """
         target.check()
         core = self._core
-        if self.is_under_way:
+        if target == self._target:
+            return
+        if self._is_unsettled:
             raise Busy("the members are just being changed")
         present = core.membership
         newcomers = [each for each in target.voters if each not in present.everyone]
@@ -62,13 +70,14 @@ class Changes:
         first.check()
         self._target = target
         self._until_s = core.now_s + core.settings.catch_up_s
+        self._set_goal()
         self._write(first)
 
-    def step(self, is_caught_up: Callable[[str], bool]) -> None:
+    def step(self, has_reached: Callable[[str, int], bool]) -> None:
         """Takes the next step where it can be taken.
 
         Args:
-            is_caught_up: Tells whether a member has about all entries.
+            has_reached: Tells whether a member is there and has all entries up to an index.
         """
         core = self._core
         if core.membership_index > core.commit:
@@ -77,21 +86,34 @@ class Changes:
         if present.is_joint:
             self._write(Membership(present.voters, present.learners))
         elif self._target is not None:
-            self._aim(present, self._target, is_caught_up)
+            self._aim(present, self._target, has_reached)
 
     def _aim(
-        self, present: Membership, target: Membership, is_caught_up: Callable[[str], bool]
+        self, present: Membership, target: Membership, has_reached: Callable[[str, int], bool]
     ) -> None:
-        core = self._core
-        if core.now_s >= self._until_s:
-            core.report(f"{', '.join(target.voters)} do not become voters: they lag behind")
-            self._target = None
-        elif set(target.voters) == set(present.voters):
+        core, goal = self._core, self._goal
+        ready = {voter for voter in target.voters if voter == core.own or has_reached(voter, goal)}
+        late = [voter for voter in target.voters if voter not in {*present.voters, *ready}]
+        if set(target.voters) == set(present.voters):
             self._target = None
             self._write(target)
-        elif all(is_caught_up(voter) for voter in target.voters if voter != core.own):
+        elif not late and target.is_quorum(ready):
             self._target = None
             self._write(Membership(target.voters, target.learners, present.voters))
+        elif core.now_s >= self._until_s:
+            who = ", ".join(late) or "a majority of the new voters"
+            core.report(f"the members stay as they are: {who} did not catch up in time")
+            self._target = None
+        elif core.now_s >= self._goal_s + core.election_s:
+            self._set_goal()
+
+    def _set_goal(self) -> None:
+        """Has new voters reach what is committed now.
+
+        One that does so within an election time is no further behind than that (dissertation
+        §4.2.1): where commands come without a pause, nobody ever has everything.
+        """
+        self._goal, self._goal_s = self._core.commit, self._core.now_s
 
     def _write(self, membership: Membership) -> None:
         if membership != self._core.membership:

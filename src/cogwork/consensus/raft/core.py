@@ -44,6 +44,8 @@ class Recovered:
         entries: All that follow the snapshot, or the newest of them where the storage has the rest.
         applied: So far the application's own state has come; 0 for the snapshot's index.
         storage: Has older entries, and snapshots to send.
+        floor: Term and index of an entry that this member had, or was told of, in a membership
+            that it has left since, giving everything up: it never helps anybody who lacks it.
     """
 
     hard_state: HardState = field(default_factory=HardState)
@@ -51,6 +53,7 @@ class Recovered:
     entries: Sequence[Entry] = ()
     applied: int = 0
     storage: Storage | None = None
+    floor: tuple[int, int] = (0, 0)
 
 
 class Core:
@@ -62,6 +65,7 @@ class Core:
         random: For time-outs.
         storage: Older entries, and snapshots.
         log: The entries.
+        floor: Term and index of an entry that whoever leads has for sure.
         outbox: What leaves the group.
         term: The current one.
         vote: Whom it has voted for in this term.
@@ -114,6 +118,11 @@ class Core:
         self.reads: list[tuple[int, object]] = []
         self.events: list[Event] = []
         self.leader_changes = LeaderChanges()
+        self.floor = recovered.floor
+        if self.floor[0] > self.term:
+            # What it did in earlier terms it has forgotten: it takes no part in them any more.
+            self.term, self.vote = self.floor[0], None
+            self.outbox.harden()
         self.draw_timeout()
 
     # Membership. It is in effect from the moment its entry is in the log, and taken back with it.
@@ -134,8 +143,11 @@ class Core:
 
         One that the latest membership leaves out may be the only one that has it: until it knows
         that the others do, it is needed (dissertation §4.2.2). The one before it is committed, as
-        there is but one change at a time.
+        there is but one change at a time. A log that ends below the floor may call this member a
+        voter as it was one before it left.
         """
+        if (self.log.last_term, self.log.last_index) < self.floor:
+            return False
         if self.own in self.membership.all_voters:
             return True
         if self.membership_index <= self.commit:

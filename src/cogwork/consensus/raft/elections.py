@@ -120,6 +120,7 @@ class Elections:
         """
         core = self._core
         if not vote.is_transfer and self._follows_another(candidate):
+            self._wake()
             return False if vote.is_pre else None
         if vote.is_pre:
             return vote.term > core.term and self._is_fresh(vote)
@@ -135,6 +136,13 @@ class Elections:
         core.restart_timer()
         return True
 
+    def _wake(self) -> None:
+        """Looks after the leader again, as somebody misses it: it may lead no more, and live."""
+        core = self._core
+        if core.is_quiescent and core.leadership is None:
+            core.is_quiescent = False
+            core.restart_timer()
+
     def _follows_another(self, candidate: str) -> bool:
         core = self._core
         if core.role is Role.LEADER:
@@ -144,6 +152,10 @@ class Elections:
         return core.is_quiescent or core.now_s < core.heard_s + core.election_s
 
     def _is_fresh(self, vote: Vote) -> bool:
-        """Tells whether the candidate's log is at least as up to date as this one (Raft §5.4.1)."""
-        log = self._core.log
-        return (vote.last_term, vote.last_index) >= (log.last_term, log.last_index)
+        """Tells whether the candidate's log is at least as up to date as this one (Raft §5.4.1).
+
+        A member that has given its log up counts it up to the floor.
+        """
+        core, log = self._core, self._core.log
+        last_term, last_index = max(core.floor, (log.last_term, log.last_index))
+        return (vote.last_term, vote.last_index) >= (last_term, last_index)

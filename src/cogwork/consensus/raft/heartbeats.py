@@ -24,7 +24,8 @@ class Beat:
 
     Attributes:
         term: Its incarnation, which is higher after each start.
-        stamp_us: The sender's time.
+        stamp_us: The sender's time; 0 in the answer of one that knows of no group that they share:
+            it is not answered.
         echo_us: The last `stamp_us` that came from the receiver; 0 for none.
         held_us: How long ago that came.
         election_ms: What the sender's round trips demand of election times.

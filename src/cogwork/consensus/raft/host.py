@@ -302,7 +302,12 @@ class RaftHost:
 
     def _on_beat(self, container: str, beat: Beat, now_s: float) -> None:
         known = self._neighbours.get(container)
-        if known is not None and known.hear(beat, now_s):
+        if known is None:
+            if self._groups and beat.stamp_us:
+                # It has a group with this container, which does not know yet, and may sleep
+                # because nobody seems to be here.
+                self._frames.add(container, 0, Beat(self._incarnation, 0, beat.stamp_us))
+        elif known.hear(beat, now_s):
             self._tell(container, lambda group: group.greet(container, now_s))
 
     def _miss(self, container: str, now_s: float) -> None:

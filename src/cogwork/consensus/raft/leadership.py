@@ -161,7 +161,7 @@ class Leadership:
             return
         self._count_committed(index)
         core.commit_to(index)
-        self.changes.step(self._is_caught_up)
+        self.changes.step(self._has_reached)
         self._follow_membership()
 
     def _match_of(self, member: str) -> int:
@@ -242,7 +242,7 @@ class Leadership:
             if self._is_beat_due(member, progress):
                 self._beat(member, progress)
         self._let_go()
-        self.changes.step(self._is_caught_up)
+        self.changes.step(self._has_reached)
         self._follow_membership()
         self._look_for_transfer()
 
@@ -276,7 +276,7 @@ class Leadership:
         if self._core.commit < self.first_index:
             raise Busy("the leader is too new")
         self.changes.begin(membership)
-        self.changes.step(self._is_caught_up)
+        self.changes.step(self._has_reached)
         self._follow_membership()
 
     def _follow_membership(self) -> None:
@@ -290,12 +290,14 @@ class Leadership:
             for voter in core.membership.all_voters - before.all_voters - {core.own}:
                 if voter in self.progress:  # learners are heard more rarely than voters must be
                     self.progress[voter].heard_s = core.now_s
+        for member in sorted(self._leaving.keys() & members):
+            # It may have given everything up meanwhile: what it had does not count.
+            del self._leaving[member]
+            self.progress.pop(member).release()
         for member in sorted(members - self.progress.keys()):
             self._begin_progress(member)
         for member in self.progress.keys() - members:
             self._leaving.setdefault(member, (core.membership_index, inf))
-        for member in self._leaving.keys() & members:
-            del self._leaving[member]
 
     def _begin_progress(self, member: str) -> None:
         core = self._core
@@ -315,6 +317,10 @@ class Leadership:
 
     def _is_caught_up(self, member: str) -> bool:
         """Tells whether a member has all that is committed, and takes what comes."""
+        return self._has_reached(member, self._core.commit)
+
+    def _has_reached(self, member: str, index: int) -> bool:
+        """Tells whether a member has everything up to an index, and takes what comes."""
         progress = self.progress.get(member)
         if progress is None or progress.phase is not Phase.REPLICATE:
             return False
@@ -322,7 +328,7 @@ class Leadership:
         patience_s = core.election_s
         if member not in core.membership.all_voters:
             patience_s *= core.settings.learner_share
-        return progress.match >= core.commit and progress.heard_s > core.now_s - patience_s
+        return progress.match >= index and progress.heard_s > core.now_s - patience_s
 
     # Handing over.
 

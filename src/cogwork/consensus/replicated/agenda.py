@@ -33,13 +33,14 @@ class Agenda:
         self._unsent: dict[Stream, None] = {}
         self._unanswered: dict[Stream, None] = {}
         self._awaited: dict[Member, None] = {}
+        self._moving: dict[Member, None] = {}
 
     @property
     def pause_s(self) -> float:
         """How long there may be no turn."""
         if self._unsent:
             return PAUSE_S
-        return TICK_S if self._unanswered or self._awaited else IDLE_S
+        return TICK_S if self._unanswered or self._awaited or self._moving else IDLE_S
 
     def note_unsent(self, stream: Stream) -> None:
         """Has a stream's outbox sent in the next turn, and looked after until all is answered."""
@@ -49,6 +50,11 @@ class Agenda:
     def note_awaited(self, member: Member) -> None:
         """Has a replica look now and then whether the time of a read is over."""
         self._awaited[member] = None
+
+    def note_moving(self, stream: Stream) -> None:
+        """Has a stream's replica see to the group's members until they are as they are to be."""
+        if stream.member is not None and not stream.placement.is_settled:
+            self._moving[stream.member] = None
 
     def send(self, now_s: float) -> None:
         """Sends what outboxes have; what has to wait is tried again."""
@@ -69,3 +75,6 @@ class Agenda:
             member.wake_readers(now_s)
             if not member.is_awaited:
                 del self._awaited[member]
+        for member in list(self._moving):
+            if not member.moving.go_on():
+                del self._moving[member]

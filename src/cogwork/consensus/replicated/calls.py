@@ -37,14 +37,18 @@ __all__ = (
     "FindTime",
     "GetBounds",
     "GetMembers",
+    "GetMove",
+    "GetRoom",
     "GetSnapshot",
     "MembersAre",
+    "MoveIs",
     "Place",
     "Proposal",
     "Read",
     "Records",
     "Refused",
     "Results",
+    "RoomIs",
     "SnapshotIs",
     "TimeIs",
     "decode",
@@ -96,6 +100,20 @@ class GetSnapshot(_Call, frozen=True, array_like=True, tag=True):
 
 class GetMembers(_Call, frozen=True, array_like=True, tag=True):
     """Who holds replicas."""
+
+
+class GetMove(_Call, frozen=True, array_like=True, tag=True):
+    """Which move of the stream the container knows of, and has a replica since."""
+
+
+class GetRoom(_Call, frozen=True, array_like=True, tag=True):
+    """Whether the container can hold one replica more.
+
+    Attributes:
+        voters: Of `$cluster`, where the caller learns what is declared.
+    """
+
+    voters: list[str]
 
 
 class _Answer(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -176,14 +194,32 @@ class MembersAre(_Answer, frozen=True, array_like=True, tag=True):
     leader: str | None
 
 
+class MoveIs(_Answer, frozen=True, array_like=True, tag=True):
+    """A move that is declared; a replica that is to be given up for an earlier one is no more."""
+
+    move: int
+
+
+class RoomIs(_Answer, frozen=True, array_like=True, tag=True):
+    """What a container has.
+
+    Attributes:
+        replicas: How many it holds.
+        problem: Why it can hold no more; empty where it can.
+    """
+
+    replicas: int
+    problem: str
+
+
 class Refused(_Answer, frozen=True, array_like=True, tag=True):
     """The call as a whole was not carried out."""
 
     failure: Failed
 
 
-Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers
-Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | Refused
+Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers | GetMove | GetRoom
+Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | MoveIs | RoomIs | Refused
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Call | Answer)

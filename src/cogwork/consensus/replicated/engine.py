@@ -26,7 +26,7 @@ from cogwork.consensus.engine import (
     Origin,
     Snapshot,
 )
-from cogwork.consensus.errors import BeyondEnd, ConsensusError, Unavailable, Unsupported
+from cogwork.consensus.errors import BeyondEnd, ConsensusError, Unavailable
 from cogwork.consensus.replicated.calls import (
     Bounded,
     FindTime,
@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 
 __all__ = ("CAPABILITIES", "RaftEngine", "RaftSubscription")
 
-CAPABILITIES = Capabilities(durability=Durability.QUORUM_DISK, batch_bytes_max=BATCH_BYTES_MAX)
+CAPABILITIES = Capabilities(
+    durability=Durability.QUORUM_DISK, changes_members=True, batch_bytes_max=BATCH_BYTES_MAX
+)
 
 READ_BYTES = 1 << 20
 WAIT_S = 2.0
@@ -126,8 +128,8 @@ class RaftEngine:
         return found
 
     def read_here(self, offset: int, max_bytes: int = READ_BYTES) -> list[Chunk] | None:
-        """Returns chunks that the replica here has from `offset` on; None without a replica."""
-        member = self._open_stream().member
+        """Returns chunks that the replica here has from `offset` on; None without a current one."""
+        member = self._open_stream().reader
         if member is None:
             return None
         return [_as_appended(chunk) for chunk in member.chunks(offset, max_bytes)]
@@ -139,18 +141,14 @@ class RaftEngine:
         return member.more()
 
     def watch(self, on_more: Callable[[], object]) -> Future[None] | None:
-        """Has something called when the replica here has more; None without a replica."""
-        member = self._open_stream().member
+        """Has something called when the replica here has more; None without a current one."""
+        member = self._open_stream().reader
         return None if member is None else member.watch(on_more)
 
     def glance(self) -> tuple[Bounds, Members] | None:
-        """Returns what the replica here knows; None without a replica."""
-        member = self._open_stream().member
-        if member is None:
-            return None
-        membership = member.group.membership
-        members = Members(membership.voters, membership.learners, member.group.leader)
-        return member.replica.state.bounds, members
+        """Returns what the replica here knows; None without a current one."""
+        member = self._open_stream().reader
+        return None if member is None else (member.replica.state.bounds, member.members)
 
     async def read_or_wait(self, offset: int, max_bytes: int, wait_s: float) -> list[Chunk]:
         """Returns chunks from `offset` on; none where there are still none after some time."""
@@ -194,7 +192,7 @@ class RaftEngine:
 
     async def change_members(self, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
         """Has others hold the replicas; returns when they do."""
-        raise Unsupported(f"have {[*voters, *learners]} hold replicas")
+        await self._open_stream().change_members(voters, learners)
 
     # -- the end
 
@@ -283,7 +281,8 @@ class RaftSubscription:
                 self._reading = self._engine.more_here()
                 await self._reading
                 found = self._engine.read_here(self._offset)
-                assert found is not None
+                if found is None:  # the replica here has been given up meanwhile
+                    found = await self._read_elsewhere()
             self._ready = found[::-1]
         except asyncio.CancelledError:
             if not self._is_over:

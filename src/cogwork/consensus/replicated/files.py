@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cogwork.log.directory import Directory
     from cogwork.log.disk_queue import DiskQueue
 
-__all__ = ("Declared", "KeptState", "ReplicaFiles", "tag_of")
+__all__ = ("Declared", "KeptState", "ReplicaFiles", "remove", "tag_of")
 
 VERSION = 1
 STATE_NAME = "state"
@@ -87,13 +87,15 @@ class ReplicaFiles:
     """
 
     def __init__(self, directory: Directory, queue: DiskQueue) -> None:
-        """Opens what is there.
+        """Opens what is there; what has no declaration is left of one that was given up, and goes.
 
         Raises:
             LogError: A segment cannot be used.
             Malformed: The state cannot be used.
         """
         self._directory = directory
+        if DECLARATION_NAME not in directory.names():
+            directory.clear()
         self.segments = SegmentStore(directory, queue)
         self.state: KeptState | None = None
         if STATE_NAME in directory.names():
@@ -148,11 +150,16 @@ class ReplicaFiles:
 
     def remove(self) -> None:
         """Removes everything, the directory too."""
-        self._directory.remove_all()
+        remove(self._directory)
 
     def close(self) -> None:
         """Lets the directory go."""
         self._directory.close()
+
+
+def remove(directory: Directory) -> None:
+    """Removes a replica's directory: first what says that it is one."""
+    directory.remove_all(first=DECLARATION_NAME)
 
 
 def _encode(state: KeptState) -> bytes:

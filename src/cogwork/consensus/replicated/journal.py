@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.consensus.errors import Malformed
@@ -22,6 +23,7 @@ from cogwork.consensus.raft.entries import Entry
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.ready import HardState
 from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Journal", "Log", "Replayed")
 
-HARD_STATE, INSTALLED, COMPACTED = 1, 2, 3
+HARD_STATE, INSTALLED, COMPACTED, GIVEN_UP = 1, 2, 3, 4
 ENTRY = 16
 """Kinds of records; that of an entry is this and the entry's own."""
 
@@ -139,9 +141,22 @@ class Journal:
         self._log.low_water(self._group, self._lsns[0] if self._lsns else start_lsn)
 
     def drop(self) -> None:
-        """Lets everything go: the group is no more, and what comes late of it is not written."""
+        """Lets everything go, and says so: the group may have a replica here again one day.
+
+        What comes late of it is not written.
+        """
         self._is_dropped = True
+        with suppress(LogError):
+            self.forget()
         self._log.low_water(self._group, self._log.end_lsn)
+
+    def forget(self) -> None:
+        """Says that what is in the log so far is of a replica that was given up.
+
+        Raises:
+            LogError: The log takes nothing now.
+        """
+        self._log.append(self._group, GIVEN_UP, 0, 0, b"")
 
     def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
         """Reads entries from an index on, about so many octets; none where they have gone."""
@@ -217,6 +232,10 @@ class Replayed:
             self.hard_state = HardState(record.term, vote, record.index)
         elif record.kind in (INSTALLED, COMPACTED):
             self._take_snapshot(record)
+        elif record.kind == GIVEN_UP:
+            self.hard_state, self.snapshot = HardState(), Snapshot()
+            self.entries.clear()
+            self._lsns.clear()
         else:
             raise Malformed("a group's record", f"its kind is {record.kind}")
 

@@ -15,16 +15,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.consensus.chunks import encode_chunk
-from cogwork.consensus.errors import BeyondEnd, ConsensusError, NotLeader
+from cogwork.consensus.engine import Members
+from cogwork.consensus.errors import BeyondEnd, ConsensusError, NotLeader, Unavailable
 from cogwork.consensus.raft.entries import Kind
-from cogwork.consensus.raft.ready import LeaderChanged, ReadFailed, Reported
+from cogwork.consensus.raft.ready import LeaderChanged, MembershipChanged, ReadFailed, Reported
 from cogwork.consensus.replicated.calls import (
     Bounded,
     FindTime,
     GetBounds,
     GetMembers,
+    GetMove,
     GetSnapshot,
     MembersAre,
+    MoveIs,
     Proposal,
     Read,
     Records,
@@ -37,6 +40,7 @@ from cogwork.consensus.replicated.calls import (
 from cogwork.consensus.replicated.entry import encode_entry
 from cogwork.consensus.replicated.files import KeptState, tag_of
 from cogwork.consensus.replicated.install import Installation
+from cogwork.consensus.replicated.moving import Moving
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.sequencer import Sequencer, Trim, encode
 
@@ -122,6 +126,7 @@ class Member:
         replica: The stream's state here.
         files: What it keeps beside the write-ahead log.
         retention: How long records are kept; the leader has what is too old given up.
+        moving: Sees to the members of the group.
         is_closed: Whether nothing is to be done any more.
     """
 
@@ -141,6 +146,7 @@ class Member:
         self.replica = replica
         self.files = files
         self.retention = Retention()
+        self.moving = Moving(self, service)
         self._service = service
         self._proposed: dict[int, _Proposed] = {}
         self._waiting: list[_Waiting] = []
@@ -162,6 +168,15 @@ class Member:
     def number(self) -> int:
         """The group's."""
         return self.stream.number
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it has about what others have: it is a member, and has been one for a while.
+
+        The log of one that joins has older memberships at first, which may have had it, too.
+        """
+        is_member = self.group.own in self.group.membership.everyone
+        return is_member and self.replica.applied >= self.stream.placement.index
 
     # -- what the group wants done
 
@@ -210,6 +225,8 @@ class Member:
                 self._give_up_proposals()
         elif isinstance(event, ReadFailed):
             self._current.pop(event.token, None)
+        elif isinstance(event, MembershipChanged) and not self.is_current:
+            self._send_followers_away()
         elif isinstance(event, Reported):
             self._service.report(f"stream {self.name}: {event.text}")
 
@@ -230,9 +247,15 @@ class Member:
 
     def _call(self, call: Call, answer: Callable[[Answer], object]) -> None:
         replica = self.replica
+        if isinstance(call, Proposal):
+            self._propose(call, answer)
+            return
+        if isinstance(call, GetMove):
+            answer(MoveIs(call.number, self.stream.placement.move))
+            return
+        if not self.is_current:
+            raise Unavailable("this replica does not have what the others have")
         match call:
-            case Proposal():
-                self._propose(call, answer)
             case Read():
                 self._read(call, answer)
             case GetBounds():
@@ -304,6 +327,12 @@ class Member:
                 self._service.report(f"stream {self.name}: a reader failed: {error!r}")
                 self._end_watch(over)
 
+    def _send_followers_away(self) -> None:
+        """Has those in this container who wait for more read elsewhere."""
+        self.wake_followers()
+        for over in list(self._watches):
+            self._end_watch(over)
+
     def _when_current(self, then: Callable[[], object]) -> None:
         """Calls once this replica has all that anybody can have been told of."""
         self._token += 1
@@ -326,11 +355,17 @@ class Member:
             else (SnapshotIs(number, snapshot.offset, snapshot.data))
         )
 
-    def _members(self, number: int) -> MembersAre:
+    @property
+    def members(self) -> Members:
+        """Who holds replicas; while the voters are changed all of both halves count."""
         membership = self.group.membership
-        return MembersAre(
-            number, list(membership.voters), list(membership.learners), self.group.leader
-        )
+        voters = dict.fromkeys((*membership.voters, *membership.old_voters))
+        learners = tuple(each for each in membership.learners if each not in voters)
+        return Members(tuple(voters), learners, self.group.leader)
+
+    def _members(self, number: int) -> MembersAre:
+        members = self.members
+        return MembersAre(number, list(members.voters), list(members.learners), members.leader)
 
     @property
     def is_awaited(self) -> bool:
@@ -431,9 +466,7 @@ class Member:
         self.is_closed = True
         self._give_up_proposals()
         self._waiting.clear()
-        self.wake_followers()
-        for over in list(self._watches):
-            self._end_watch(over)
+        self._send_followers_away()
         self._current.clear()
         if self._installation is not None:
             self._installation.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import Malformed
@@ -14,6 +15,8 @@ from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.sequencer import Sequencer
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from cogwork.consensus.raft.core import Recovered
     from cogwork.consensus.replicated.files import ReplicaFiles
     from cogwork.consensus.replicated.journal import Journal, Replayed
@@ -23,16 +26,33 @@ if TYPE_CHECKING:
 __all__ = ("declare", "recover", "replica_of")
 
 
-async def declare(stream: Stream, files: ReplicaFiles, queue: DiskQueue) -> list[str]:
+async def declare(
+    stream: Stream,
+    own: str,
+    files: ReplicaFiles,
+    queue: DiskQueue,
+    void: Callable[[], Awaitable[None]],
+) -> list[str]:
     """Sees that a directory is of a stream; returns the group's first members.
+
+    Args:
+        stream: Which one.
+        own: The container's id.
+        files: The directory.
+        queue: The way to the disk.
+        void: Has the log say that what it has is of a replica that was given up. Called for one
+            that joins, which has no first members: once it is declared, the log is its own.
 
     Raises:
         Malformed: It is another one's.
+        Unavailable: The log takes nothing now.
         OSError: It could not be written.
     """
     declared = files.declared()
     if declared is None:
-        declared = Declared(stream.name, stream.number, list(stream.replicas))
+        declared = Declared(stream.name, stream.number, stream.placement.first_voters(own))
+        if not declared.voters:
+            await void()
         await run(queue, files.declaring(declared))
     elif (declared.stream, declared.group) != (stream.name, stream.number):
         raise Malformed(f"a replica of {stream.name}", f"it is one of {declared.stream}")
@@ -40,7 +60,11 @@ async def declare(stream: Stream, files: ReplicaFiles, queue: DiskQueue) -> list
 
 
 def recover(
-    replayed: Replayed, journal: Journal, files: ReplicaFiles, voters: list[str]
+    replayed: Replayed,
+    journal: Journal,
+    files: ReplicaFiles,
+    voters: list[str],
+    floor: tuple[int, int],
 ) -> Recovered:
     """Returns what the group begins with: its newest snapshot, and the entries that follow.
 
@@ -49,7 +73,7 @@ def recover(
     """
     first = Snapshot(0, 0, Membership(tuple(voters)))
     replayed.begin_at(first if files.state is None else files.state.snapshot)
-    return replayed.recovered(journal, MemberStorage(journal, files))
+    return replace(replayed.recovered(journal, MemberStorage(journal, files)), floor=floor)
 
 
 def replica_of(files: ReplicaFiles, applied: int) -> Replica:

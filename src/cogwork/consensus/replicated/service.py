@@ -22,12 +22,11 @@ from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.agenda import TICK_S, Agenda
 from cogwork.consensus.replicated.alarm import Alarm
+from cogwork.consensus.replicated.calls import GetRoom, RoomIs
+from cogwork.consensus.replicated.cluster import NoCluster
 from cogwork.consensus.replicated.desk import Desk
 from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
-from cogwork.consensus.replicated.files import ReplicaFiles
-from cogwork.consensus.replicated.journal import Journal, Replayed
-from cogwork.consensus.replicated.member import Member
-from cogwork.consensus.replicated.opening import declare, recover, replica_of
+from cogwork.consensus.replicated.replicas import Replicas
 from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.replicated.stream import Stream, demand, group_of
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
@@ -38,9 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from cogwork.consensus.capabilities import Capabilities
+    from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.raft.snapshot import Snapshot
     from cogwork.consensus.replicated.calls import Answer, Call
+    from cogwork.consensus.replicated.cluster import StreamCluster
+    from cogwork.consensus.replicated.member import Member
+    from cogwork.consensus.replicated.placement import Placement
     from cogwork.consensus.replicated.switchboard import Carrier
     from cogwork.log.directory import Directory
     from cogwork.log.disk_queue import DiskQueue, Operation
@@ -69,6 +72,8 @@ class RaftService:
         own: The container's id.
         streams: Those that are open here, by name.
         desk: Where calls to streams are carried out here.
+        cluster: Says who holds which stream.
+        why_no_room: Why there can be no more replicas here; empty where there can.
     """
 
     def __init__(
@@ -100,15 +105,16 @@ class RaftService:
         self.report = report
         self.streams: dict[str, Stream] = {}
         self.desk = Desk(self.streams)
+        self.cluster: StreamCluster = NoCluster(own)
+        self.why_no_room = ""
         self._carrier = carrier
         self._wal = wal
         self._queue = queue
-        self._directory_of = directory_of
         self._switchboard = Switchboard(carrier)
         chance = random.Random(secrets.randbits(64))
         self._host = RaftHost(own, incarnation, chance, self.now_s(), settings)
-        self._members: dict[int, Member] = {}
-        self._replayed: dict[int, Replayed] = {}
+        self._replicas = Replicas(self, self._host, wal=wal, queue=queue, directory_of=directory_of)
+        self._members = self._replicas.members
         self._writing = Writing(wal, report)
         self._agenda = Agenda()
         self._turn: asyncio.Handle | None = None
@@ -152,47 +158,36 @@ class RaftService:
         found = self.streams.get(stream)
         if found is None:
             found = await self._open(stream, *group_of(options))
+        found.retention = Retention.of(options)
         if found.member is not None:
-            found.member.retention = Retention.of(options)
+            found.member.retention = found.retention
         found.users += 1
         return RaftEngine(found)
 
-    async def _open(self, name: str, number: int, replicas: list[str]) -> Stream:
+    async def _open(self, name: str, number: int, placement: Placement) -> Stream:
         stream = self.streams[name] = Stream(
-            self, name, number, replicas, self._switchboard.next_number
+            self, name, number, placement, self._switchboard.next_number
         )
-        if self.own in replicas:
-            try:
-                member = await self._open_member(stream)
-            except BaseException:
-                if self.streams.get(name) is stream:
-                    del self.streams[name]
-                if stream.is_deleted:
-                    self.discard(number)
-                raise
-            stream.member = member
-            if stream.why_over:
-                self._end_member(stream)
-                raise Unavailable(stream.why_over)
-        self.turn_soon()
+        try:
+            await self._replicas.house(stream)
+        except BaseException:
+            if self.streams.get(name) is stream:
+                del self.streams[name]
+            stream.end("it could not be opened here")
+            raise
         return stream
 
-    async def _open_member(self, stream: Stream) -> Member:
-        if self._wal is None or self._queue is None:
-            raise ValueError(
-                f"container {self.own} is to hold a replica of {stream.name!r:.80}, and has no "
-                "data directory: start it with --data DIR"
-            )
-        files = ReplicaFiles(self._directory_of(stream.number), self._queue)
-        voters = await declare(stream, files, self._queue)
-        journal = Journal(self._wal, stream.number)
-        replayed = self._replayed.pop(stream.number, None) or Replayed()
-        kept = recover(replayed, journal, files, voters)
-        group = self._host.open(stream.number, kept, self.now_s())
-        replica = replica_of(files, group.applied)
-        member = Member(self, stream, group=group, journal=journal, replica=replica, files=files)
-        self._members[stream.number] = member
-        return member
+    def place(self, stream: str, group: int, placement: Placement) -> None:
+        """Takes note of who is to hold a stream: opens the replica here, or gives it up."""
+        found = self.streams.get(stream)
+        if found is not None and found.number == group:
+            found.place(placement)
+            self._replicas.house_soon(found)
+
+    def keep_moving(self, stream: Stream) -> None:
+        """Has a stream's replica see to the members, where they are not as they are to be."""
+        self._agenda.note_moving(stream)
+        self.turn_soon()
 
     async def delete(self, stream: str) -> None:
         """Gives up a stream here, with its replica; the cluster has each container do so."""
@@ -208,35 +203,16 @@ class RaftService:
         del self.streams[stream]
         found.is_deleted = True
         found.end("the stream was deleted")
-        if self.own in found.replicas:
-            self._end_member(found)
-
-    def _end_member(self, stream: Stream) -> None:
-        """Closes the replica here, and removes it where the stream is no more."""
-        member = stream.member
-        if member is None:
-            return  # it is being opened; who does that ends it
-        self._members.pop(member.number, None)
-        self._host.close(member.number)
-        member.close()
-        if stream.is_deleted:
-            member.journal.drop()
-            member.files.remove()
-        else:
-            member.files.close()
+        self._replicas.end(found)
 
     @property
     def unopened(self) -> list[int]:
         """The groups that the write-ahead log speaks of and nobody has opened."""
-        return list(self._replayed)
+        return self._replicas.unopened
 
     def discard(self, group: int) -> None:
         """Removes what is left of a group that is not open."""
-        if self._wal is None:
-            return
-        if self._replayed.pop(group, None) is not None:
-            Journal(self._wal, group).drop()
-        self._directory_of(group).remove_all()
+        self._replicas.discard(group)
 
     async def close(self) -> None:
         """Lets go of all streams."""
@@ -244,9 +220,10 @@ class RaftService:
         self._alarm.cancel()
         if self._turn is not None:
             self._turn.cancel()
+        self._replicas.close()
         for stream in self.streams.values():
             stream.end("the container is stopping")
-            self._end_member(stream)
+            self._replicas.end(stream)
         self._switchboard.close()
         self.streams.clear()
 
@@ -258,7 +235,7 @@ class RaftService:
         Raises:
             Malformed: It is no record of a group.
         """
-        self._replayed.setdefault(record.group, Replayed()).take(record)
+        self._replicas.replay(record)
 
     def durable(self, lsn: int) -> None:
         """Takes note that the write-ahead log is durable up to a place."""
@@ -320,9 +297,32 @@ class RaftService:
         if isinstance(message, calls.Answer):
             self._switchboard.take(message)
             return
-        self.desk.carry_out(message, lambda answer: self._switchboard.send(origin, answer))
+        self._carry_out(message, lambda answer: self._switchboard.send(origin, answer))
+
+    def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
+        if isinstance(call, GetRoom):
+            answer(self._room(call))
+        else:
+            self.desk.carry_out(call, answer)
+
+    def _room(self, call: GetRoom) -> RoomIs:
+        return RoomIs(call.number, len(self._members), self._why_no_room(call.voters))
+
+    def _why_no_room(self, voters: list[str]) -> str:
+        if self._wal is None:
+            return "it has no data directory"
+        if self._wal.is_full:
+            return "its disk is full"
+        if set(voters) != set(self.cluster.voters):
+            own = ", ".join(self.cluster.voters)
+            return f"its cluster is another one, whose voters are {own}"
+        return self.why_no_room
 
     # -- what goes out
+
+    def next_number(self) -> int:
+        """Returns a number for a call."""
+        return self._switchboard.next_number()
 
     def send_call(self, to: str, call: Call, answered: Callable[[Answer], None]) -> bool:
         """Sends a call of an outbox; returns False where it is dropped."""
@@ -332,14 +332,14 @@ class RaftService:
         return True
 
     async def ask(
-        self, to: str, make: Callable[[int, str], Call], stream: Stream, timeout_s: float
+        self, to: str, make: Callable[[int, str], Call], stream: str, timeout_s: float
     ) -> Answer:
         """Asks a container, which may be this one, and waits for the answer.
 
         Raises:
             ConsensusError: It says why not, or says nothing.
         """
-        call = make(self._switchboard.next_number(), stream.name)
+        call = make(self._switchboard.next_number(), stream)
         if to != self.own:
             self.turn_soon()
             return demand(await self._switchboard.ask(to, call, timeout_s))
@@ -376,6 +376,11 @@ class RaftService:
         if self._wal is not None and self._wal.is_full:
             raise Unavailable("the disk is full")
         return self._host.propose(group, payload, self.now_s())
+
+    def change(self, group: int, membership: Membership) -> None:
+        """Has a group get other members: `RaftHost.change`."""
+        self._host.change(group, membership, self.now_s())
+        self.turn_soon()
 
     def read_index(self, group: int, token: object) -> None:
         """Asks for a current read: `RaftHost.read_index`."""

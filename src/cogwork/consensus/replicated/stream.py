@@ -10,6 +10,8 @@ from cogwork.consensus.batch import check
 from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable
 from cogwork.consensus.replicated.calls import Refused, error_of
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
+from cogwork.consensus.replicated.placement import Placement
+from cogwork.consensus.retention import Retention
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -45,7 +47,9 @@ class Stream:
     Attributes:
         name: Its name.
         number: The group's.
-        replicas: The containers that hold one.
+        placement: Which containers are to hold a replica, and may.
+        retention: How long records are kept.
+        housing: Held by who opens the replica here, or has it given up.
         outbox: What is to be appended.
         member: The replica here; None where there is none.
         users: How often it is open here.
@@ -58,13 +62,15 @@ class Stream:
         service: RaftService,
         name: str,
         number: int,
-        replicas: Sequence[str],
+        placement: Placement,
         next_number: Callable[[], int],
     ) -> None:
         self.name = name
         self.number = number
-        self.replicas = list(replicas)
-        self.outbox = Outbox(name, replicas, new_producer, next_number)
+        self.placement = placement
+        self.retention = Retention()
+        self.housing = asyncio.Lock()
+        self.outbox = Outbox(name, placement.holders, new_producer, next_number)
         self.member: Member | None = None
         self.users = 0
         self.is_deleted = False
@@ -121,7 +127,9 @@ class Stream:
             self.demand_open()
             container = self._next_reader(is_here=is_here)
             try:
-                return await self._service.ask(container, make, self, ANSWER_TIMEOUT_S + wait_s)
+                return await self._service.ask(
+                    container, make, self.name, ANSWER_TIMEOUT_S + wait_s
+                )
             except (NotLeader, Unavailable) as refused:
                 error = refused
             self._reader += 1
@@ -130,12 +138,27 @@ class Stream:
 
     def _next_reader(self, *, is_here: bool) -> str:
         own = self._service.own
-        if is_here and self.member is not None and self._reader % 2 == 0:
+        if is_here and self.reader is not None and self._reader % 2 == 0:
             return own
-        others = [each for each in self.replicas if each != own] or [own]
+        others = [each for each in self.placement.holders if each != own] or [own]
         return others[self._reader % len(others)]
 
+    @property
+    def reader(self) -> Member | None:
+        """The replica here, where it has what others have; else None."""
+        member = self.member
+        return member if member is not None and member.is_current else None
+
     # -- life
+
+    def place(self, placement: Placement) -> None:
+        """Takes note of which containers are to hold it."""
+        self.placement = placement
+        self.outbox.candidates = placement.holders
+
+    async def change_members(self, voters: Sequence[str], learners: Sequence[str]) -> None:
+        """Has others hold the replicas; returns when they do."""
+        await self._service.cluster.change_members(self.number, voters, learners)
 
     def demand_open(self) -> None:
         """Raises `Unavailable` where the stream is no more."""
@@ -186,7 +209,7 @@ def demand(answer: Answer) -> Answer:
     return answer
 
 
-def group_of(options: Mapping[str, object]) -> tuple[int, list[str]]:
+def group_of(options: Mapping[str, object]) -> tuple[int, Placement]:
     """Reads the group's number, and who holds replicas.
 
     Raises:
@@ -195,9 +218,12 @@ def group_of(options: Mapping[str, object]) -> tuple[int, list[str]]:
     group, replicas = options.get("group"), options.get("replicas")
     if not isinstance(group, int) or group < 1:
         raise ValueError(f"group is a positive number, not {group!r}")
+    if isinstance(replicas, Placement):
+        return group, replicas
     if not isinstance(replicas, list | tuple) or not replicas:
         raise ValueError(f"replicas is a list of containers, not {replicas!r}")
-    return group, [str(each) for each in replicas]
+    founders = [str(each) for each in replicas]
+    return group, Placement(founders, founders=founders)
 
 
 def new_producer() -> bytes:

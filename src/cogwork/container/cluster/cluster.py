@@ -15,13 +15,22 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.cluster.declarations import Declarations, Declare, Delete, Outcome, decode, encode
+from cogwork.cluster.declarations import (
+    Declarations,
+    Declare,
+    Delete,
+    Move,
+    Moved,
+    Outcome,
+    decode,
+    encode,
+)
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Malformed, Truncated, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cogwork.cluster.declarations import Command, Declaration, Value
     from cogwork.consensus.batch import Chunk
@@ -50,6 +59,9 @@ class Listener(Protocol):
     def declared(self, declaration: Declaration) -> None:
         """Something is declared, by whomever."""
 
+    def moved(self, declaration: Declaration) -> None:
+        """Others are to hold what is declared, or do so now."""
+
     def deleted(self, declaration: Declaration) -> None:
         """A declaration is taken back, by whomever."""
 
@@ -64,7 +76,6 @@ class Cluster:
         voters: The containers with replicas of `$cluster`.
         declarations: The copy.
         next: The offset of the record that comes next.
-        is_current: Whether it has caught up with the stream once.
     """
 
     def __init__(
@@ -81,7 +92,7 @@ class Cluster:
         self.voters = voters
         self.declarations = Declarations()
         self.next = 0
-        self.is_current = False
+        self._current = asyncio.Event()
         self._own = own
         self._service = service
         self._listener = listener
@@ -90,6 +101,16 @@ class Cluster:
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
         self._kept = 0
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it has caught up with the stream once."""
+        return self._current.is_set()
+
+    async def when_current(self) -> None:
+        """Waits until it has caught up with the stream once, where it follows that at all."""
+        if self._task is not None:
+            await self._current.wait()
 
     def start(self) -> None:
         """Begins to follow."""
@@ -127,6 +148,44 @@ class Cluster:
             ConsensusError: It is not known, or not at all.
         """
         return (await self._order(Delete(kind, vhost, name))).has_changed
+
+    async def move(
+        self,
+        declaration: Declaration,
+        voters: Sequence[str],
+        learners: Sequence[str],
+        present: Sequence[str],
+    ) -> None:
+        """Declares that others are to hold something; whoever leads there then sees to it.
+
+        Args:
+            declaration: What.
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+            present: Who holds it; counts where it was never moved.
+
+        Raises:
+            ValueError: These cannot hold it, or it has gone.
+            ConsensusError: It is not known, or not at all.
+        """
+        kind, vhost, name, number = _named(declaration)
+        command = Move(kind, vhost, name, number, list(voters), list(learners), list(present))
+        outcome = await self._order(command)
+        if outcome.problem:
+            raise ValueError(outcome.problem)
+
+    async def end_move(self, declaration: Declaration, move: int, floor: tuple[int, int]) -> None:
+        """Declares that a move is done.
+
+        Args:
+            declaration: Of what.
+            move: Which one.
+            floor: Term and index of an entry that those who hold it have committed.
+
+        Raises:
+            ConsensusError: It is not known, or not at all.
+        """
+        await self._order(Moved(*_named(declaration), move, *floor))
 
     async def _order(self, command: Command) -> Outcome:
         engine = await self._open()
@@ -166,7 +225,7 @@ class Cluster:
             if isinstance(each, Snapshot):
                 self._restore(each)
             elif isinstance(each, CaughtUp):
-                self.is_current = True
+                self._current.set()
                 self._listener.current(self.declarations)
             else:
                 self._apply(each)
@@ -183,6 +242,7 @@ class Cluster:
                     self._listener.deleted(declaration)
             for declaration in self.declarations.all(kind):
                 self._listener.declared(declaration)
+                self._listener.moved(declaration)
         for offset in [each for each in self._waiting if each < self.next]:
             waiter = self._waiting.pop(offset)
             if not waiter.done():
@@ -207,10 +267,13 @@ class Cluster:
     def _apply_one(self, command: Command) -> Outcome:
         outcome = self.declarations.apply(command)
         if outcome.has_changed and outcome.declaration is not None:
-            if isinstance(command, Delete):
-                self._listener.deleted(outcome.declaration)
-            else:
-                self._listener.declared(outcome.declaration)
+            match command:
+                case Declare():
+                    self._listener.declared(outcome.declaration)
+                case Delete():
+                    self._listener.deleted(outcome.declaration)
+                case _:
+                    self._listener.moved(outcome.declaration)
         return outcome
 
     async def _look_whether_to_keep(self, engine: RaftEngine) -> None:
@@ -233,3 +296,7 @@ class Cluster:
             "digest": self.declarations.digest,
             "is_current": self.is_current,
         }
+
+
+def _named(declaration: Declaration) -> tuple[str, str, str, int]:
+    return declaration.kind, declaration.vhost, declaration.name, declaration.number

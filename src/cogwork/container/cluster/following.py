@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from cogwork.cluster.declarations import Declaration, Declarations
+    from cogwork.consensus.replicated.placement import Placement
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.virtual_host import VirtualHost
 
@@ -33,6 +34,7 @@ class Following:
         vhosts: Mapping[str, VirtualHost],
         service: RaftService,
         kept: Callable[[], Iterable[int]],
+        placement_of: Callable[[Declaration], Placement | None],
         forget_orb: Callable[[str], object],
     ) -> None:
         """Needs the nodes' places.
@@ -41,18 +43,23 @@ class Following:
             vhosts: This container's virtual hosts.
             service: Has the replicas.
             kept: Lists the groups that have a directory here.
+            placement_of: Tells who is to hold what is declared; None where it was never moved.
             forget_orb: Gives up what is here of a stream in some container's memory.
         """
         self._vhosts = vhosts
         self._service = service
         self._kept = kept
         self._forget_orb = forget_orb
+        self._placement_of = placement_of
+        self._is_current = False
 
     def declared(self, declaration: Declaration) -> None:
         """Makes its node, unless it is there."""
         vhost = self._vhosts.get(declaration.vhost)
         if vhost is None:
             return
+        if self._placement_of(declaration) is not None and _address_of(declaration) in vhost.nodes:
+            return  # perhaps by a configuration that says where it is, and not where it was first
         try:
             if declaration.kind == "stream":
                 StreamDeclarations(vhost).follow(declaration)
@@ -87,18 +94,39 @@ class Following:
         if vhost in self._vhosts:
             StreamDeclarations(self._vhosts[vhost]).renew(f"stream/{name}")
 
+    def moved(self, declaration: Declaration) -> None:
+        """Has the replica here opened or given up."""
+        placement = self._placement_of(declaration)
+        if placement is None:
+            return
+        name = stream_name(declaration.kind, declaration.vhost, declaration.name)
+        group = FIRST_GROUP + declaration.number
+        self._service.place(name, group, placement)
+        # What is told first may be long ago, and the replica here one that came later.
+        if self._is_current and name not in self._service.streams and self._is_left(declaration):
+            self._discard({group})
+
+    def _is_left(self, declaration: Declaration) -> bool:
+        """Tells whether a replica here would be one that nobody needs any more."""
+        placement = self._placement_of(declaration)
+        return placement is not None and self._service.own not in placement.holders
+
     def current(self, declarations: Declarations) -> None:
-        """Removes what is left of what was deleted while this container was away.
+        """Removes what is left of what was deleted or moved while this container was away.
 
         A group that the cluster has never given a number to is somebody else's, and stays.
         """
+        self._is_current = True
         declared = (*declarations.all("stream"), *declarations.all("queue"))
-        known = {FIRST_GROUP + each.number for each in declared}
+        known = {FIRST_GROUP + each.number for each in declared if not self._is_left(each)}
+        known |= {each.number for each in self._service.streams.values()}
         given = range(FIRST_GROUP + 1, FIRST_GROUP + declarations.next_number)
-        for group in {*self._kept(), *self._service.unopened}:
-            if group in given and group not in known:
-                log.info("what is left of a deleted group, %s, is removed", group)
-                self._service.discard(group)
+        self._discard(set(given) - known)
+
+    def _discard(self, groups: set[int]) -> None:
+        for group in groups & {*self._kept(), *self._service.unopened}:
+            log.info("what is left of a group that is not here any more, %s, is removed", group)
+            self._service.discard(group)
 
 
 def _address_of(declaration: Declaration) -> str:

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from cogwork.amqp.errors import Condition
-from cogwork.container.cluster.raft import open_declared, stream_name
+from cogwork.consensus.errors import Unavailable
+from cogwork.container.cluster.raft import open_declared, placement_of, stream_name
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping, Sequence
 
+    from cogwork.cluster.declarations import Declaration
     from cogwork.consensus.replicated.engine import RaftEngine
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
+    from cogwork.container.cluster.moves import Moves
     from cogwork.container.journals import QueueJournals
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
@@ -77,6 +80,7 @@ class QueueReplicas:
         self._queues: dict[tuple[str, str], ReplicatedQueue] = {}
         self._cluster: Cluster | None = None
         self._service: RaftService | None = None
+        self._moves: Moves | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._now_s = 0.0
         self._ticked_s = time.monotonic()
@@ -109,9 +113,9 @@ class QueueReplicas:
             queue.start()
         return queue
 
-    def start(self, cluster: Cluster, service: RaftService) -> None:
+    def start(self, cluster: Cluster, service: RaftService, moves: Moves) -> None:
         """Begins to follow the queues that there are."""
-        self._cluster, self._service = cluster, service
+        self._cluster, self._service, self._moves = cluster, service, moves
         for queue in self._queues.values():
             queue.start()
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
@@ -138,6 +142,42 @@ class QueueReplicas:
         return await open_declared(
             self._cluster, self._service, KIND, (queue.vhost, queue.address), queue.options
         )
+
+    def held(self, queue: ReplicatedQueue, engine: RaftEngine | None) -> Mapping[str, object]:
+        """Tells who holds a queue's records, and who is to, as far as it is known here."""
+        declaration = self._declaration(queue)
+        placement = None
+        if declaration is not None and self._cluster is not None:
+            placement = placement_of(self._cluster, declaration)
+        known = None if engine is None else engine.glance()
+        is_settled = placement is not None and placement.is_settled
+        members = known[1] if known is not None else placement if is_settled else None
+        return {
+            "voters": [] if members is None else list(members.voters),
+            "learners": [] if members is None else list(members.learners),
+            "wanted": [] if placement is None else list(placement.voters),
+            "wanted_learners": [] if placement is None else list(placement.learners),
+            "moving": placement is not None and not placement.is_settled,
+        }
+
+    async def relocate(
+        self, queue: ReplicatedQueue, voters: Sequence[str], learners: Sequence[str]
+    ) -> None:
+        """Declares that others are to hold a queue's records; returns before they do.
+
+        Raises:
+            Unavailable: It cannot be declared now, or a container cannot be asked.
+            ValueError: These cannot hold it.
+        """
+        declaration = self._declaration(queue)
+        if declaration is None or self._moves is None:
+            raise Unavailable(f"queue {queue.address!r:.200} is not declared yet")
+        await self._moves.move(declaration, voters, learners)
+
+    def _declaration(self, queue: ReplicatedQueue) -> Declaration | None:
+        if self._cluster is None:
+            return None
+        return self._cluster.declarations.find(KIND, queue.vhost, queue.address)
 
     def has_replica(self, queue: ReplicatedQueue) -> bool:
         """Tells whether a replica of the queue's records is here."""
@@ -187,6 +227,7 @@ class QueueReplicas:
         self._ticked_s = at_s
         now_s = self._now_s
         for queue in list(self._queues.values()):
+            queue.attend(now_s, has_replica=self.has_replica(queue))
             queue.tick(now_s)
             if queue.epoch is not None:
                 self._look_for_newer(queue)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, cast
 
 from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.replicated.engine import CAPABILITIES
+from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.retention import RETENTION_OPTIONS
+from cogwork.container.cluster.moves import Moves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cogwork.cluster.declarations import Declaration, Value
     from cogwork.consensus.capabilities import Capabilities
@@ -22,6 +25,7 @@ __all__ = (
     "KIND",
     "ClusteredRaft",
     "open_declared",
+    "placement_of",
     "replicas_of",
     "split_name",
     "stream_name",
@@ -35,6 +39,9 @@ REPLICAS = 3
 
 KIND = "stream"
 """What streams are in the cluster's declarations."""
+
+CURRENT_TIMEOUT_S = 5.0
+"""So long a stream that is opened waits for what is declared."""
 
 
 def stream_name(kind: str, vhost: str, name: str) -> str:
@@ -50,12 +57,19 @@ def split_name(stream: str) -> tuple[str, str]:
 
 
 def replicas_of(declaration: Declaration, voters: list[str]) -> list[str]:
-    """Returns who holds a stream: who is named, or some voters, each in its turn most senior."""
+    """Returns who holds a stream first: who is named, or some voters, each in turn most senior."""
     named = declaration.options.get("replicas")
     if isinstance(named, list) and named:
         return list(named)
     first = declaration.number % len(voters)
     return (voters[first:] + voters[:first])[:REPLICAS]
+
+
+def placement_of(cluster: Cluster, declaration: Declaration) -> Placement:
+    """Returns who is to hold the stream of something declared, and who may."""
+    moved = cluster.declarations.placement(declaration)
+    first = replicas_of(declaration, cluster.voters)
+    return Placement(first, founders=first) if moved is None else moved
 
 
 async def open_declared(
@@ -80,20 +94,29 @@ async def open_declared(
     """
     values = cast("Mapping[str, Value]", options)
     try:
+        # What is known before may be long ago: a replica that was given up would come again.
+        async with asyncio.timeout(CURRENT_TIMEOUT_S):
+            await cluster.when_current()
         declaration = await cluster.declare(kind, *name, values)
+    except TimeoutError:
+        raise Unavailable("what is declared is not known yet") from None
     except Unknown as error:
         # To declare the same once more changes nothing.
         raise Unavailable(f"the cluster does not answer: {error.reason}") from error
     made: dict[str, object] = {
         "group": FIRST_GROUP + declaration.number,
-        "replicas": replicas_of(declaration, cluster.voters),
+        "replicas": placement_of(cluster, declaration),
         **{option: options[option] for option in RETENTION_OPTIONS if option in options},
     }
     return await service.open(stream_name(kind, *name), made)
 
 
 class ClusteredRaft:
-    """The host of the engine `raft`, as the container's nodes see it."""
+    """The host of the engine `raft`, as the container's nodes see it.
+
+    Attributes:
+        moves: Has others hold what is declared.
+    """
 
     def __init__(self, cluster: Cluster, service: RaftService) -> None:
         """Needs a cluster.
@@ -104,6 +127,9 @@ class ClusteredRaft:
         """
         self._cluster = cluster
         self._service = service
+        self.moves = service.cluster = Moves(
+            cluster, service, FIRST_GROUP, lambda each: placement_of(cluster, each)
+        )
 
     @property
     def capabilities(self) -> Capabilities:
@@ -124,11 +150,34 @@ class ClusteredRaft:
         name = split_name(stream)
         return await open_declared(self._cluster, self._service, KIND, name, options)
 
+    def placement(self, stream: str) -> Placement | None:
+        """Returns who is to hold a stream, and may; None where there is none."""
+        declaration = self._cluster.declarations.find(KIND, *split_name(stream))
+        return None if declaration is None else placement_of(self._cluster, declaration)
+
+    async def move(self, stream: str, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
+        """Declares that others are to hold a stream; returns before they do.
+
+        Args:
+            stream: Its name.
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+
+        Raises:
+            Unavailable: The cluster has no majority, or a container cannot be asked.
+            ValueError: There is no such stream, or these cannot hold it.
+        """
+        declaration = self._cluster.declarations.find(KIND, *split_name(stream))
+        if declaration is None:
+            raise ValueError(f"there is no stream {stream!r:.200} on replicas")
+        await self.moves.move(declaration, voters, learners)
+
     async def delete(self, stream: str) -> None:
         """Gives up a stream, here and everywhere."""
         await self._cluster.delete(KIND, *split_name(stream))
 
     async def close(self) -> None:
         """Lets go of all streams."""
+        self.moves.close()
         await self._cluster.close()
         await self._service.close()

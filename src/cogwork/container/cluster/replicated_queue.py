@@ -7,9 +7,10 @@ nothing of an earlier owner can come behind what is there then, reads up to that
 its store with the sum. What was out at consumers then is in doubt, until they come back with their
 tags.
 
-An owner that leads no more stays what it is, as long as its appends come through. One that learns
-of a newer epoch, or cannot know what became of an append, closes the connections whose output was
-held for it, forgets what it has, and follows again.
+An owner that leads no more stays what it is, as long as its appends come through. One whose replica
+was moved elsewhere takes nothing more, and lets go when all that it took is written. One that
+learns of a newer epoch, or cannot know what became of an append, closes the connections whose
+output was held for it, forgets what it has, and follows again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from cogwork.container.journal_records import BEGIN, END, Replayed
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from cogwork.consensus.batch import Chunk
     from cogwork.consensus.engine import Appended
@@ -56,6 +57,9 @@ UNDER_WAY_MAX = 2
 
 LATE_S = 1.0
 """An append that takes longer is a reason to take no more for now."""
+
+RETIRE_S = 1.0
+"""So long an owner whose replica has gone waits for what it took to be written and told."""
 
 PATIENCE_S = 5.0
 """So long connections are held for a majority that does not answer; then they are closed."""
@@ -112,6 +116,8 @@ class ReplicatedQueue(DurableQueue):
         self._claim: _Claim | None = None
         self._released = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._following: asyncio.Task[None] | None = None
+        self._retiring_s: float | None = None
         self._written_bytes = 0
         self._begin_offset: int | None = None
         self._is_broken = False
@@ -137,6 +143,8 @@ class ReplicatedQueue(DurableQueue):
         """Lets the queue go; it stays with the others."""
         for task in list(self._tasks):
             task.cancel()
+        if self._following is not None:
+            self._following.cancel()
         self.disown("the queue is closed here")
         self._host.forget(self)
         engine, self._engine = self._engine, None
@@ -152,9 +160,35 @@ class ReplicatedQueue(DurableQueue):
         self._host.delete(self)
 
     async def _run(self) -> None:
-        engine = self._engine = await self._opened()
-        if engine is None or not self._host.has_replica(self):
+        self._engine = await self._opened()
+        self.attend(self._host.now_s(), has_replica=self._host.has_replica(self))
+
+    def attend(self, now_s: float, *, has_replica: bool) -> None:
+        """Has its records summed up where a replica is here, and owned nowhere else."""
+        if self._engine is None:
             return
+        if has_replica:
+            self._retiring_s = None
+            if self._following is None:
+                work = self._keep(self._engine)
+                self._following = asyncio.get_running_loop().create_task(work)
+        elif self._following is not None and self._has_retired(now_s):
+            self.disown("no replica is here any more")
+            self._following.cancel()
+            self._following = None
+            self._is_current = False
+
+    def _has_retired(self, now_s: float) -> bool:
+        """Takes nothing more; tells whether what it took is written and told, or lasts too long."""
+        if self.epoch is None:
+            return True
+        if self._retiring_s is None:
+            self._retiring_s = now_s
+            return False
+        is_under_way = bool(self._late) or self._host.core.held_connections > 0
+        return not is_under_way or now_s - self._retiring_s > RETIRE_S
+
+    async def _keep(self, engine: RaftEngine) -> None:
         while True:
             try:
                 await self._follow(engine)
@@ -182,6 +216,16 @@ class ReplicatedQueue(DurableQueue):
         if problem != self.problem:
             self.problem = problem
             log.warning("queue %r: %s", self.address, problem)
+
+    # -- who holds it
+
+    def held(self) -> Mapping[str, object]:
+        """Tells who holds it, and who is to, as far as it is known here."""
+        return self._host.held(self, self._engine)
+
+    async def relocate(self, voters: Sequence[str], learners: Sequence[str]) -> None:
+        """Declares that others are to hold it; returns before they do."""
+        await self._host.relocate(self, voters, learners)
 
     # -- following
 
@@ -325,6 +369,7 @@ class ReplicatedQueue(DurableQueue):
             return
         since_s = next(iter(self._late.values()), now_s)
         is_open = now_s - since_s < LATE_S and not self._host.is_barred
+        is_open = is_open and self._retiring_s is None
         if is_open != journal.is_open:
             journal.is_open = is_open
             if is_open:

@@ -19,6 +19,8 @@ from cogwork.container.errors import ConfigurationError
 from cogwork.container.journal_records import FIRST_GROUP
 
 if TYPE_CHECKING:
+    from cogwork.cluster.declarations import Declaration
+    from cogwork.consensus.replicated.placement import Placement
     from cogwork.container.container import Container
     from cogwork.container.mesh.parcels import Parcels
     from cogwork.dataplane.core import Core
@@ -57,6 +59,7 @@ class Replication:
         storage: The data directory at work; None where there is none.
         service: The replicas.
         cluster: What is declared for all containers.
+        raft: The engine.
     """
 
     def __init__(self, container: Container) -> None:
@@ -91,10 +94,13 @@ class Replication:
             directory_of=self._directory_of,
             report=lambda text: log.info("%s", text),
         )
-        following = Following(container.vhosts, self.service, self._kept, self._forget_orb)
+        following = Following(
+            container.vhosts, self.service, self._kept, self._placement_of, self._forget_orb
+        )
         self._orbs = ClusteredOrb(own, self.service, container.mesh.mesh.life_of, following.renew)
         self._tasks: set[asyncio.Task[None]] = set()
         self.cluster = Cluster(own, list(voters or [own]), self.service, following)
+        self.raft = ClusteredRaft(self.cluster, self.service)
         if storage is not None:
             storage.wal.on_durable = self._durable
             storage.wal.on_pressure = self._press
@@ -107,7 +113,7 @@ class Replication:
             container.mesh.readiness.conditions.append(lambda: self.cluster.is_current)
             container.engines.add(ORB, self._orbs)
             container.engines.sharing = Sharing(self.cluster)
-        container.engines.add(RAFT, ClusteredRaft(self.cluster, self.service))
+        container.engines.add(RAFT, self.raft)
 
     def _forget_orb(self, stream: str) -> None:
         task = asyncio.get_running_loop().create_task(self._orbs.delete(stream))
@@ -117,6 +123,9 @@ class Replication:
     def _directory_of(self, group: int) -> Directory:
         assert self.storage is not None
         return self.storage.directory_of(group)
+
+    def _placement_of(self, declaration: Declaration) -> Placement | None:
+        return self.cluster.declarations.placement(declaration)
 
     def _kept(self) -> list[int]:
         return [] if self.storage is None else self.storage.groups()
@@ -166,7 +175,7 @@ class Replication:
             self._journals.start(self.storage.wal, self._vhosts)
         if self.is_in_use:
             self.cluster.start()
-            self._queues.start(self.cluster, self.service)
+            self._queues.start(self.cluster, self.service, self.raft.moves)
 
     async def hand_over(self) -> None:
         """Has others lead before this container stops, as far as they do so soon."""

@@ -80,12 +80,14 @@ class Operations:
             "PURGE": queues.purge,
             "MOVE": queues.move,
             "REDRIVE": queues.redrive,
+            "RELOCATE": queues.relocate,
         }
         streams = Streams(container)
         self._by_type["stream"] = look | {
             "CREATE": streams.create,
             "DELETE": streams.delete,
             "TRIM": streams.trim,
+            "MOVE": streams.move,
         }
         if LINK in container.collections:
             links = Links(container)

@@ -1,4 +1,4 @@
-"""What can be done to queues: declare, delete, peek, purge, move, redrive."""
+"""What can be done to queues: declare, delete, peek, purge, move, redrive, relocate."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cogwork.nodes.management.permission import demand, refuse
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.transfers import Routed, Transfers
+from cogwork.nodes.management.waiting import finished, members_of
 from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
@@ -100,6 +101,17 @@ class Queues:
         if target.removeprefix("/") == request.name.removeprefix("/"):
             raise ManagementError(BAD_REQUEST, f"{target!r:.200} is both the queue and the target")
         return self._transfer(request, queue, lambda message: Routed(target, message))
+
+    def relocate(self, request: Request, requester: Requester) -> Steps:
+        """Has others hold the replicas: `replicas`, and `learners` that only follow."""
+        name = request.required_name()
+        demand(requester, name)
+        return self._relocate(name, *members_of(request))
+
+    def _relocate(self, name: str, voters: list[str], learners: list[str]) -> Steps:
+        work = self._container.relocate_queue(name, voters, learners)
+        yield from finished(self._container, work)
+        return Reply(self._container.collections["queue"].find(name), 202)
 
     def redrive(self, request: Request, requester: Requester) -> Steps:
         """Sends the items of a dead-letter address back where they came from."""

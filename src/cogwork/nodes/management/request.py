@@ -33,7 +33,7 @@ CONDITIONS = {
 }
 """What a status is among the conditions of AMQP, for `errorCondition`."""
 
-TEXTS = {200: "OK", 201: "Created", 204: "No Content"}
+TEXTS = {200: "OK", 201: "Created", 202: "Accepted", 204: "No Content"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,19 @@ class Request:
                 BAD_REQUEST, f"{key} is a whole number from {least}, not {value!r:.80}"
             )
         return int(value)
+
+    def names(self, key: str) -> list[str]:
+        """Returns a list of strings that may be left out.
+
+        Raises:
+            ManagementError: It is none.
+        """
+        value = self._get(key)
+        if value is None:
+            return []
+        if not isinstance(value, (list, tuple)) or not all(isinstance(each, str) for each in value):
+            raise ManagementError(BAD_REQUEST, f"{key} is a list of strings, not {value!r:.80}")
+        return [str(each) for each in value]
 
     def required_name(self) -> str:
         """Returns the entity's name.

@@ -1,16 +1,16 @@
-"""What can be done to streams: declare, delete, trim."""
+"""What can be done to streams: declare, delete, trim, move."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.nodes.management.permission import demand
 from cogwork.nodes.management.request import Reply
+from cogwork.nodes.management.waiting import finished, members_of
 from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator
+    from collections.abc import Generator
 
     from cogwork.nodes.management.request import Request
     from cogwork.spi.management import ContainerView, Requester
@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Streams",)
 
-T = TypeVar("T")
-
 OPENING_TICKS = 50
 """How long a reply waits for an engine that cannot be reached: some five seconds."""
-
-UNAVAILABLE = 503
 
 
 class Streams:
@@ -54,7 +50,7 @@ class Streams:
         stream = self._container.stream(name)
         if is_new and stream is not None and stream.state == "failed":
             problem = stream.problem or "it failed"
-            yield from self._done(self._container.delete_stream(name))
+            yield from finished(self._container, self._container.delete_stream(name))
             raise ManagementError(BAD_REQUEST, problem)
         row = self._container.collections["stream"].find(name)
         return Reply(row, 201 if is_new else 200)
@@ -66,7 +62,7 @@ class Streams:
         return self._delete(name)
 
     def _delete(self, name: str) -> Steps:
-        was_there = yield from self._done(self._container.delete_stream(name))
+        was_there = yield from finished(self._container, self._container.delete_stream(name))
         if not was_there:
             raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
         return Reply({}, 204)
@@ -84,21 +80,18 @@ class Streams:
         stream = self._container.stream(name)
         if stream is None:
             raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
-        bounds = yield from self._done(stream.trim(before))
+        bounds = yield from finished(self._container, stream.trim(before))
         return Reply({"first": bounds.first, "next": bounds.next})
 
-    def _done(self, work: Awaitable[T]) -> Generator[bool, None, T]:
-        """Waits for something.
+    def move(self, request: Request, requester: Requester) -> Steps:
+        """Has others hold the replicas: `replicas`, and `learners` that only follow."""
+        name = request.required_name()
+        demand(requester, name)
+        return self._move(name, *members_of(request))
 
-        Raises:
-            ManagementError: The engine cannot do it, or not now.
-        """
-        pending = self._container.begin(work)
-        while not pending.done():
-            yield False
-        try:
-            return pending.result()
-        except Unavailable as error:
-            raise ManagementError(UNAVAILABLE, str(error)) from error
-        except (ConsensusError, ValueError) as error:
-            raise ManagementError(BAD_REQUEST, str(error)) from error
+    def _move(self, name: str, voters: list[str], learners: list[str]) -> Steps:
+        stream = self._container.stream(name)
+        if stream is None:
+            raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
+        yield from finished(self._container, stream.move(voters, learners))
+        return Reply(self._container.collections["stream"].find(name), 202)

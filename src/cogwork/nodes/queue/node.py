@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
@@ -35,6 +36,11 @@ __all__ = ("QueueNode",)
 
 MOVE_MAX = 10_000
 """Items that one `move` or `redrive` takes: each becomes an effect, and the loop must go on."""
+
+NOT_HELD = MappingProxyType(
+    {"voters": [], "learners": [], "wanted": [], "wanted_learners": [], "moving": False}
+)
+"""Who holds a queue that is not replicated."""
 
 
 class QueueNode:
@@ -166,6 +172,7 @@ class QueueNode:
             "held": self._entry.held,
             "owner": None if replica is None else replica.owner,
             "problem": None if replica is None else replica.problem,
+            **(NOT_HELD if replica is None else replica.held()),
             "options": asdict(self.options),
         }
 

@@ -198,6 +198,7 @@ class StreamNode:
             "leader": members.leader if members is not None else None,
             "voters": list(members.voters) if members is not None else [],
             "learners": list(members.learners) if members is not None else [],
+            **self._wanted(),
             "in": self._intake.messages,
             "appended": self._publishing.appended,
             "rejected": self._publishing.rejected + self._intake.refused,
@@ -216,6 +217,20 @@ class StreamNode:
             "is_shared": self.options.is_shared,
             "options": self.options.shown(),
         }
+
+    def _wanted(self) -> Mapping[str, object]:
+        """Returns who is to hold the stream, and whether that is still to come."""
+        placement = self._engines.placement(self.options.engine, self._name)
+        members = placement if placement is not None else self._members
+        return {
+            "wanted": list(members.voters) if members is not None else [],
+            "wanted_learners": list(members.learners) if members is not None else [],
+            "moving": placement is not None and not placement.is_settled,
+        }
+
+    @property
+    def _name(self) -> str:
+        return self.address.partition("/")[2] or self.address
 
     @property
     def state(self) -> str:
@@ -256,7 +271,7 @@ class StreamNode:
 
     async def _open(self) -> None:
         """Opens the engine, and follows it for as long as the node is there."""
-        name = self.address.partition("/")[2] or self.address
+        name = self._name
         pause_s = PAUSE_FIRST_S
         while self.engine is None:
             try:
@@ -471,6 +486,10 @@ class StreamNode:
         self._emit([Detach(reader.link, condition, text[:500], info)])
 
     # -- for management
+
+    async def move(self, voters: Sequence[str], learners: Sequence[str]) -> None:
+        """Declares that others are to hold the stream; returns before they do."""
+        await self._engines.move(self.options.engine, self._name, voters, learners)
 
     async def trim(self, before: int) -> Bounds:
         """Gives up records below an offset; returns what is left."""

@@ -188,6 +188,10 @@ class Judge:
         """A replica with an empty disk."""
         self.shadows[name] = Shadow(name, self.quorums, disk)
 
+    def on_retired(self, name: str) -> None:
+        """A replica has given up everything."""
+        del self.shadows[name]
+
     def on_start(self, name: str) -> None:
         """A replica begins again with what its disk holds."""
         shadow = self.shadows[name]

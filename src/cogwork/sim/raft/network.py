@@ -5,6 +5,7 @@ A blocked way swallows what is sent and what is under way, and tells nobody.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ class Network:
         faults: How bad it is now.
         blocked: The ways through which nothing passes, as (from, to).
         delayed_s: Ways that take longer, by (from, to).
+        under_way: How many messages have not arrived, by sender.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Network:
         self.faults = CALM
         self.blocked: set[tuple[str, str]] = set()
         self.delayed_s: dict[tuple[str, str], float] = {}
+        self.under_way: Counter[str] = Counter()
         self._clock = clock
         self._random = random
         self._deliver = deliver
@@ -99,8 +102,10 @@ class Network:
             last_s = self._arrives_s.get(way, 0.0)
             at_s = max(at_s, last_s)
             self._arrives_s[way] = at_s
+        self.under_way[way[0]] += 1
         self._clock.at(at_s, partial(self._arrive, way, message))
 
     def _arrive(self, way: tuple[str, str], message: object) -> None:
+        self.under_way[way[0]] -= 1
         if way not in self.blocked:
             self._deliver(*way, message)

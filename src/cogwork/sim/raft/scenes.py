@@ -26,6 +26,7 @@ KINDS = {
     "pause": 2,
     "transfer": 2,
     "change": 3,
+    "retire": 2,
     "read": 3,
 }
 """Kinds of disturbance and their weights."""
@@ -62,7 +63,7 @@ class Scene:
     is_rough: bool = False
 
 
-ANYTHING = Scene(name="anything", share=66, kinds=KINDS, is_swarm=True)
+ANYTHING = Scene(name="anything", share=62, kinds=KINDS, is_swarm=True)
 
 SCENES = (
     ANYTHING,
@@ -93,6 +94,15 @@ SCENES = (
         moves=(8, 20),
         pace=8.0,
         sizes=((1, 30), (2, 20), (3, 50)),
+        settings={"catch_up_s": 3.0},
+    ),
+    Scene(
+        name="returns",
+        share=4,
+        kinds={"return": 6, "change": 3, "retire": 3, "heal": 1, "restart": 1},
+        moves=(3, 8),
+        pace=1.5,
+        sizes=((3, 90), (5, 10)),
         settings={"catch_up_s": 3.0},
     ),
     Scene(

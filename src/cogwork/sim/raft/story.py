@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.sim.raft.clients import Client
 from cogwork.sim.raft.limits import draw_limits
+from cogwork.sim.raft.members import change_members, draw_members, may_return, retire
 from cogwork.sim.raft.network import Faults
 from cogwork.sim.raft.scenes import SCENES, Scene
 from cogwork.sim.raft.world import World
@@ -69,6 +70,7 @@ class Story:
         self.world = World(random, size, limits, is_hosted=is_hosted, tell=tell)
         self.counts: Counter[str] = Counter([f"scene {scene.name}"])
         self._random = random
+        self._is_over = False
         kinds = list(scene.kinds)
         if scene.is_swarm:
             kinds = [kind for kind in kinds if random.random() < 0.45] or ["restart"]
@@ -103,6 +105,7 @@ class Story:
             Broken: They do not.
         """
         world, random = self.world, self._random
+        self._is_over = True
         world.heal()
         if random.random() < MINORITY_SHARE and not world.lost:
             self._lose_one(random.choice(sorted(world.disks)))
@@ -254,7 +257,51 @@ class Story:
         self.world.transfer(self._somebody())
 
     def _change(self) -> None:
-        self.world.change_members()
+        world, leader = self.world, self.world.leader
+        if leader:
+            change_members(world, *draw_members(world, world.replicas[leader].group.membership))
+
+    def _retire(self) -> None:
+        retire(self.world)
+
+    def _return(self) -> None:
+        """One leaves, gives up everything, and is back with one that has heard nothing of it."""
+        world, random = self.world, self._random
+        leader = world.leader
+        if not leader or len(world.replicas[leader].group.membership.voters) < 3:
+            return
+        if random.random() < 0.3:  # it still takes itself for the leader when it goes on
+            world.pause(leader)
+            world.after(random.uniform(0.6, 1.2), lambda: self._leave_and_return(leader))
+        else:
+            voters = world.replicas[leader].group.membership.voters
+            deaf = random.choice([voter for voter in voters if voter != leader])
+            world.separate([deaf])
+            self._leave_and_return(deaf)
+
+    def _leave_and_return(self, deaf: str) -> None:
+        world, random, leader = self.world, self._random, self.world.leader
+        voters = list(world.replicas[leader].group.membership.voters) if leader else []
+        others = [voter for voter in voters if voter not in (leader, deaf)]
+        if self._is_over or leader == deaf or not others:
+            return
+        leaver = random.choice(others)
+        stay = [voter for voter in voters if voter not in (leaver, deaf)]
+        change_members(world, stay)
+
+        def come_back() -> None:
+            retire(world, leaver)
+            if not self._is_over and may_return(world, leaver):
+                change_members(world, [*stay, leaver])
+                world.after(random.choice((0.0, 0.002, 0.02, 0.1)), meet)
+
+        def meet() -> None:
+            if not self._is_over:
+                world.heal_network()
+                world.separate([leaver, deaf])
+                world.resume(deaf)
+
+        world.after(random.uniform(0.03, 0.4), come_back)
 
     def _read(self) -> None:
         for _ in range(3):

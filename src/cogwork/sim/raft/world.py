@@ -38,8 +38,6 @@ AHEAD_MAX_S = 1000.0
 TICK_S = 1e-6
 """Time goes on by so much, at least, before a replica wakes itself again."""
 
-MEMBERS_MAX = 6
-
 ENTRY_BYTES_MAX = 500
 """No entry counts more: one is always in memory."""
 
@@ -60,6 +58,7 @@ class World:
         judge: What is true.
         lost: Replicas whose disk cannot be read any more.
         excused: Replicas that the others must do without.
+        floors: Of those that have left and given up everything.
         limits: How small it is.
         is_hosted: Whether replicas run on a `RaftHost`.
         steps: How many things have happened.
@@ -95,6 +94,7 @@ class World:
         self.clients: list[Client] = []
         self.lost: set[str] = set()
         self.excused: set[str] = set()
+        self.floors: dict[str, tuple[int, int]] = {}
         self.steps = 0
         self._lives = 0
         self._rates: dict[str, tuple[float, float]] = {}
@@ -194,13 +194,14 @@ class World:
         """Makes the core of a replica from what its disk holds."""
         snapshot = store.newest
         if snapshot is None:
-            is_first = name in self.first_membership.everyone
+            is_first = name in self.first_membership.everyone and name not in self.floors
             snapshot = Snapshot(membership=self.first_membership) if is_first else Snapshot()
         recovered = Recovered(
             hard_state=store.hard_state,
             snapshot=snapshot,
             entries=store.entries(snapshot.index + 1, 1 << 62),
             storage=store,
+            floor=self.floors.get(name, (0, 0)),
         )
         settings = self.limits.settings
         if self.is_hosted:
@@ -210,7 +211,7 @@ class World:
 
     def start(self, name: str) -> None:
         """Starts a replica that does not run."""
-        if name in self.replicas or name in self.lost or name in self.excused:
+        if name in self.replicas or name not in self.disks or name in self.lost | self.excused:
             return
         self.note(name, "starts")
         try:
@@ -252,6 +253,8 @@ class World:
 
     def set_full(self, name: str, *, is_full: bool) -> None:
         """Fills a disk, or makes room."""
+        if name not in self.disks:
+            return
         self.note(name, "has a full disk" if is_full else "has room on its disk")
         self.disks[name].is_full = is_full
         replica = self.replicas.get(name)
@@ -284,40 +287,6 @@ class World:
         if leader:
             self.note(leader, f"is asked to hand over to {to}")
             self.replicas[leader].transfer(to)
-
-    def change_members(self) -> None:
-        """Asks the leader for other members."""
-        leader = self.leader
-        if not leader:
-            return
-        voters, learners = self._draw_members(self.replicas[leader].group.membership)
-        for name in (*voters, *learners):
-            if name not in self.disks:
-                self.add(name)
-        if voters:
-            self.note(leader, f"is asked for voters {voters}, learners {learners}")
-            self.replicas[leader].change(voters, learners)
-
-    def _draw_members(self, membership: Membership) -> tuple[list[str], list[str]]:
-        """Returns other voters and learners; who is lost goes first."""
-        random, gone = self.random, self.lost
-        voters = [name for name in membership.voters if name not in gone]
-        learners = [name for name in membership.learners if name not in gone]
-        if not gone & membership.everyone:
-            if random.random() < 0.4 and len(voters) > 1:
-                voters.remove(random.choice(voters))
-            elif learners and random.random() < 0.5:
-                learners.remove(learners[0])
-        spare = [name for name in self.disks if name not in membership.everyone | gone]
-        if len(self.disks) < MEMBERS_MAX and random.random() < 0.5:
-            spare.append(f"n{len(self.disks) + 1}")
-        if spare and random.random() < 0.7:
-            (voters if random.random() < 0.7 else learners).append(random.choice(spare))
-        elif learners and random.random() < 0.5:
-            voters.append(learners.pop())
-        if random.random() < 0.2:
-            random.shuffle(voters)
-        return voters, learners
 
     # Ways.
 

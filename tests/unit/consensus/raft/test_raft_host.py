@@ -13,6 +13,7 @@ from cogwork.consensus.errors import Busy
 from cogwork.consensus.raft import host as host_module
 from cogwork.consensus.raft.core import Recovered
 from cogwork.consensus.raft.errors import Malformed
+from cogwork.consensus.raft.heartbeats import Beat
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.messages import Append, Heartbeat
@@ -22,7 +23,6 @@ from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.wire import VERSION, decode, encode
 
 if TYPE_CHECKING:
-    from cogwork.consensus.raft.heartbeats import Beat
     from cogwork.consensus.raft.messages import Message
 
 
@@ -347,3 +347,29 @@ def test_all_hear_of_the_leader() -> None:
     lab = lab_of()
     told = {name for name, _, event in lab.events if isinstance(event, LeaderChanged)}
     assert told == set("abc")
+
+
+def test_a_newcomer_that_comes_when_all_sleep_is_found() -> None:
+    lab = Lab("abcd", Settings(quiesce_s=1.0, senior_s=1e9))
+    lab.open(1, "abc")
+    lab.run(2.0)
+    lab.propose(1, b"x")
+    lab.hosts[lab.leader(1)].change(1, Membership(tuple("abc"), ("d",)), lab.now_s)
+    lab.run(9.0)
+    assert lab.asleep(1) == "abc"
+    lab.join(1, "d")
+    lab.run(3.0)
+    assert lab.applied["d", 1] == [b"x"]
+    lab.run(3.0)
+    assert lab.asleep(1) == "abcd"
+
+
+def test_hosts_that_know_of_no_group_they_share_do_not_answer_each_other_for_ever() -> None:
+    one, other = (RaftHost(name, 1, Random(1), 0.0) for name in "ab")
+    for host in (one, other):
+        host.open(1, Recovered(), 0.0)
+    one.receive("b", frame(0, Beat(7, 5_000_000)), 0.1)
+    ((to, answer),) = one.ready().frames
+    assert to == "b"
+    other.receive("a", answer, 0.2)
+    assert other.ready().frames == []

@@ -186,3 +186,24 @@ def test_whatever_is_written_a_restart_finds_it(seed: int) -> None:
         assert found.snapshot.index == base, seed
         if expected:
             assert journal.entries(base + 1, 1 << 30) == expected, seed
+
+
+def test_what_was_given_up_is_void_and_another_replica_begins_anew() -> None:
+    log = Log()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, HardState(4, "b", 0), None, entries(1, 6)))
+    journal.compact(Snapshot(4, 1, MEMBERS, 10, 99))
+    before = log.low
+    journal.drop()
+    end = len(log.records)
+    assert log.low == end, "nothing is needed any more"
+    journal.write(Write(2, HardState(5, "b", 0), None, entries(7, 7)))
+    assert len(log.records) == end, "what waited for the log is not written any more"
+    log.low = before  # no file of the log could be let go yet
+    found = log.replayed()
+    assert (found.hard_state, found.snapshot, found.entries) == (HardState(), Snapshot(), [])
+    Journal(log, GROUP).write(Write(1, HardState(5, None, 0), None, entries(1, 2, term=5)))
+    found = log.replayed()
+    found.begin_at(Snapshot())
+    assert found.hard_state == HardState(5, None, 0)
+    assert found.entries == entries(1, 2, term=5)

@@ -22,6 +22,8 @@ ANSWERS = {
     "FindTime": "TimeIs",
     "GetSnapshot": "SnapshotIs",
     "GetMembers": "MembersAre",
+    "GetMove": "MoveIs",
+    "GetRoom": "RoomIs",
 }
 
 
@@ -56,7 +58,13 @@ def test_every_call_is_there_with_its_answer() -> None:
 
 def test_the_kinds_of_records_are_there() -> None:
     kinds = [int(row[0].split()[0]) for row in table("records")]
-    assert kinds == [journal.HARD_STATE, journal.INSTALLED, journal.COMPACTED, journal.ENTRY]
+    assert kinds == [
+        journal.HARD_STATE,
+        journal.INSTALLED,
+        journal.COMPACTED,
+        journal.GIVEN_UP,
+        journal.ENTRY,
+    ]
 
 
 def test_the_octets_of_a_state_are_there() -> None:

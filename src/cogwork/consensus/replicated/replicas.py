@@ -1,0 +1,207 @@
+"""The replicas of one container: made, found again after a restart, closed, given up."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.replicated.files import ReplicaFiles, remove
+from cogwork.consensus.replicated.journal import Journal, Replayed
+from cogwork.consensus.replicated.member import Member
+from cogwork.consensus.replicated.opening import declare, recover, replica_of
+from cogwork.log.errors import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.consensus.raft.host import RaftHost
+    from cogwork.consensus.replicated.service import RaftService
+    from cogwork.consensus.replicated.stream import Stream
+    from cogwork.log.directory import Directory
+    from cogwork.log.disk_queue import DiskQueue
+    from cogwork.log.record import Record
+    from cogwork.log.wal import Wal
+
+__all__ = ("Replicas",)
+
+RETRY_S = 5.0
+"""So soon it is tried again to open a replica that could not be: perhaps there was no space."""
+
+VOID_TIMEOUT_S = 5.0
+PAUSE_S = 0.005
+
+
+class Replicas:
+    """Owned by the service.
+
+    Attributes:
+        members: Those that are open, by group.
+    """
+
+    def __init__(
+        self,
+        service: RaftService,
+        host: RaftHost,
+        *,
+        wal: Wal | None,
+        queue: DiskQueue | None,
+        directory_of: Callable[[int], Directory],
+    ) -> None:
+        """Has none yet.
+
+        Args:
+            service: The container's.
+            host: Has the groups.
+            wal: The container's write-ahead log; None where no replica can be.
+            queue: The way to the disk.
+            directory_of: Opens the directory of a group.
+        """
+        self.members: dict[int, Member] = {}
+        self._service = service
+        self._host = host
+        self._wal = wal
+        self._queue = queue
+        self._directory_of = directory_of
+        self._replayed: dict[int, Replayed] = {}
+        self._housing: set[asyncio.Task[None]] = set()
+
+    def replay(self, record: Record) -> None:
+        """Takes what the write-ahead log holds of a group, before its stream is opened.
+
+        Raises:
+            Malformed: It is no record of a group.
+        """
+        self._replayed.setdefault(record.group, Replayed()).take(record)
+
+    @property
+    def unopened(self) -> list[int]:
+        """The groups that the write-ahead log speaks of and nobody has opened."""
+        return list(self._replayed)
+
+    async def house(self, stream: Stream) -> None:
+        """Opens the replica here or gives it up, as the stream's placement says.
+
+        Raises:
+            ValueError: There is no data directory.
+            ConsensusError: What is kept of it cannot be used, or the stream has gone meanwhile.
+            LogError: What is kept of it cannot be used.
+            OSError: The directory cannot be used.
+        """
+        async with stream.housing:
+            if stream.why_over:
+                return
+            is_wanted = self._service.own in stream.placement.holders
+            if is_wanted and stream.member is None:
+                await self._open(stream)
+            elif not is_wanted:
+                self.give_up(stream)
+        self._service.keep_moving(stream)
+
+    def house_soon(self, stream: Stream) -> None:
+        """Has that done, and reports what is wrong; tries again until it is done."""
+        task = asyncio.get_running_loop().create_task(self._house_or_report(stream))
+        self._housing.add(task)
+        task.add_done_callback(self._housing.discard)
+
+    async def _house_or_report(self, stream: Stream) -> None:
+        told = ""
+        while True:
+            try:
+                await self.house(stream)
+            except (CogworkError, ValueError, OSError) as error:
+                text = f"stream {stream.name}: the replica here is not to be had: {error}"
+            else:
+                return
+            if text != told:
+                self._service.report(text)
+                told = text
+            await asyncio.sleep(RETRY_S)
+
+    def close(self) -> None:
+        """Opens none any more."""
+        for task in self._housing:
+            task.cancel()
+
+    async def _open(self, stream: Stream) -> None:
+        try:
+            member = await self._made(stream)
+        except BaseException:
+            if stream.is_deleted:
+                self.discard(stream.number)
+            raise
+        member.retention = stream.retention
+        stream.member = member
+        if stream.why_over:
+            self.end(stream)
+            raise Unavailable(stream.why_over)
+
+    async def _made(self, stream: Stream) -> Member:
+        service, number = self._service, stream.number
+        if self._wal is None or self._queue is None:
+            raise ValueError(
+                f"container {service.own} is to hold a replica of {stream.name!r:.80}, and has no "
+                "data directory: start it with --data DIR"
+            )
+        directory = self._directory_of(number)
+        try:
+            files = ReplicaFiles(directory, self._queue)
+            void = partial(self._void, number, self._wal)
+            voters = await declare(stream, service.own, files, self._queue, void)
+            journal = Journal(self._wal, number)
+            replayed = self._replayed.pop(number, None) or Replayed()
+            kept = recover(replayed, journal, files, voters, stream.placement.floor)
+        except Exception:
+            directory.close()
+            raise
+        group = self._host.open(number, kept, service.now_s())
+        replica = replica_of(files, group.applied)
+        member = Member(service, stream, group=group, journal=journal, replica=replica, files=files)
+        self.members[number] = member
+        return member
+
+    async def _void(self, number: int, wal: Wal) -> None:
+        """Has the log say for good that what it has of a group is of one that was given up."""
+        self._replayed.pop(number, None)
+        try:
+            Journal(wal, number).forget()
+            end_lsn = wal.end_lsn
+            wal.flush()
+            async with asyncio.timeout(VOID_TIMEOUT_S):
+                while wal.durable_lsn < end_lsn:
+                    await asyncio.sleep(PAUSE_S)
+        except LogError as error:
+            raise Unavailable(str(error)) from error
+        except TimeoutError:
+            raise Unavailable("the write-ahead log does not get to the disk") from None
+
+    def end(self, stream: Stream) -> None:
+        """Closes a stream's replica, and removes it where the stream is no more."""
+        if stream.is_deleted:
+            self.give_up(stream)
+        elif stream.member is not None:
+            self._close(stream, stream.member).files.close()
+
+    def give_up(self, stream: Stream) -> None:
+        """Closes a stream's replica, and removes all that it has kept."""
+        if stream.member is not None:  # else it is being opened; who does that ends it
+            member = self._close(stream, stream.member)
+            member.journal.drop()
+            member.files.remove()
+
+    def _close(self, stream: Stream, member: Member) -> Member:
+        stream.member = None
+        del self.members[member.number]
+        self._host.close(member.number)
+        member.close()
+        return member
+
+    def discard(self, group: int) -> None:
+        """Removes what is left of a group that is not open."""
+        if self._wal is None:
+            return
+        if self._replayed.pop(group, None) is not None:
+            Journal(self._wal, group).drop()
+        remove(self._directory_of(group))

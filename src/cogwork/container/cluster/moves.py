@@ -1,0 +1,118 @@
+"""Having other containers hold the replicas of what is declared: from wanting it to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.errors import Unavailable, Unknown
+from cogwork.consensus.raft.membership import Membership
+from cogwork.container.cluster.rooms import Rooms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cogwork.cluster.declarations import Declaration
+    from cogwork.consensus.replicated.placement import Placement
+    from cogwork.consensus.replicated.service import RaftService
+    from cogwork.container.cluster.cluster import Cluster
+
+__all__ = ("Moves",)
+
+LOOK_S = 0.05
+
+log = logging.getLogger("cogwork")
+
+
+class Moves:
+    """What the streams of a container have of their cluster: see `StreamCluster`.
+
+    Attributes:
+        rooms: Which containers can hold replicas.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        service: RaftService,
+        first_group: int,
+        placement_of: Callable[[Declaration], Placement],
+    ) -> None:
+        """Moves nothing.
+
+        Args:
+            cluster: Knows the declarations.
+            service: Has the replicas.
+            first_group: A group's number is this and its declaration's.
+            placement_of: Tells who is to hold what is declared, and who may.
+        """
+        self.rooms = Rooms(cluster, service)
+        self._cluster = cluster
+        self._first_group = first_group
+        self._placement_of = placement_of
+        self._ending: dict[tuple[int, int], asyncio.Future[None]] = {}
+
+    @property
+    def voters(self) -> Sequence[str]:
+        """Who holds `$cluster`."""
+        return self._cluster.voters
+
+    async def move(
+        self, declaration: Declaration, voters: Sequence[str], learners: Sequence[str] = ()
+    ) -> None:
+        """Declares that others are to hold something; returns before they do.
+
+        Args:
+            declaration: What.
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+
+        Raises:
+            Unavailable: The cluster has no majority, or a container cannot be asked.
+            ValueError: These cannot hold it.
+        """
+        Membership(tuple(voters), tuple(learners)).check()
+        placement = self._placement_of(declaration)
+        for container in (*voters, *learners):
+            if container not in placement.holders:
+                await self.rooms.demand(container)
+        try:
+            await self._cluster.move(declaration, voters, learners, placement.voters)
+        except Unknown as error:
+            # To declare the same once more changes nothing.
+            raise Unavailable(f"the cluster does not answer: {error.reason}") from error
+
+    async def change_members(
+        self, group: int, voters: Sequence[str], learners: Sequence[str]
+    ) -> None:
+        """Has others hold a stream; returns when they do."""
+        declaration = self._declaration(group)
+        if declaration is None:
+            raise ValueError(f"nothing that is declared has the group {group}")
+        await self.move(declaration, voters, learners)
+        while not self._placement_of(declaration).is_settled:
+            await asyncio.sleep(LOOK_S)
+
+    def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
+        """Has it declared that those that are to hold a stream do."""
+        declaration = self._declaration(group)
+        key = (group, move)
+        if declaration is None or key in self._ending:
+            return
+        task = asyncio.ensure_future(self._cluster.end_move(declaration, move, floor))
+        self._ending[key] = task
+        task.add_done_callback(lambda done: self._ended(key, done))
+
+    def _ended(self, key: tuple[int, int], done: asyncio.Future[None]) -> None:
+        del self._ending[key]
+        if not done.cancelled() and (error := done.exception()) is not None:
+            log.warning("that a stream was moved is not declared yet: %s", error)
+
+    def _declaration(self, group: int) -> Declaration | None:
+        return self._cluster.declarations.numbered(group - self._first_group)
+
+    def close(self) -> None:
+        """Declares nothing any more."""
+        for task in self._ending.values():
+            task.cancel()

@@ -1,0 +1,74 @@
+"""Which containers can hold one replica more: each is asked, as nobody else knows of its disk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.errors import ConsensusError
+from cogwork.consensus.replicated.calls import GetRoom, RoomIs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cogwork.consensus.replicated.service import RaftService
+    from cogwork.container.cluster.cluster import Cluster
+
+__all__ = ("Rooms",)
+
+ANSWER_TIMEOUT_S = 0.5
+ATTEMPTS = 3
+"""A question may be lost on its way."""
+
+
+class Rooms:
+    """Asks containers."""
+
+    def __init__(self, cluster: Cluster, service: RaftService) -> None:
+        """Knows nothing.
+
+        Args:
+            cluster: The one that they have to be in.
+            service: Carries the questions.
+        """
+        self._cluster = cluster
+        self._service = service
+
+    async def demand(self, container: str) -> None:
+        """Sees that a container can hold a replica.
+
+        Raises:
+            ConsensusError: It does not answer.
+            ValueError: It cannot; the text says why.
+        """
+        room = await self._ask(container)
+        if room.problem:
+            raise ValueError(f"container {container!r:.80} can hold no replica: {room.problem}")
+
+    async def free(self, containers: Iterable[str]) -> dict[str, int]:
+        """Asks containers; returns those that can hold a replica, with how many they have."""
+        asked = list(containers)
+        answers = await asyncio.gather(*map(self._ask, asked), return_exceptions=True)
+        return {
+            container: answer.replicas
+            for container, answer in zip(asked, answers, strict=True)
+            if isinstance(answer, RoomIs) and not answer.problem
+        }
+
+    async def _ask(self, container: str) -> RoomIs:
+        voters = self._cluster.voters
+        for attempt in range(ATTEMPTS):
+            try:
+                answer = await self._service.ask(
+                    container,
+                    lambda number, name: GetRoom(number, name, voters),
+                    "",
+                    ANSWER_TIMEOUT_S,
+                )
+            except ConsensusError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+            else:
+                assert isinstance(answer, RoomIs)
+                return answer
+        raise AssertionError

@@ -1,0 +1,92 @@
+"""Containers with directories of their own, in one cluster, whose replicas are moved."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+from cogwork.cli.main import run
+
+from .meshes import Member, linked, meshed
+from .served import READY_TIMEOUT_S, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IDS = ("a", "b", "c", "d", "e", "f")
+"""The last one has no data directory."""
+
+EDGES = (
+    *(("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("d", "b"), ("e", "c"), ("e", "d")),
+    *(("f", "a"), ("f", "d"), ("f", "e")),
+)
+
+
+def command(*words: str, code: int = 0) -> str:
+    """Runs a command in this process; returns what it prints, on stderr where that is all."""
+    with (
+        contextlib.redirect_stdout(io.StringIO()) as output,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+    ):
+        found = run(words)
+    assert found == code, f"cogwork {words}: {found}: {output.getvalue()}{errors.getvalue()}"
+    return output.getvalue() or errors.getvalue()
+
+
+class Cluster:
+    """Containers with directories of their own, which know each other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.members: dict[str, Member] = {}
+        self.groups: dict[str, str] = {}
+
+    def head(self, name: str) -> str:
+        text = '[cluster]\nvoters = ["a", "b", "c"]\n'
+        return text if name == "f" else f'data_dir = "{self.folder / name}"\n{text}'
+
+    def url(self, name: str) -> str:
+        return self.members[name].url
+
+    def create(self, stream: str, replicas: str) -> None:
+        command(
+            "stream", "create", self.url("a"), stream, "--engine", "raft", "--replicas", replicas
+        )
+
+    def move(self, stream: str, replicas: str, *more: str, at: str = "f", code: int = 0) -> str:
+        move = ("stream", "move", self.url(at), stream, "--replicas", replicas)
+        return command(*move, *more, code=code)
+
+    def shown(self, stream: str, at: str = "f") -> dict[str, Any]:
+        row: dict[str, Any] = json.loads(command("stream", "show", self.url(at), stream, "--json"))
+        return row
+
+    def records(self, stream: str, count: int, at: str = "f") -> list[str]:
+        read = ("receive", self.url(at), f"stream/{stream}", "--from", "first")
+        return command(*read, "--count", str(count)).splitlines()
+
+    def holders(self, stream: str) -> set[str]:
+        """Returns who has files of a stream."""
+        for file in self.folder.glob("?/streams/*/declaration.json"):
+            with contextlib.suppress(FileNotFoundError):
+                self.groups[json.loads(file.read_bytes())["stream"]] = file.parent.name
+        group = self.groups[stream]
+        return {name for name in IDS if (self.folder / name / "streams" / group).exists()}
+
+    def restart(self, name: str) -> None:
+        """Starts one that has ended."""
+        self.members[name].start()
+        within(READY_TIMEOUT_S, self.members[name].listens, f"{name} listens")
+
+
+@contextlib.contextmanager
+def clustered(folder: Path) -> Iterator[Cluster]:
+    """Runs them for the length of a `with` block; `folder` takes their directories."""
+    made = Cluster(folder)
+    with meshed(folder, IDS, EDGES, head=made.head) as members:
+        made.members = members
+        linked(members.values())
+        yield made
