@@ -35,7 +35,7 @@ from cogwork.nodes.stream.options import StreamOptions
 from cogwork.nodes.stream.publishing import Publishing
 from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.start import wish_of
-from cogwork.nodes.stream.status import Meter, reader_rows
+from cogwork.nodes.stream.status import Meter, reader_rows, wanted
 from cogwork.nodes.stream.tail import Tail
 from cogwork.spi.effects import Detach, Report
 from cogwork.spi.node import Refused
@@ -198,7 +198,7 @@ class StreamNode:
             "leader": members.leader if members is not None else None,
             "voters": list(members.voters) if members is not None else [],
             "learners": list(members.learners) if members is not None else [],
-            **self._wanted(),
+            **wanted(self._engines.placement(self.options.engine, self._name), members),
             "in": self._intake.messages,
             "appended": self._publishing.appended,
             "rejected": self._publishing.rejected + self._intake.refused,
@@ -216,16 +216,6 @@ class StreamNode:
             "readers": reader_rows(self._readers.values()),
             "is_shared": self.options.is_shared,
             "options": self.options.shown(),
-        }
-
-    def _wanted(self) -> Mapping[str, object]:
-        """Returns who is to hold the stream, and whether that is still to come."""
-        placement = self._engines.placement(self.options.engine, self._name)
-        members = placement if placement is not None else self._members
-        return {
-            "wanted": list(members.voters) if members is not None else [],
-            "wanted_learners": list(members.learners) if members is not None else [],
-            "moving": placement is not None and not placement.is_settled,
         }
 
     @property

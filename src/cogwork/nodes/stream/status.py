@@ -6,11 +6,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
+    from cogwork.consensus.engine import Members
+    from cogwork.consensus.replicated.placement import Placement
     from cogwork.nodes.stream.reader import Reader
 
-__all__ = ("READERS_MAX", "Meter", "reader_rows")
+__all__ = ("READERS_MAX", "Meter", "reader_rows", "wanted")
 
 READERS_MAX = 100
 """Of a stream's readers, how many are shown one by one: those that are furthest behind."""
@@ -62,3 +64,18 @@ def reader_rows(readers: Collection[Reader]) -> list[dict[str, object]]:
         }
         for reader in islice(ordered, READERS_MAX)
     ]
+
+
+def wanted(placement: Placement | None, members: Members | None) -> Mapping[str, object]:
+    """Returns who is to hold a stream, and whether that is still to come.
+
+    Args:
+        placement: What is declared; None where the engine's streams stay where they are.
+        members: Who holds it now, as far as that is known.
+    """
+    found = placement if placement is not None else members
+    return {
+        "wanted": list(found.voters) if found is not None else [],
+        "wanted_learners": list(found.learners) if found is not None else [],
+        "moving": placement is not None and not placement.is_settled,
+    }

@@ -10,7 +10,7 @@ from cogwork.consensus.batch import Batch
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.replicated.entry import encode_entry
-from cogwork.consensus.replicated.files import KeptState, ReplicaFiles, tag_of
+from cogwork.consensus.replicated.files import Declared, KeptState, ReplicaFiles, tag_of
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.sequencer import Append, Sequencer, Trim, encode
 from cogwork.dataplane.disk import Disk
@@ -32,6 +32,8 @@ class Kept:
         self.queue = DiskQueue(Disk())
         self.failures: list[Exception] = []
         self.open()
+        self.queue.start(self.files.declaring(Declared("s", 17, ["a"])), _ignore, _ignore)
+        self.queue.finish()
 
     def open(self) -> None:
         self.files = ReplicaFiles(Directory(self.path), self.queue)
@@ -71,6 +73,10 @@ class Kept:
                 found += chunk.batch.records()
                 offset = chunk.next_offset
         return found
+
+
+def _ignore(_: object) -> None:
+    """Nothing follows."""
 
 
 @pytest.fixture
