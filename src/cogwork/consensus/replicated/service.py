@@ -328,7 +328,7 @@ class RaftService:
         """Sends a call of an outbox; returns False where it is dropped."""
         if to != self.own:
             return self._switchboard.expect(to, call, answered, self.now_s())
-        self.desk.carry_out(call, answered)
+        self._carry_out(call, answered)
         return True
 
     async def ask(
@@ -349,7 +349,7 @@ class RaftService:
             if not future.done():
                 future.set_result(answer)
 
-        self.desk.carry_out(call, answered)
+        self._carry_out(call, answered)
         self.turn_soon()
         try:
             async with asyncio.timeout(timeout_s):
