@@ -224,6 +224,8 @@ class Story:
             world.block(name, other)
 
         def forget() -> None:
+            if self._is_over:
+                return  # a way that is cut now is another one's, who is to be done without
             disk.slow_s = 0.0
             world.crash(name)
             world.start(name)
