@@ -23,7 +23,13 @@ from cogwork.cli.loadgen.usage import ProcessUsage
 
 _MUST: Final = 100_000
 _MILLION: Final = 1_000_000
-_TABLES: Final = '[[address]]\nprefix = "queue"\nkind = "queue"\ndurability = "replicated"\nreplicas = ["a", "b", "c"]\n'
+_TABLES: Final = """
+[[address]]
+prefix = "queue"
+kind = "queue"
+durability = "replicated"
+replicas = ["a", "b", "c"]
+"""
 
 
 @click.command()

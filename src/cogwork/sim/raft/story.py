@@ -69,6 +69,7 @@ class Story:
         self.world = World(random, size, limits, is_hosted=is_hosted, tell=tell)
         self.counts: Counter[str] = Counter([f"scene {scene.name}"])
         self._random = random
+        self._is_over = False
         kinds = list(scene.kinds)
         if scene.is_swarm:
             kinds = [kind for kind in kinds if random.random() < 0.45] or ["restart"]
@@ -103,6 +104,7 @@ class Story:
             Broken: They do not.
         """
         world, random = self.world, self._random
+        self._is_over = True
         world.heal()
         if random.random() < MINORITY_SHARE and not world.lost:
             self._lose_one(random.choice(sorted(world.disks)))
@@ -129,8 +131,11 @@ class Story:
 
     def _wait(self) -> None:
         world = self.world
-        end_s = world.clock.now_s + CONVERGENCE_S
+        end_s, answered = 0.0, -1
         while not world.is_converged():
+            # A client that is unlucky has to ask again and again, and has been answered meanwhile.
+            if answered != (answered := sum(client.answered for client in world.clients)):
+                end_s = world.clock.now_s + CONVERGENCE_S
             if world.clock.now_s >= end_s:
                 raise world.broken(f"it has not converged after {CONVERGENCE_S} s: {world.why()}")
             world.run(STEP_S)
@@ -221,6 +226,8 @@ class Story:
             world.block(name, other)
 
         def forget() -> None:
+            if self._is_over:
+                return  # a way that is cut now is another one's, who is to be done without
             disk.slow_s = 0.0
             world.crash(name)
             world.start(name)
