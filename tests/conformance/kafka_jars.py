@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from alone import alone
+
 from cogwork.cli.servers.process import Missing, program
 
 VERSION = "3.9.1"
@@ -27,12 +29,16 @@ POM = f"""\
 
 def jars() -> Path:
     """Returns the directory of the jars."""
-    done = CACHE / "jars"
-    if done.is_dir():
+    with alone(CACHE):
+        done = CACHE / "jars"
+        if not done.is_dir():
+            _resolve().rename(done)
         return done
+
+
+def _resolve() -> Path:
     program("java", "default-jre-headless")
     maven = program("mvn", "maven")
-    CACHE.mkdir(parents=True, exist_ok=True)
     (CACHE / "pom.xml").write_text(POM)
     partial = CACHE / "partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -43,5 +49,4 @@ def jars() -> Path:
         )
     except (subprocess.SubprocessError, OSError) as error:
         raise Missing(f"Maven cannot resolve the jars of Kafka {VERSION}: {error}") from error
-    partial.rename(done)
-    return done
+    return partial

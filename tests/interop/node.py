@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from alone import alone
+
 MANIFEST = Path(__file__).parent / "peers" / "package.json"
 CACHE = Path(__file__).parents[2] / "build" / "interop"
 
@@ -58,12 +60,13 @@ def prepared() -> Node:
     Raises:
         UnreachableError: Something is missing, and its registry cannot be reached.
     """
-    node = _installed() or _fetched()
-    installed = CACHE / "package.json"
-    if not installed.exists() or installed.read_bytes() != MANIFEST.read_bytes():
-        _install_modules(node)
-        shutil.copy(MANIFEST, installed)  # last: it says that the installation is complete
-    return node
+    with alone(CACHE):
+        node = _installed() or _fetched()
+        installed = CACHE / "package.json"
+        if not installed.exists() or installed.read_bytes() != MANIFEST.read_bytes():
+            _install_modules(node)
+            shutil.copy(MANIFEST, installed)  # last: it says that the installation is complete
+        return node
 
 
 def _installed() -> Node | None:

@@ -25,7 +25,8 @@ IDS, EDGES = "abc", [("a", "b"), ("b", "c"), ("a", "c")]
 VOTERS = '[cluster]\nvoters = ["a", "b", "c"]\n'
 STREAM = "stream/records"
 BODY_BYTES = 256 * 1024
-DISK_BYTES = 330 * MIB
+DISK_BYTES = 520 * MIB
+"""The records, files of the log that are kept for one reason or another, and one made ready."""
 CATCH_UP_S = 30.0
 
 

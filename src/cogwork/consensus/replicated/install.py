@@ -27,6 +27,9 @@ __all__ = ("Installation",)
 READ_BYTES = 4 << 20
 SEAL_BYTES = 8 << 20
 
+PAUSE_S = 1.0
+"""So long the leader waits for a disk that does not take its snapshot, before it sends it again."""
+
 
 class Installation:
     """One snapshot on its way."""
@@ -68,6 +71,8 @@ class Installation:
             is_good = True
         except (ConsensusError, OSError) as error:
             self._service.report(f"stream {self._member.name}: a snapshot is refused: {error}")
+            if isinstance(error, OSError):
+                await asyncio.sleep(PAUSE_S)
         self._member.installed(snapshot, is_good=is_good)
 
     async def _fetch(self, state: KeptState, sequencer: Sequencer) -> None:
