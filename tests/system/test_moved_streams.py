@@ -253,11 +253,23 @@ class QueueStory:
         consuming = [asyncio.ensure_future(self.consume(name)) for name in "fd"]
         await self.publish(moves)
         await moves
-        while not self.accepted <= self.book.confirmed.keys() | self.again():
+        until_s = time.monotonic() + SETTLE_TIMEOUT_S
+        while left := self.accepted - self.book.confirmed.keys() - self.again():
+            assert time.monotonic() < until_s, self.described(left)
             await asyncio.sleep(0.05)
         for each in consuming:
             each.cancel()
-        await asyncio.wait(consuming)
+            with contextlib.suppress(asyncio.CancelledError):
+                await each
+
+    def described(self, left: set[str]) -> str:
+        """Says what is known of items that are not done with."""
+        owner = owner_of(self.cluster)
+        rows = {
+            name: dict(row(member.served, QUEUE)) for name, member in self.cluster.members.items()
+        }
+        taken = {item: self.book.taken.get(item) for item in sorted(left)[:20]}
+        return f"{len(left)} left of {len(self.accepted)}: {taken}; {owner} owns it; {rows}"
 
     def again(self) -> set[str]:
         """Items that were taken again, by a consumer that may have died before that was known."""
