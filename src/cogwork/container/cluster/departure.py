@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import ConsensusError
-from cogwork.container.cluster.raft import placement_of
+from cogwork.container.cluster.raft import is_replicated, placement_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -81,7 +81,7 @@ class Departure:
         """Returns what this container holds a replica of, or may, by its number."""
         cluster = self._replication.cluster
         declared = (*cluster.declarations.all("stream"), *cluster.declarations.all("queue"))
-        placed = ((each, placement_of(cluster, each)) for each in declared)
+        placed = ((each, placement_of(cluster, each)) for each in declared if is_replicated(each))
         return {
             each.number: (each, placement)
             for each, placement in placed

@@ -10,6 +10,7 @@ from cogwork.consensus.replicated.engine import CAPABILITIES
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.retention import RETENTION_OPTIONS
 from cogwork.container.cluster.moves import Moves
+from cogwork.container.engines import RAFT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ __all__ = (
     "FIRST_GROUP",
     "KIND",
     "ClusteredRaft",
+    "is_replicated",
     "open_declared",
     "placement_of",
     "replicas_of",
@@ -63,6 +65,11 @@ def replicas_of(declaration: Declaration, voters: list[str]) -> list[str]:
         return list(named)
     first = declaration.number % len(voters)
     return (voters[first:] + voters[:first])[:REPLICAS]
+
+
+def is_replicated(declaration: Declaration) -> bool:
+    """Tells whether something declared is on replicas: a stream may be on another engine."""
+    return declaration.kind != KIND or declaration.options.get("engine", RAFT) == RAFT
 
 
 def placement_of(cluster: Cluster, declaration: Declaration) -> Placement:
