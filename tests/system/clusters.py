@@ -77,9 +77,13 @@ class Cluster:
         return {name for name in IDS if (self.folder / name / "streams" / group).exists()}
 
     def restart(self, name: str) -> None:
-        """Starts one that has ended."""
+        """Starts one that has ended, and waits until it can be asked for something."""
         self.members[name].start()
         within(READY_TIMEOUT_S, self.members[name].listens, f"{name} listens")
+        within(READY_TIMEOUT_S, lambda: self._are_linked(name, "f"), f"f has a way to {name}")
+
+    def _are_linked(self, *names: str) -> bool:
+        return all(self.members[name].reached() >= set(names) for name in names)
 
 
 @contextlib.contextmanager

@@ -189,6 +189,7 @@ class Link:
         self._stop()
 
     def _stop(self) -> None:
-        if self.end is not None:
+        """Ends the compiled half, once: the peer's answer to a detach is no second end."""
+        if self.end is not None and not self.end.detached:
             self.session.connection.host.on_stopping(self)
             self.end.detach()

@@ -210,6 +210,21 @@ def test_detach_end_and_close_are_answered_both_ways() -> None:
     assert ends.client.closed == ends.server.closed == [None]
 
 
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_the_end_of_a_link_is_told_once(is_answered: bool) -> None:
+    ends = Ends()
+    sender = ends.client.sender(ends.near.begin_session(), "one/a")
+    ends.run()
+    told: list[Link] = []
+    ends.client.on_stopping = told.append  # type: ignore[method-assign]
+    sender.detach()
+    assert told == [sender]
+    if is_answered:
+        ends.run()
+    ends.near.on_lost(104)
+    assert told == [sender]
+
+
 def test_the_server_ends_a_session_and_the_client_hears_why() -> None:
     ends = Ends()
     ends.client.sender(ends.near.begin_session(), "one/a")

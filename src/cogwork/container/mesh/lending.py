@@ -128,7 +128,8 @@ class Borrowing:
     def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
         """It is about to end."""
         self.consumer.borrower.remove(self.end)
-        self.consumer.loans.pop(self.container, None)
+        if self.consumer.loans.get(self.container) is self:
+            del self.consumer.loans[self.container]
         self.lending.lost()
 
     def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
