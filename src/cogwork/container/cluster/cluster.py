@@ -50,6 +50,8 @@ SNAPSHOT_EVERY = 1_000
 OUTCOMES_MAX = 10_000
 PAUSE_S = 0.2
 
+REPLACED = "a snapshot stands for what came of it"
+
 log = logging.getLogger("cogwork")
 
 
@@ -196,6 +198,8 @@ class Cluster:
         known = self._outcomes.get(offset)
         if known is not None:
             return known
+        if offset < self.next:  # it was passed over, or is long ago
+            raise Unknown(REPLACED)
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting[offset] = waiter
         return await waiter
@@ -246,7 +250,7 @@ class Cluster:
         for offset in [each for each in self._waiting if each < self.next]:
             waiter = self._waiting.pop(offset)
             if not waiter.done():
-                waiter.set_exception(Unknown("a snapshot stands for what came of it"))
+                waiter.set_exception(Unknown(REPLACED))
 
     def _apply(self, chunk: Chunk) -> None:
         for offset, record in enumerate(chunk.batch.records(), chunk.offset):

@@ -1,0 +1,72 @@
+"""A container's copy of what is declared, on an engine in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cogwork.cluster.declarations import Declarations, Declare
+from cogwork.consensus.engine import Snapshot
+from cogwork.consensus.errors import Unknown
+from cogwork.consensus.orb import OrbHost
+from cogwork.container.cluster.cluster import Cluster
+
+if TYPE_CHECKING:
+    from cogwork.consensus.batch import Batch
+    from cogwork.consensus.engine import Appended, Engine
+
+
+class Service:
+    """Has the one stream; the answers to appends wait until they may come."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.answers = asyncio.Event()
+
+    async def open(self, name: str, options: object) -> Service:
+        del name, options
+        return self
+
+    async def append(self, batch: Batch) -> Appended:
+        appended = await self.engine.append(batch)
+        await self.answers.wait()
+        return appended
+
+    @staticmethod
+    def leads(name: str) -> bool:
+        return name == ""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.engine, name)
+
+
+class Nobody:
+    """Follows nothing."""
+
+    declared = moved = deleted = current = lambda self, _what: None
+
+
+async def declare_before_a_snapshot() -> None:
+    service = Service(await OrbHost().open("$cluster", {}))
+    cluster = Cluster("a", ["a"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
+    declaring = asyncio.ensure_future(cluster.declare("stream", "", "x", {}))
+    while not (await service.engine.bounds()).next:
+        await asyncio.sleep(0.001)
+    state = Declarations()
+    state.apply(Declare("stream", "", "x", {}))
+    await service.engine.save_snapshot(Snapshot(1, state.to_bytes()))
+    cluster.start()
+    await cluster.when_current()
+    service.answers.set()
+    try:
+        with pytest.raises(Unknown, match="a snapshot stands for what came of it"):
+            await asyncio.wait_for(declaring, 5)
+        assert (await cluster.declare("stream", "", "x", {})).number == 1
+    finally:
+        await cluster.close()
+
+
+def test_who_is_answered_after_a_snapshot_does_not_wait_for_ever() -> None:
+    asyncio.run(declare_before_a_snapshot())
