@@ -285,7 +285,7 @@ class RaftSubscription:
                     found = await self._read_elsewhere()
             self._ready = found[::-1]
         except asyncio.CancelledError:
-            if not self._is_over:
+            if not self._is_over or _is_cancelled():
                 raise
         finally:
             self._reading = None
@@ -303,6 +303,12 @@ class RaftSubscription:
         self._is_over = True
         if self._reading is not None:
             self._reading.cancel()
+
+
+def _is_cancelled() -> bool:
+    """Tells whether who reads is to end, and not only what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _as_appended(chunk: Chunk) -> Chunk:
