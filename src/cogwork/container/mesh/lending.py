@@ -99,9 +99,12 @@ class Borrowing:
     link: Link = field(init=False)
 
     def attached(self, link: Link) -> None:
-        """The shard answered: what it does not know any more is over."""
+        """The shard answered: what it does not know any more is over.
+
+        Where the loan has been ended meanwhile, it is another one's to say so.
+        """
         remote = link.remote
-        if remote is None or remote.source is None:
+        if remote is None or remote.source is None or self.end.detached:
             return
         known = remote.unsettled or {}
         for tag in self.tags:

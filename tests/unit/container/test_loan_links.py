@@ -1,0 +1,70 @@
+"""Links of loans that end while others take their places."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.terminus import Source
+from cogwork.container.mesh.lending import OWNER, Borrowing
+
+if TYPE_CHECKING:
+    from cogwork.container.mesh.lending import Consumer
+
+TAG = b"what the consumer has"
+
+
+class Consuming:
+    """A consumer and its side of loans, which takes note of what it is told.
+
+    Attributes:
+        told: Loans that were added or taken out, and tags that were said to be over.
+        loans: By the shard's container.
+    """
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+        self.loans: dict[str, Borrowing] = {}
+        self.borrower = self
+        self.expected: dict[bytes, str] = {}
+
+    def add(self, end: object) -> None:
+        self.told.append(end)
+
+    remove = add
+
+    def close_tag(self, tag: bytes, code: int, state: bytes | None = None) -> None:
+        del code, state
+        self.told.append(tag)
+
+    def borrow(self) -> Borrowing:
+        """Opens a loan from the queue's owner; the last one counts."""
+        consumer: Consumer = self  # type: ignore[assignment]  # all that is asked
+        lending = SimpleNamespace(lost=int, answered=lambda _consumer, _container: None)
+        end = SimpleNamespace(detached=False, deliveries=0)
+        loan = self.loans[OWNER] = Borrowing(lending, consumer, OWNER, "a", end, [TAG])  # type: ignore[arg-type]  # likewise
+        return loan
+
+
+ANSWERED = SimpleNamespace(remote=SimpleNamespace(source=Source(), unsettled=None))
+
+
+def test_the_end_of_an_earlier_loan_leaves_the_next_one_in_its_place() -> None:
+    consumer = Consuming()
+    earlier, later = consumer.borrow(), consumer.borrow()
+    earlier.stopping(ANSWERED)  # type: ignore[arg-type]  # all that is asked
+    assert consumer.loans == {OWNER: later}
+    later.stopping(ANSWERED)  # type: ignore[arg-type]  # all that is asked
+    assert consumer.loans == {}
+    assert consumer.told == [earlier.end, later.end]
+
+
+def test_what_a_shard_answers_on_a_loan_that_has_ended_says_nothing() -> None:
+    consumer = Consuming()
+    loan = consumer.borrow()
+    loan.end.detached = True  # type: ignore[misc]  # all that is asked
+    loan.attached(ANSWERED)  # type: ignore[arg-type]  # likewise
+    assert consumer.told == []
+    loan = consumer.borrow()
+    loan.attached(ANSWERED)  # type: ignore[arg-type]  # likewise
+    assert consumer.told == [TAG, loan.end]
