@@ -60,6 +60,17 @@ class Gate:
         except Refused as refusal:
             link.refuse(refusal.condition, refusal.description)
 
+    def _demand_known(self, vhost: VirtualHost, address: str) -> None:
+        """Refuses a queue or stream that is not here, while the cluster may have declared it.
+
+        It would be one by the address's rule, and in the way of what is declared; others would take
+        it for that and believe what it says of their items.
+        """
+        name, rule = vhost.rule_of(address)
+        is_kept = rule.kind in ("queue", "stream")
+        if is_kept and name not in vhost.nodes and not self._mesh.readiness.holds_all():
+            raise Refused(f"{name!r} is not known here yet", Condition.NOT_FOUND)
+
     def _let_go(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
         """Detaches subscribers that have missed something, once this attach is dealt with."""
         missed = read_missed((attach.properties or {}).get(MISSED))
@@ -78,7 +89,10 @@ class Gate:
         if MOVE in (attach.properties or {}):
             self._take_items(link, attach, vhost)
             return
-        entry = None if target.address is None else vhost.near_entry_of(target.address)
+        entry = None
+        if target.address is not None:
+            self._demand_known(vhost, target.address)
+            entry = vhost.near_entry_of(target.address)
         end = IncomingLink(link.session.end, link.handle, entry, vhost.near, WINDOW)
         link.attach(
             source=attach.source or Source(),
@@ -104,6 +118,7 @@ class Gate:
         name, rule = vhost.rule_of(address)
         if rule.kind != "queue":
             raise Refused(f"{name!r} is no queue: only items are moved")
+        self._demand_known(vhost, name)
         vhost.entry_of(name)
         node = vhost.node_of(rule, name)
         assert isinstance(node, QueueNode)
@@ -116,6 +131,7 @@ class Gate:
         name, rule = vhost.rule_of(source.address)
         if rule.kind != "queue":
             raise Refused(f"{name!r} is no queue: only items are lent")
+        self._demand_known(vhost, name)
         node = vhost.node_of(rule, name)
         if isinstance(node, QueueNode) and node.replica is not None and node.replica.epoch is None:
             raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)

@@ -37,7 +37,7 @@ class Readiness:
     def start(self, now_s: float) -> None:
         """Waits for the neighbours, where there are to be any."""
         self._started_s = now_s
-        self.is_reached = not self._mesh.diallers and self._holds_all()
+        self.is_reached = not self._mesh.diallers and self.holds_all()
 
     def when_reached(self, call: Callable[[], None]) -> None:
         """Calls once it is ready."""
@@ -48,7 +48,7 @@ class Readiness:
         if self.is_reached:
             return
         is_late = now_s - self._started_s >= self._timeout_s
-        if is_late or (self._knows_others() and self._holds_all()):
+        if is_late or (self._knows_others() and self.holds_all()):
             self.is_reached = True
             calls, self._calls = self._calls, []
             for call in calls:
@@ -61,5 +61,6 @@ class Readiness:
         is_alone = all(each.has_failed and each.pair is None for each in self._mesh.diallers)
         return is_alone and not self._mesh.pairs
 
-    def _holds_all(self) -> bool:
+    def holds_all(self) -> bool:
+        """Tells whether all conditions hold, however late it is."""
         return all(condition() for condition in self.conditions)
