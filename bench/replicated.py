@@ -162,6 +162,7 @@ async def delayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
     subscribers = Subscribers(trio, STREAM)
     url = await trio.url_for(STREAM)
     async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
+        meter = Meter(trio, subscribers)
         start_s = time.monotonic()
         sent = 0
         while time.monotonic() - start_s < seconds:
@@ -173,9 +174,10 @@ async def delayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
             await asyncio.sleep(max(0.0, start_s + sent / LATENCY_RATE - time.monotonic()))
         await publisher.flush()
         await asyncio.sleep(0.5)
+        used = meter.a_million(sent)
     found = await asyncio.to_thread(subscribers.end)
     delays = [delay for each in found for delay in each["delays"]]
-    return {"rate": round(sent / seconds), **spread(delays)}
+    return {"rate": round(sent / seconds), **spread(delays), **used}
 
 
 def spread(times_s: list[float]) -> dict[str, float]:
