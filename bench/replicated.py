@@ -1,10 +1,10 @@
 """Measures a stream on three replicas, each in a container with a disk, with real clients.
 
-    python bench/replicated.py [--case NAME]... [--seconds 5] [--size 100] [--kills 5] [--away]
+    python bench/replicated.py [--case NAME]... [--runs 1] [--seconds 5] [--kills 5] [--away]
 
 Three containers, linked with each other, on this machine; one client appends at the leader's
 container (with --away at another one), and each container has one subscriber, in a process of its
-own. Prints a line of JSON for each case:
+own. Prints a line of JSON for each run of each case:
 
     batches     messages a second, in batches of a thousand
     single      the same, appended one by one
@@ -139,9 +139,13 @@ async def in_batches(
     return count
 
 
-async def replayed(trio: Trio) -> dict[str, Any]:
+async def replayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
     """Reads everything once more from the beginning, in batches, at the leader's container."""
     (row,) = await trio.rows([STREAM])
+    if row["next"] == row["first"]:
+        await appended(trio, seconds, size, batch=BATCH)
+        await asyncio.sleep(LOOKED_S)
+        (row,) = await trio.rows([STREAM])
     count, missing = 0, row["next"] - row["first"]
     async with cogwork.connect(trio.url(row["leader"])) as mesh:
         start_s = time.perf_counter()
@@ -158,6 +162,7 @@ async def delayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
     subscribers = Subscribers(trio, STREAM)
     url = await trio.url_for(STREAM)
     async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
+        meter = Meter(trio, subscribers)
         start_s = time.monotonic()
         sent = 0
         while time.monotonic() - start_s < seconds:
@@ -169,9 +174,10 @@ async def delayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
             await asyncio.sleep(max(0.0, start_s + sent / LATENCY_RATE - time.monotonic()))
         await publisher.flush()
         await asyncio.sleep(0.5)
+        used = meter.a_million(sent)
     found = await asyncio.to_thread(subscribers.end)
     delays = [delay for each in found for delay in each["delays"]]
-    return {"rate": round(sent / seconds), **spread(delays)}
+    return {"rate": round(sent / seconds), **spread(delays), **used}
 
 
 def spread(times_s: list[float]) -> dict[str, float]:
@@ -360,7 +366,7 @@ async def measure(arguments: argparse.Namespace) -> None:
         kills = arguments.kills
         cases: dict[str, Callable[[], Awaitable[dict[str, Any]]]] = {
             "batches": lambda: appended(trio, seconds, size, batch=BATCH),
-            "replay": lambda: replayed(trio),
+            "replay": lambda: replayed(trio, seconds, size),
             "single": lambda: appended(trio, seconds, size, batch=1),
             "delay": lambda: delayed(trio, seconds, size),
             "killed": lambda: failed_over(trio, kills, is_stopped=False),
@@ -371,7 +377,21 @@ async def measure(arguments: argparse.Namespace) -> None:
         }
         await trio.declare([STREAM])
         for name in arguments.case or cases:
-            _print({"case": name, **await cases[name]()})
+            found = []
+            for _ in range(arguments.runs):
+                found.append(await cases[name]())
+                _print({"case": name, **found[-1]})
+            if arguments.runs > 1:
+                _print({"case": name, "runs": arguments.runs, "medians": medians(found)})
+
+
+def medians(found: list[dict[str, Any]]) -> dict[str, float]:
+    """Returns the median of each figure that all runs of a case have found."""
+    return {
+        name: statistics.median(each[name] for each in found)
+        for name, value in found[0].items()
+        if isinstance(value, int | float)
+    }
 
 
 def _print(facts: dict[str, Any]) -> None:
@@ -383,6 +403,7 @@ def main() -> None:
     """Reads the options and runs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", help="all of them where none is named")
+    parser.add_argument("--runs", type=int, default=1, help="more than one: medians, too")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--kills", type=int, default=5)

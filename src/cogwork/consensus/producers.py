@@ -14,7 +14,8 @@ import struct
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
-from zlib import crc32
+
+from google_crc32c import value as crc32c
 
 from cogwork.consensus.errors import Malformed, OutOfSequence, SequenceReused
 
@@ -119,7 +120,7 @@ class ProducerTable:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(batch.producer)
-        kept.append(_Kept(batch.sequence, batch.count, offset, crc32(batch.payload)))
+        kept.append(_Kept(batch.sequence, batch.count, offset, crc32c(batch.payload)))
 
     def to_bytes(self) -> bytes:
         """Writes it down, those first that have not appended for longest."""
@@ -175,6 +176,6 @@ def _place(kept: deque[_Kept], batch: Batch) -> int | None:
             found = each.offset + batch.sequence - each.sequence
         if batch.sequence <= each.sequence and each.end <= end:
             part = batch.part(each.sequence - batch.sequence, each.record_count)
-            if crc32(part) != each.fingerprint:
+            if crc32c(part) != each.fingerprint:
                 raise SequenceReused(each.sequence)
     return found
