@@ -86,6 +86,7 @@ class Leaving:
             for node in vhost.nodes.values()
             if isinstance(node, QueueNode) and node.replica is None  # others have those, too
         ]
+        problems = (self._mover.problem, self._departure.problem)
         return {
             "phase": self.phase,
             "moved": self._mover.moved,
@@ -94,7 +95,7 @@ class Leaving:
             "data_dir": self._data_dir,
             "replicas_moved": self._departure.moved,
             "replicas_left": self._departure.left,
-            "problem": self._mover.problem or self._departure.problem,
+            "problem": "; ".join(filter(None, problems)) or None,
         }
 
     async def _leave(self) -> None:

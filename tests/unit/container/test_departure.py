@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import cogwork.container.cluster.departure
 from cogwork.cluster.declarations import Declarations, Declare, Move, Moved
+from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.replicated.placement import Placement
-from cogwork.container.cluster.departure import Departure, choose
+from cogwork.container.cluster.departure import NO_ROOM, TRIES, Departure, choose
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.cluster.declarations import Declaration, Value
 
 HELD = Placement(["a", "b.0", "c"], founders=["a", "b.0", "c"])
@@ -50,6 +54,9 @@ class Known:
 
     Attributes:
         moved: Names.
+        near: Who can be reached.
+        on_move: Called before a move is declared.
+        lasts: Whether moves are not done at once.
     """
 
     is_in_use = True
@@ -60,36 +67,143 @@ class Known:
         self.cluster = self.raft = self.moves = self
         self.mesh = self.routes = self
         self.id, self.siblings = "a", ()
-        self.tree = SimpleNamespace(costs={"a": 0, "d": 1})
+        self.near = {"d"}
+        self.tree = SimpleNamespace(costs={"a": 0, "d": 1, "e": 2})
         self.declarations = Declarations()
         self.moved: list[str] = []
+        self.on_move: Callable[[Declaration], None] = lambda _: None
+        self.lasts = False
 
     def declare(self, kind: str, name: str, **options: Value) -> None:
         assert self.declarations.apply(Declare(kind, "", name, options)).has_changed
 
-    @staticmethod
-    def way_to(container: str) -> bool:
-        return container == "d"
+    def way_to(self, container: str) -> bool:
+        return container in self.near
 
     @staticmethod
     async def free(containers: list[str]) -> dict[str, int]:
         return dict.fromkeys(containers, 0)
 
     async def move(self, declaration: Declaration, voters: list[str], learners: list[str]) -> None:
-        """Has others hold it at once."""
+        """Has others hold it, at once unless it lasts."""
+        self.on_move(declaration)
         self.moved.append(declaration.name)
+        self.declare_move(declaration, voters, learners)
+        if not self.lasts:
+            self.settle(declaration)
+
+    def declare_move(
+        self, declaration: Declaration, voters: list[str], learners: list[str]
+    ) -> None:
         named = (declaration.kind, "", declaration.name, declaration.number)
         self.declarations.apply(Move(*named, voters, learners, list(self.voters)))
-        self.declarations.apply(Moved(*named, 1, 1, 1))
+
+    def settle(self, declaration: Declaration) -> None:
+        named = (declaration.kind, "", declaration.name, declaration.number)
+        move = self.placement(declaration).move
+        self.declarations.apply(Moved(*named, move, 1, 1))
+
+    def placement(self, declaration: Declaration) -> Placement:
+        placement = self.declarations.placement(declaration)
+        assert placement is not None
+        return placement
 
 
-def test_streams_without_replicas_are_not_waited_for() -> None:
-    known = Known()
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Known:
+    monkeypatch.setattr(cogwork.container.cluster.departure, "AGAIN_S", 0.01)
+    monkeypatch.setattr(cogwork.container.cluster.departure, "LOOK_S", 0.001)
+    return Known()
+
+
+def departed(known: Known) -> Departure:
+    departure = Departure(known, known)  # type: ignore[arg-type]  # it knows all that is asked
+    asyncio.run(asyncio.wait_for(departure.run(30.0), 5))
+    return departure
+
+
+def test_streams_without_replicas_are_not_waited_for(known: Known) -> None:
     known.declare("stream", "alone", engine="orb", home="b")
     known.declare("stream", "elsewhere", engine="kafka")
     known.declare("stream", "replicated")
     known.declare("queue", "work/x", durability="replicated")
-    departure = Departure(known, known)  # type: ignore[arg-type]  # it knows all that is asked
-    asyncio.run(asyncio.wait_for(departure.run(30.0), 5))
+    departure = departed(known)
     assert sorted(known.moved) == ["replicated", "work/x"]
     assert (departure.moved, departure.left, departure.problem) == (2, 0, None)
+
+
+def test_one_that_was_chosen_and_is_lost_is_replaced(known: Known) -> None:
+    known.declare("stream", "orders")
+    (declaration,) = known.declarations.all("stream")
+    known.lasts = True
+
+    def lose_it(_: Declaration) -> None:
+        known.on_move = settle
+        asyncio.get_running_loop().call_soon(setattr, known, "near", {"e"})
+
+    def settle(_: Declaration) -> None:
+        known.lasts = False
+
+    known.on_move = lose_it
+    departure = departed(known)
+    assert known.moved == ["orders", "orders"]
+    assert sorted(known.placement(declaration).voters) == ["b", "c", "e"]
+    assert (departure.moved, departure.left, departure.problem) == (1, 0, None)
+
+
+def test_what_another_move_has_put_back_is_moved_again(known: Known) -> None:
+    known.declare("stream", "orders")
+    (declaration,) = known.declarations.all("stream")
+    known.near, known.lasts = {"d", "e"}, True
+
+    def put_back(_: Declaration) -> None:
+        known.on_move = settle
+        loop = asyncio.get_running_loop()
+        loop.call_soon(known.declare_move, declaration, ["a", "b", "d"], [])
+
+    def settle(_: Declaration) -> None:
+        known.lasts = False
+
+    known.on_move = put_back
+    departure = departed(known)
+    assert known.moved == ["orders", "orders"]
+    assert sorted(known.placement(declaration).voters) == ["b", "d", "e"]
+    assert (departure.moved, departure.left, departure.problem) == (1, 0, None)
+
+
+def test_what_is_declared_meanwhile_is_moved_too(known: Known) -> None:
+    known.declare("stream", "orders")
+
+    def declare_another(_: Declaration) -> None:
+        known.on_move = lambda _: None
+        known.declare("stream", "late")
+
+    known.on_move = declare_another
+    departure = departed(known)
+    assert sorted(known.moved) == ["late", "orders"]
+    assert (departure.moved, departure.left, departure.problem) == (2, 0, None)
+
+
+def test_a_move_that_is_not_taken_is_tried_again_and_given_up_at_last(known: Known) -> None:
+    known.declare("stream", "orders")
+    tries: list[Declaration] = []
+
+    def refuse(declaration: Declaration) -> None:
+        tries.append(declaration)
+        raise Unavailable("nobody leads")
+
+    known.on_move = refuse
+    departure = departed(known)
+    assert len(tries) == TRIES
+    assert (departure.moved, departure.left) == (0, 1)
+    assert departure.problem is not None
+    assert departure.problem.startswith("stream orders: ")
+    assert "nobody leads" in departure.problem
+
+
+def test_what_nobody_can_take_stays(known: Known) -> None:
+    known.declare("stream", "orders")
+    known.near = set()
+    departure = departed(known)
+    assert (departure.moved, departure.left) == (0, 1)
+    assert departure.problem == f"stream orders: {NO_ROOM}"

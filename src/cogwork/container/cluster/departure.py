@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import ConsensusError
@@ -22,6 +23,14 @@ __all__ = ("Departure", "choose")
 
 LOOK_S = 0.1
 
+AGAIN_S = 5.0
+"""How often it is looked whether something has to be moved once more."""
+
+TRIES = 3
+"""So often a move is tried that the cluster does not take."""
+
+NO_ROOM = "every container that can be reached holds it, or has no room for it"
+
 log = logging.getLogger("cogwork")
 
 
@@ -31,7 +40,6 @@ class Departure:
     Attributes:
         moved: Replicas that others have now.
         left: Replicas that are still here.
-        problem: Why one could not be moved; None while nothing is wrong.
     """
 
     def __init__(self, replication: Replication, mesh: MeshService) -> None:
@@ -43,10 +51,18 @@ class Departure:
         """
         self.moved = 0
         self.left = 0
-        self.problem: str | None = None
         self._replication = replication
         self._mesh = mesh
         self._own = mesh.id
+        self._chosen: dict[int, str] = {}
+        self._failures: Counter[int] = Counter()
+        self._problems: dict[int, str] = {}
+        self._staying: set[int] = set()
+
+    @property
+    def problem(self) -> str | None:
+        """Why some could not be moved; None while nothing is wrong."""
+        return "; ".join(self._problems.values()) or None
 
     async def run(self, timeout_s: float) -> None:
         """Has others hold what this container holds; returns when they do, or after a time.
@@ -58,24 +74,30 @@ class Departure:
         if not replication.is_in_use:
             return
         replication.service.why_no_room = "it leaves the mesh"
-        if self._own in replication.cluster.voters and len(replication.cluster.voters) > 1:
+        voters = replication.cluster.voters
+        if self._own in voters and len(voters) > 1:
             log.warning(
-                "container %s votes in $cluster, and that cannot be moved: name another one in "
-                "the others' [cluster]",
+                "container %s votes in $cluster, which goes on without it: start it again, with "
+                "its data directory, before a majority of %s is gone",
                 self._own,
+                ", ".join(voters),
             )
-        deadline_s = time.monotonic() + timeout_s
-        there = len(self._held())
-        staying = await self._move_all()
+        deadline_s, again_s = time.monotonic() + timeout_s, 0.0
+        seen: set[int] = set()
         while True:
             held = self._held()
-            self.left, self.moved = len(held), there - len(held)
-            late = sorted(held[number][0].name for number in held.keys() - staying)
+            seen |= held.keys()
+            self.left, self.moved = len(held), len(seen - held.keys())
+            late = held.keys() - self._staying
             if not late or time.monotonic() >= deadline_s:
                 break
-            await asyncio.sleep(LOOK_S)
-        if late:
-            self.problem = f"{', '.join(late)}: other containers are not ready in time"
+            if time.monotonic() >= again_s:
+                await self._move_all()
+                again_s = time.monotonic() + AGAIN_S
+            else:
+                await asyncio.sleep(LOOK_S)
+        for number in late:
+            self._note(held[number][0], "other containers are not ready in time")
 
     def _held(self) -> dict[int, tuple[Declaration, Placement]]:
         """Returns what this container holds a replica of, or may, by its number."""
@@ -88,32 +110,68 @@ class Departure:
             if self._own in placement.holders
         }
 
-    async def _move_all(self) -> set[int]:
-        """Declares who is to hold what; returns the numbers of what has to stay."""
-        staying: set[int] = set()
-        moves = self._replication.raft.moves
+    async def _move_all(self) -> None:
+        """Declares who is to hold what is here; once more where that has come to nothing."""
+        rooms: dict[str, int] | None = None
+        for number in self._held().keys() - self._staying:
+            if self._due(number) is None:
+                continue
+            if rooms is None:
+                rooms = await self._replication.raft.moves.rooms.free(self._others())
+            due = self._due(number)  # as it is now: others move it, too
+            if due is not None:
+                await self._move(*due, rooms)
+
+    def _others(self) -> list[str]:
         costs = self._mesh.mesh.routes.tree.costs
-        others = [each for each in costs if each != self._own and self._mesh.way_to(each)]
-        rooms = await moves.rooms.free(others)
-        for number, (declaration, placement) in self._held().items():
-            if self._own not in (*placement.voters, *placement.learners):
-                continue  # it is on its way already
-            target = choose(placement, self._own, rooms, costs, self._mesh.siblings)
-            try:
-                if target is None and self._own in placement.voters:
-                    raise ValueError("every container that can be reached holds it, or cannot")
-                await moves.move(
-                    declaration,
-                    _replaced(placement.voters, self._own, target),
-                    _replaced(placement.learners, self._own, target),
-                )
-            except (ConsensusError, ValueError) as error:
-                staying.add(number)
-                self.problem = f"{declaration.kind} {declaration.name}: {error}"
-            else:
-                if target is not None:
-                    rooms[target] += 1
-        return staying
+        return [each for each in costs if each != self._own and self._mesh.way_to(each)]
+
+    def _due(self, number: int) -> tuple[Declaration, Placement, str] | None:
+        """Returns what has to be moved, who is to hold it, and who of these is to be replaced.
+
+        That is this container, or one that it chose and that is lost. None where it is on its way.
+        """
+        cluster = self._replication.cluster
+        declaration = cluster.declarations.numbered(number)
+        if declaration is None:
+            return None
+        placement = placement_of(cluster, declaration)
+        wanted = (*placement.voters, *placement.learners)
+        if self._own in wanted:
+            return declaration, placement, self._own
+        chosen = self._chosen.get(number)
+        if chosen is None or chosen not in wanted or self._mesh.way_to(chosen):
+            return None
+        return declaration, placement, chosen
+
+    async def _move(
+        self, declaration: Declaration, placement: Placement, outgoing: str, rooms: dict[str, int]
+    ) -> None:
+        """Has another container hold one of them, where there is one that can."""
+        number, costs = declaration.number, self._mesh.mesh.routes.tree.costs
+        target = choose(placement, outgoing, rooms, costs, self._mesh.siblings)
+        if target is None and outgoing in placement.voters:
+            if outgoing == self._own:  # another one may come back
+                self._note(declaration, NO_ROOM)
+                self._staying.add(number)
+            return
+        voters = _replaced(placement.voters, outgoing, target)
+        learners = _replaced(placement.learners, outgoing, target)
+        try:
+            await self._replication.raft.moves.move(declaration, voters, learners)
+        except (ConsensusError, ValueError) as error:
+            self._note(declaration, str(error))
+            self._failures[number] += 1
+            if self._failures[number] >= TRIES:
+                self._staying.add(number)
+            return
+        self._problems.pop(number, None)
+        if target is not None:
+            rooms[target] += 1
+            self._chosen[number] = target
+
+    def _note(self, declaration: Declaration, problem: str) -> None:
+        self._problems[declaration.number] = f"{declaration.kind} {declaration.name}: {problem}"
 
 
 def choose(
