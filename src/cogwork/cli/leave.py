@@ -33,9 +33,9 @@ def leave(url: str, as_json: bool) -> int:
     """Have a container leave its mesh for good, and stop.
 
     Its clients are redirected to other containers, the items of its queues and its replicas of
-    streams move there, and links are closed when nothing comes that way any more. One with workers
-    leaves with all of them, one after another. Ends with 1 where items or replicas had to stay:
-    those on disk are there when the container is started again.
+    streams and queues move there, and links are closed when nothing comes that way any more. One
+    with workers leaves with all of them, one after another. Ends with 1 where items or replicas had
+    to stay: those on disk are there when the container is started again.
     """
     outcome = asyncio.run(_leave(url))
     if as_json:

@@ -15,11 +15,11 @@ from cogwork.cli.reach import reach
 from cogwork.client import ClientError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cogwork.client import Mesh
 
-__all__ = ("Progress", "is_there", "move", "named", "watch")
+__all__ = ("Progress", "is_there", "members", "move", "named", "options", "watch")
 
 OPERATIONS = {"stream": "MOVE", "queue": "RELOCATE"}
 LEADING = {"stream": "leader", "queue": "owner"}
@@ -39,11 +39,25 @@ def named(text: str | None) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()] if text else []
 
 
+def options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options that say who is to hold something."""
+    wanted = "The ids of all that are to hold it, the most senior first."
+    copied = "The ids of all that are to have a copy that does not count; nobody if not given."
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object."),
+        click.option("--no-wait", is_flag=True, help="End before they hold it."),
+        click.option("--learners", metavar="D,E", help=copied),
+        click.option("--replicas", required=True, metavar="A,B,C", help=wanted),
+    ):
+        command = option(command)
+    return command
+
+
 def move(
     url: str,
     kind: str,
     address: str,
-    members: tuple[list[str], list[str]],
+    who: tuple[list[str], list[str]],
     *,
     no_wait: bool,
     as_json: bool,
@@ -54,11 +68,11 @@ def move(
         url: A container.
         kind: What it is: `stream` or `queue`.
         address: Its address.
-        members: Who is to hold it, and who is to have a copy that does not count.
+        who: Those that are to hold it, and those that are to have a copy that does not count.
         no_wait: Whether to end before they do.
         as_json: Whether one JSON object is printed.
     """
-    body = dict(zip(("replicas", "learners"), members, strict=True))
+    body = dict(zip(("replicas", "learners"), who, strict=True))
 
     async def work(mesh: Mesh) -> Row:
         manager = Manager(mesh)
@@ -100,10 +114,9 @@ class Progress:
 
     def tell(self, row: Row) -> None:
         """Tells how a stream or a queue is."""
-        text = f"{row['address']}: held by {', '.join(row['voters']) or 'nobody that is known'}"
-        if row["learners"]:
-            text += f"; following: {', '.join(row['learners'])}"
-        text += f"; to be held by {_members(row['wanted'], row['wanted_learners'])}"
+        held = members(row["voters"] or ["nobody that is known"], row["learners"])
+        wanted = members(row["wanted"], row["wanted_learners"])
+        text = f"{row['address']}: held by {held}; to be held by {wanted}"
         self._status.update(text)
         if text != self._told and not self._screen.is_terminal:
             self._screen.print(text, highlight=False, soft_wrap=True)
@@ -120,9 +133,12 @@ async def watch(manager: Manager, kind: str, row: Row, progress: Progress) -> Ro
         progress: Tells how far it is.
 
     Raises:
+        click.ClickException: Another move has taken its place, or the container that is asked
+            cannot have it.
         ClientError: The container has not answered for long.
     """
     heard_s = time.monotonic()
+    wanted = (row["wanted"], row["wanted_learners"])
     while not is_there(row):
         progress.tell(row)
         await asyncio.sleep(LOOK_S)
@@ -132,7 +148,22 @@ async def watch(manager: Manager, kind: str, row: Row, progress: Progress) -> Ro
         except ClientError:
             if time.monotonic() - heard_s > SILENCE_S:
                 raise
+        _check(row, wanted)
     return row
+
+
+def _check(row: Row, wanted: tuple[list[str], list[str]]) -> None:
+    """Looks whether it is still this move, and can be looked at."""
+    if (row["wanted"], row["wanted_learners"]) != wanted:
+        now = members(row["wanted"], row["wanted_learners"]) or "nobody: it was deleted"
+        raise click.ClickException(
+            f"{row['address']}: another move has taken its place; it is to be held by {now}"
+        )
+    if row.get("state") == "failed":
+        raise click.ClickException(
+            f"{row['address']} cannot be used at this container: {row['problem']}; it is moved "
+            "nevertheless"
+        )
 
 
 def is_there(row: Row) -> bool:
@@ -141,6 +172,7 @@ def is_there(row: Row) -> bool:
     return not row["moving"] and present == (row["wanted"], sorted(row["wanted_learners"]))
 
 
-def _members(voters: Sequence[str], learners: Sequence[str]) -> str:
+def members(voters: Sequence[str], learners: Sequence[str]) -> str:
+    """Says who holds something, and who has a copy that does not count."""
     text = ", ".join(voters)
     return f"{text}, followed by {', '.join(learners)}" if learners else text

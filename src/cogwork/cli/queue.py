@@ -163,17 +163,15 @@ def move(url: str, source: str, target: str, count: int | None) -> int:
 @queue.command()
 @click.argument("url")
 @click.argument("address")
-@click.option("--replicas", required=True, metavar="A,B,C", help="Who is to hold it.")
-@click.option("--learners", metavar="D,E", help="Who is to have a copy that does not count.")
-@click.option("--no-wait", is_flag=True, help="End before they hold it.")
-@click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object.")
+@moving.options
 def relocate(
     url: str, address: str, *, replicas: str, learners: str | None, no_wait: bool, as_json: bool
 ) -> None:
     """Have other containers hold a replicated queue, while it is used.
 
-    The first one is the most senior, and owns the queue where nobody does. Those that hold it no
-    longer remove what they have. It goes on whether or not somebody looks on.
+    This is about its replicas; `move` is about items. The first one is the most senior, and owns
+    the queue where nobody does. Those that hold it no longer remove what they have. It goes on
+    whether or not somebody looks on.
     """
     members = (moving.named(replicas), moving.named(learners))
     moving.move(url, "queue", address, members, no_wait=no_wait, as_json=as_json)

@@ -10,7 +10,7 @@ import click
 
 from cogwork.cli import moving
 from cogwork.cli.manager import Manager
-from cogwork.cli.moving import is_there, named
+from cogwork.cli.moving import is_there, members, named
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, in_bytes, in_words, table
@@ -216,16 +216,13 @@ def _show(row: dict[str, Any]) -> None:
         f"{row['records_per_s']:,} records/s, {in_bytes(row['bytes_per_s'])}/s"
     )
     if row["voters"]:
-        learners = f"; followed by {', '.join(row['learners'])}" if row["learners"] else ""
-        screen.print(
-            f"  held by {', '.join(row['voters'])}{learners}; leader {row['leader'] or 'unknown'}"
-        )
+        held = members(row["voters"], row["learners"])
+        screen.print(f"  held by {held}; leader {row['leader'] or 'unknown'}")
     if row["options"].get("home"):
         screen.print(f"  in the memory of container {row['options']['home']}", highlight=False)
     if not is_there(row) and row["wanted"]:
-        learners = row["wanted_learners"]
-        followed = f"; followed by {', '.join(learners)}" if learners else ""
-        screen.print(f"  [yellow]to be held by {', '.join(row['wanted'])}{followed}[/yellow]")
+        wanted = members(row["wanted"], row["wanted_learners"])
+        screen.print(f"  [yellow]to be held by {wanted}[/yellow]")
     screen.print(
         f"  here: {row['appended']:,} appended, {row['rejected']:,} rejected, "
         f"{row['returned']:,} returned, {row['missed']:,} missed by captures, "
@@ -257,10 +254,7 @@ def _option_lines(options: dict[str, Any]) -> list[str]:
 @stream.command()
 @click.argument("url")
 @click.argument("name")
-@click.option("--replicas", required=True, metavar="A,B,C", help="Who is to hold it.")
-@click.option("--learners", metavar="D,E", help="Who is to have a copy that does not count.")
-@click.option("--no-wait", is_flag=True, help="End before they hold it.")
-@click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object.")
+@moving.options
 def move(
     url: str, name: str, *, replicas: str, learners: str | None, no_wait: bool, as_json: bool
 ) -> None:
@@ -269,8 +263,8 @@ def move(
     The first one is the most senior: it leads as long as it is there. Those that hold it no longer
     remove what they have. The move goes on whether or not somebody looks on.
     """
-    members = (named(replicas), named(learners))
-    moving.move(url, "stream", address_of(name), members, no_wait=no_wait, as_json=as_json)
+    who = (named(replicas), named(learners))
+    moving.move(url, "stream", address_of(name), who, no_wait=no_wait, as_json=as_json)
 
 
 @stream.command()
