@@ -287,6 +287,63 @@ def test_who_is_still_to_give_a_replica_up_does_not_join_with_that(tmp_path: Pat
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
+def lead(made: Trio, name: str) -> None:
+    """Has a container lead."""
+    service = made.nodes[leader_of(made)].service
+    service._host.transfer(17, name, service.now_s())
+
+
+async def leads(made: Trio, name: str) -> None:
+    while not leader_of(made):
+        await asyncio.sleep(0.01)
+    while leader_of(made) != name:
+        lead(made, name)
+        await asyncio.sleep(0.2)
+
+
+def test_a_leader_that_has_not_heard_of_a_move_does_not_undo_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            engines = {name: await made.open(name) for name in "abcd"}
+            await engines["c"].append(Batch.of([b"1"]))
+            made.move("abd")
+            made.uninformed = {"b"}
+            await made.settled()
+            made.move("abcd")
+            await made.settled()
+            await leads(made, "b")
+            await asyncio.sleep(0.7)
+            assert member_of(made, "b").group.membership.voters == tuple("abcd")
+            made.uninformed = set()
+            made.nodes["b"].service.place("orders", 17, made.placements["orders", 17])
+            await engines["c"].append(Batch.of([b"2"]))
+            assert (await engines["b"].members()).voters == tuple("abcd")
+            assert await take(engines["c"], 2) == [b"1", b"2"]
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_move_is_not_done_that_its_leader_alone_has_heard_of(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            for name in "abcd":
+                await made.open(name)
+            await leads(made, "c")
+            made.passes = lambda origin, to: "d" not in (origin, to)
+            made.move("abd")
+            made.uninformed = {"a", "b", "d"}
+            made.move("abc")
+            await asyncio.sleep(0.7)
+            assert not made.placements["orders", 17].is_settled
+            made.uninformed = set()
+            for name in "abd":
+                made.nodes[name].service.place("orders", 17, made.placements["orders", 17])
+            await made.settled()
+            await gone_but_at(made, "abc")
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
 def test_who_comes_back_joins_as_one_that_knows_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with trio(tmp_path, "abcd") as made:

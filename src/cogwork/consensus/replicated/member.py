@@ -259,13 +259,13 @@ class Member:
             case Read():
                 self._read(call, answer)
             case GetBounds():
-                self._when_current(lambda: answer(self._bounds(call.number)))
+                self.when_current(lambda: answer(self._bounds(call.number)))
             case FindTime():
-                self._when_current(
+                self.when_current(
                     lambda: answer(TimeIs(call.number, replica.offset_at(call.time_ms)))
                 )
             case GetSnapshot():
-                self._when_current(lambda: answer(self._snapshot(call.number)))
+                self.when_current(lambda: answer(self._snapshot(call.number)))
             case GetMembers():
                 answer(self._members(call.number))
 
@@ -333,7 +333,7 @@ class Member:
         for over in list(self._watches):
             self._end_watch(over)
 
-    def _when_current(self, then: Callable[[], object]) -> None:
+    def when_current(self, then: Callable[[], object]) -> None:
         """Calls once this replica has all that anybody can have been told of."""
         self._token += 1
         self._current[self._token] = then
