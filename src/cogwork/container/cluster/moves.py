@@ -52,6 +52,7 @@ class Moves:
         self._first_group = first_group
         self._placement_of = placement_of
         self._ending: dict[tuple[int, int], asyncio.Future[None]] = {}
+        self._is_closed = False
 
     @property
     def voters(self) -> Sequence[str]:
@@ -86,13 +87,33 @@ class Moves:
     async def change_members(
         self, group: int, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
-        """Has others hold a stream; returns when they do."""
+        """Has others hold a stream; returns when they do.
+
+        Raises:
+            Unavailable: It cannot be declared now, or something came between.
+            ValueError: There is no such stream, or these cannot hold it.
+        """
         declaration = self._declaration(group)
         if declaration is None:
             raise ValueError(f"nothing that is declared has the group {group}")
         await self.move(declaration, voters, learners)
-        while not self._placement_of(declaration).is_settled:
+        while not self._is_done(declaration, Membership(tuple(voters), tuple(learners))):
             await asyncio.sleep(LOOK_S)
+
+    def _is_done(self, declaration: Declaration, wanted: Membership) -> bool:
+        """Tells whether these hold what is declared.
+
+        Raises:
+            Unavailable: They are not to any more.
+        """
+        if self._is_closed:
+            raise Unavailable("the container is stopping")
+        if self._cluster.declarations.numbered(declaration.number) is None:
+            raise Unavailable(f"{declaration.kind} {declaration.name!r:.200} was deleted")
+        placement = self._placement_of(declaration)
+        if placement.membership != wanted:
+            raise Unavailable("another move has taken its place")
+        return placement.is_settled
 
     def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
         """Has it declared that those that are to hold a stream do."""
@@ -114,5 +135,6 @@ class Moves:
 
     def close(self) -> None:
         """Declares nothing any more."""
+        self._is_closed = True
         for task in self._ending.values():
             task.cancel()
