@@ -70,3 +70,31 @@ async def declare_before_a_snapshot() -> None:
 
 def test_who_is_answered_after_a_snapshot_does_not_wait_for_ever() -> None:
     asyncio.run(declare_before_a_snapshot())
+
+
+class Failing(Nobody):
+    """Its disk fails."""
+
+    def moved(self, what: object) -> None:
+        raise OSError(5, f"of {what}")
+
+    deleted = current = moved
+
+
+async def move_with_a_failing_disk() -> None:
+    service = Service(await OrbHost().open("$cluster", {}))
+    service.answers.set()
+    cluster = Cluster("a", [*"abc"], service, Failing())  # type: ignore[arg-type]  # all that is asked
+    cluster.start()
+    try:
+        await cluster.when_current()
+        declared = await cluster.declare("stream", "", "x", {})
+        await cluster.move(declared, ["a"], [], [*"abc"])
+        assert await cluster.delete("stream", "", "x")
+    finally:
+        await cluster.close()
+
+
+def test_what_is_declared_is_known_where_the_disk_fails(caplog: pytest.LogCaptureFixture) -> None:
+    asyncio.run(asyncio.wait_for(move_with_a_failing_disk(), 5))
+    assert caplog.text.count("what is declared cannot be carried out here in full") == 3

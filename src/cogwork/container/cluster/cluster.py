@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.cluster.declarations import (
@@ -30,7 +30,7 @@ from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Malformed, Truncated, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cogwork.cluster.declarations import Command, Declaration, Value
     from cogwork.consensus.batch import Chunk
@@ -53,6 +53,8 @@ PAUSE_S = 0.2
 REPLACED = "a snapshot stands for what came of it"
 
 log = logging.getLogger("cogwork")
+
+T = TypeVar("T")
 
 
 class Listener(Protocol):
@@ -230,7 +232,7 @@ class Cluster:
                 self._restore(each)
             elif isinstance(each, CaughtUp):
                 self._current.set()
-                self._listener.current(self.declarations)
+                self._tell(self._listener.current, self.declarations)
             else:
                 self._apply(each)
                 await self._look_whether_to_keep(engine)
@@ -243,10 +245,10 @@ class Cluster:
             for declaration in before.all(kind):
                 found = self.declarations.find(kind, declaration.vhost, declaration.name)
                 if found is None or found.number != declaration.number:
-                    self._listener.deleted(declaration)
+                    self._tell(self._listener.deleted, declaration)
             for declaration in self.declarations.all(kind):
-                self._listener.declared(declaration)
-                self._listener.moved(declaration)
+                self._tell(self._listener.declared, declaration)
+                self._tell(self._listener.moved, declaration)
         for offset in [each for each in self._waiting if each < self.next]:
             waiter = self._waiting.pop(offset)
             if not waiter.done():
@@ -273,12 +275,24 @@ class Cluster:
         if outcome.has_changed and outcome.declaration is not None:
             match command:
                 case Declare():
-                    self._listener.declared(outcome.declaration)
+                    self._tell(self._listener.declared, outcome.declaration)
                 case Delete():
-                    self._listener.deleted(outcome.declaration)
+                    self._tell(self._listener.deleted, outcome.declaration)
                 case _:
-                    self._listener.moved(outcome.declaration)
+                    self._tell(self._listener.moved, outcome.declaration)
         return outcome
+
+    @staticmethod
+    def _tell(tell: Callable[[T], None], what: T) -> None:
+        """Tells the listener.
+
+        Where its disk fails, what is declared is known nevertheless, and what is left there is
+        removed at the next start.
+        """
+        try:
+            tell(what)
+        except OSError as error:
+            log.error("what is declared cannot be carried out here in full: %s", error)
 
     async def _look_whether_to_keep(self, engine: RaftEngine) -> None:
         """Keeps a snapshot where this container leads and enough has come since the last one."""
