@@ -58,7 +58,8 @@ class Following:
         vhost = self._vhosts.get(declaration.vhost)
         if vhost is None:
             return
-        if self._placement_of(declaration) is not None and _address_of(declaration) in vhost.nodes:
+        node = vhost.nodes.get(_address_of(declaration))
+        if self._placement_of(declaration) is not None and _is_shared(node):
             return  # perhaps by a configuration that says where it is, and not where it was first
         try:
             if declaration.kind == "stream":
@@ -126,7 +127,17 @@ class Following:
     def _discard(self, groups: set[int]) -> None:
         for group in groups & {*self._kept(), *self._service.unopened}:
             log.info("what is left of a group that is not here any more, %s, is removed", group)
-            self._service.discard(group)
+            try:
+                self._service.discard(group)
+            except OSError as error:
+                log.error("something of group %s stays until the next start: %s", group, error)
+
+
+def _is_shared(node: object) -> bool:
+    """Tells whether a node can be that of something declared for all."""
+    return isinstance(node, StreamNode) or (
+        isinstance(node, QueueNode) and node.replica is not None
+    )
 
 
 def _address_of(declaration: Declaration) -> str:
