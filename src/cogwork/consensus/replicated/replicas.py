@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,7 @@ class Replicas:
         self._directory_of = directory_of
         self._replayed: dict[int, Replayed] = {}
         self._housing: set[asyncio.Task[None]] = set()
+        self._looks: dict[Stream, asyncio.Event] = {}  # set to have it looked again at once
 
     def replay(self, record: Record) -> None:
         """Takes what the write-ahead log holds of a group, before its stream is opened.
@@ -102,23 +104,34 @@ class Replicas:
 
     def house_soon(self, stream: Stream) -> None:
         """Has that done, and reports what is wrong; tries again until it is done."""
+        if stream in self._looks:
+            self._looks[stream].set()
+            return
+        self._looks[stream] = asyncio.Event()
         task = asyncio.get_running_loop().create_task(self._house_or_report(stream))
         self._housing.add(task)
         task.add_done_callback(self._housing.discard)
 
     async def _house_or_report(self, stream: Stream) -> None:
-        told = ""
-        while True:
-            try:
-                await self.house(stream)
-            except (CogworkError, ValueError, OSError) as error:
-                text = f"stream {stream.name}: the replica here is not to be had: {error}"
-            else:
-                return
-            if text != told:
-                self._service.report(text)
-                told = text
-            await asyncio.sleep(RETRY_S)
+        told, look = "", self._looks[stream]
+        try:
+            while (text := await self._problem_of(stream)) or look.is_set():
+                if text not in ("", told):
+                    self._service.report(text)
+                    told = text
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RETRY_S):
+                        await look.wait()
+                look.clear()
+        finally:
+            del self._looks[stream]
+
+    async def _problem_of(self, stream: Stream) -> str:
+        try:
+            await self.house(stream)
+        except (CogworkError, ValueError, OSError) as error:
+            return f"stream {stream.name}: the replica here is not to be had: {error}"
+        return ""
 
     def close(self) -> None:
         """Opens none any more."""
@@ -153,7 +166,7 @@ class Replicas:
             journal = Journal(self._wal, number)
             replayed = self._replayed.pop(number, None) or Replayed()
             kept = recover(replayed, journal, files, voters, stream.placement.floor)
-        except Exception:
+        except BaseException:
             directory.close()
             raise
         group = self._host.open(number, kept, service.now_s())

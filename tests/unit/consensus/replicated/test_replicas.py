@@ -1,0 +1,125 @@
+"""Opening replicas and giving them up, where that does not go well."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cogwork.consensus.replicated import replicas as module
+from cogwork.consensus.replicated.placement import Placement
+from cogwork.consensus.replicated.replicas import Replicas
+from cogwork.log.directory import Directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cogwork.consensus.replicated.stream import Stream
+
+
+def make_replicas(
+    directory_of: Callable[[int], Directory] | None = None,
+) -> tuple[Replicas, list[str]]:
+    reports: list[str] = []
+    service = SimpleNamespace(own="a", report=reports.append, keep_moving=lambda _stream: None)
+    made = Replicas(
+        service,  # type: ignore[arg-type]  # all that is asked of it
+        None,  # type: ignore[arg-type]  # no group is opened
+        wal=object(),  # type: ignore[arg-type]  # nor written
+        queue=object(),  # type: ignore[arg-type]
+        directory_of=directory_of,  # type: ignore[arg-type]
+    )
+    return made, reports
+
+
+class Orders:
+    """A stream, as far as it is asked."""
+
+    name, number, why_over, is_deleted = "orders", 17, "", False
+
+    def __init__(self) -> None:
+        self.placement = Placement([*"abc"], founders=[*"abc"])
+        self.housing = asyncio.Lock()
+        self.member: object = None
+
+
+def make_stream() -> Stream:
+    return Orders()  # type: ignore[return-value]  # all that is asked of it
+
+
+def test_one_task_tries_to_open_a_replica_however_often_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        made, reports = make_replicas()
+        stream = make_stream()
+        attempts: list[bool] = []
+        before = asyncio.all_tasks()
+
+        async def opening(_replicas: Replicas, stream: Stream) -> None:
+            attempts.append(True)
+            if len(attempts) < 4:
+                raise OSError(28, "no space")
+            stream.member = object()  # type: ignore[assignment]
+
+        monkeypatch.setattr(Replicas, "_open", opening)
+        for number in range(1, 5):
+            made.house_soon(stream)
+            made.house_soon(stream)
+            assert len(asyncio.all_tasks() - before) == 1
+            while len(attempts) < number:
+                await asyncio.sleep(0)
+        while asyncio.all_tasks() != before:
+            await asyncio.sleep(0)
+        assert len(reports) == 1
+
+    asyncio.run(asyncio.wait_for(story(), 2))
+
+
+def test_what_is_told_while_a_replica_is_opened_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        made, _ = make_replicas()
+        stream = make_stream()
+        given_up: list[object] = []
+        before = asyncio.all_tasks()
+
+        async def opening(_replicas: Replicas, stream: Stream) -> None:
+            stream.placement = Placement([*"bcd"], move=1)
+            made.house_soon(stream)
+
+        monkeypatch.setattr(Replicas, "_open", opening)
+        monkeypatch.setattr(Replicas, "give_up", lambda _replicas, each: given_up.append(each))
+        made.house_soon(stream)
+        while asyncio.all_tasks() != before:
+            await asyncio.sleep(0)
+        assert given_up == [stream]
+
+    asyncio.run(asyncio.wait_for(story(), 2))
+
+
+def test_a_replica_whose_opening_is_cancelled_lets_its_directory_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        directory = Directory(tmp_path / "17")
+        made, _ = make_replicas(lambda _group: directory)
+        is_declaring = asyncio.Event()
+
+        async def declare(*_arguments: object) -> None:
+            is_declaring.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(module, "declare", declare)
+        task = asyncio.ensure_future(made.house(make_stream()))
+        await is_declaring.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert directory.fd == -1
+
+    asyncio.run(asyncio.wait_for(story(), 2))
