@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from cogwork.amqp.errors import Condition
-from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.container.cluster.raft import open_declared, placement_of, stream_name
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.settings import QueueOptions
@@ -149,7 +150,10 @@ class QueueReplicas:
         placement = None
         if declaration is not None and self._cluster is not None:
             placement = placement_of(self._cluster, declaration)
-        known = None if engine is None else engine.glance()
+        known = None
+        if engine is not None:
+            with suppress(ConsensusError):  # it may just have ended here
+                known = engine.glance()
         is_settled = placement is not None and placement.is_settled
         members = known[1] if known is not None else placement if is_settled else None
         return {
