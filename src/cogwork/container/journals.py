@@ -98,8 +98,8 @@ class QueueJournal(DurableQueue):
         """Has a record appended to the log."""
         self._owner.append(self, kind, payload)
 
-    def when_durable(self, call: Callable[[], object]) -> None:
-        """Has a call made once all that has happened so far is durable."""
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        """Has a call made once it is known whether all that has happened so far is durable."""
         self._owner.when_durable(call)
 
     def delete(self) -> None:
@@ -261,8 +261,8 @@ class QueueJournals:
         self._dirty.append(queue)
         self.commit_soon()
 
-    def when_durable(self, call: Callable[[], object]) -> None:
-        """Has a call made once all that has happened so far is durable."""
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        """Has a call made once it is known whether all that has happened so far is durable."""
         self.tickets.when_over(call)
         self.commit_soon()
 

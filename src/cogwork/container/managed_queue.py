@@ -42,7 +42,7 @@ class ManagedQueue:
 
     def moved(self, number: int) -> None:
         """Gives up what was put aside."""
-        self._node.give_up([number])
+        self._node.give_up(number, self.put_back)
 
     def put_back(self, number: int) -> None:
         """Has what was put aside back, as the last one."""

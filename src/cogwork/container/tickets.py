@@ -4,6 +4,10 @@ Theory of operation. What queues write down in a turn of the loop goes to the wr
 what replicated ones write to their streams. The turn is over when the log is durable up to its
 place and every append is answered; turns are over in order. Then the output that was held for its
 ticket may leave (`dataplane.output`), and who waits for it is called.
+
+A turn is *broken* where something of it was not written and never will be: another container owns
+the queue. Connections whose output followed from that have been cut off by then; who waits within
+the process is told.
 """
 
 from __future__ import annotations
@@ -29,16 +33,18 @@ class Ticket:
         number: The core's, once the turn has ended.
         lsn: Its place in the log, once what it wrote is there.
         appends: How many are not answered.
-        calls: Made when it is over.
+        calls: Made when it is over, with whether all of it is durable.
+        is_broken: Whether something of it is not written.
     """
 
-    __slots__ = ("appends", "calls", "lsn", "number")
+    __slots__ = ("appends", "calls", "is_broken", "lsn", "number")
 
     def __init__(self) -> None:
         self.number = 0
         self.lsn = 0
         self.appends = 0
-        self.calls: list[Callable[[], object]] = []
+        self.calls: list[Callable[[bool], object]] = []
+        self.is_broken = False
 
 
 class Tickets:
@@ -56,13 +62,17 @@ class Tickets:
         self._durable_lsn = 0
 
     def wait_for(self, answer: Future[Appended]) -> None:
-        """Has the present turn wait for an append; what became of it is for others to see."""
+        """Has the present turn wait for an append, which breaks it where it fails."""
         self._turn.appends += 1
         answer.add_done_callback(partial(self._answered, self._turn))
 
-    def when_over(self, call: Callable[[], object]) -> None:
-        """Has a call made once the present turn is over: all that it follows from is durable."""
+    def when_over(self, call: Callable[[bool], object]) -> None:
+        """Has a call made once the present turn is over, with whether all of it is durable."""
         self._turn.calls.append(call)
+
+    def break_turn(self) -> None:
+        """Takes note that something of the present turn will not be written."""
+        self._turn.is_broken = True
 
     def end_turn(self) -> Ticket:
         """Ends the present turn; `placed` says where its records are."""
@@ -85,8 +95,8 @@ class Tickets:
         self._ended.clear()
 
     def _answered(self, ticket: Ticket, answer: Future[Appended]) -> None:
-        del answer
         ticket.appends -= 1
+        ticket.is_broken |= answer.cancelled() or answer.exception() is not None
         if not ticket.appends and self._ended and self._ended[0] is ticket:
             self._release()
 
@@ -99,4 +109,4 @@ class Tickets:
             self._core.release(over[-1].number)
         for ticket in over:
             for call in ticket.calls:
-                call()
+                call(not ticket.is_broken)

@@ -160,7 +160,8 @@ class Ledger(Stock):
         """Sets aside an item that its consumer's application may have; gives back any other.
 
         One at a consumer of another container is set aside in any case: the way there may have
-        broken while the consumer goes on. Its container lets go of it before the time is over.
+        broken while the consumer goes on, and says that it has it. Its container lets go of it
+        before the time is over; then it counts as seen.
         """
         timeout_s: cython.double = self.in_doubt_timeout_s
         if is_unseen(item):
@@ -181,7 +182,7 @@ class Ledger(Stock):
 
     def end_doubt(self, item):
         """Decides over an item for which no claim has come."""
-        if is_unseen(item):
+        if is_unseen(item) and not item.flags & LENT:
             return self.give_back(item)
         if self.redelivers_doubtful:
             return self.fail(item)

@@ -72,12 +72,37 @@ class LentItems:
             self.slots[item.next].previous = item.previous
         item.place = BROKEN
 
+    def between(self, chain, first, last):
+        """Lists a loan's items by their delivery-ids, from the first one to the last one."""
+        found: list = []
+        at: uint32_t = chain.first
+        while at != NOWHERE and cython.cast(int32_t, self.slots[at].incoming_id - last) <= 0:
+            if self.slots[at].incoming_id - first <= last - first:
+                found.append(self.token_at(at))
+            at = self.slots[at].next
+        return found
+
+    def unsaid(self, chain):
+        """Lists those of a loan's items of which the consumer has said nothing."""
+        found: list = []
+        at: uint32_t = chain.first
+        while at != NOWHERE:
+            if self.slots[at].code == 0:
+                found.append(self.token_at(at))
+            at = self.slots[at].next
+        return found
+
     def drop(self, token):
         """Forgets an item that no loan has."""
         if self.states:
             self.states.pop(token, None)
         self._vacate(cython.cast(uint32_t, token))
         return 0
+
+    def forget(self, chain, token):
+        """Takes an item out of its loan's, and forgets it."""
+        self.unlink(chain, token)
+        return self.drop(token)
 
     def tag_of(self, token):
         """Returns what names an item's attempt."""

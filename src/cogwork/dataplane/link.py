@@ -47,6 +47,8 @@ class Link:
         end: The compiled half; None before it is accepted and after it was refused.
         context: Whatever the host keeps with the link.
         state: Where in its life it is.
+        was_left: Whether the peer has detached it without an end to it (AMQP 1.0 §2.6.4): what it
+            has of it, it keeps.
     """
 
     __slots__ = (
@@ -60,6 +62,7 @@ class Link:
         "role",
         "session",
         "state",
+        "was_left",
     )
 
     def __init__(self, session: SessionEndpoint, name: str, role: Role, handle: int) -> None:
@@ -72,6 +75,7 @@ class Link:
         self.end: IncomingLink | OutgoingLink | None = None
         self.context: object = None
         self.state = LinkState.DETACHED
+        self.was_left = False
         self._answer: Callable[[], None] | None = None
 
     def attach(
@@ -168,6 +172,7 @@ class Link:
     def on_detach(self, detach: Detach) -> None:
         """Takes in the peer's detach and answers it."""
         was_ours = not self.is_attached
+        self.was_left = not detach.closed
         self.answer()
         self.state = link_step(self.state, Event.RECEIVE_STOP)
         self._stop()

@@ -3,7 +3,8 @@
 Theory of operation. A loan is a link on which a shard sends to one consumer of this container as if
 that had attached there. Its credit is what the consumer has to spare; items pass with the tag that
 names their attempt, what the consumer says of them passes back as it was said, and only when the
-shard's container settles is a claim confirmed. An item for which the consumer has no credit left is
+shard's container settles is a claim confirmed. Where the consumer goes, what it has not seen is
+released first. An item for which the consumer has no credit left is
 released, uncounted: lending moves nothing.
 
 What a consumer has is kept with its `Borrower` by the attempt's tag. So it outlives the link it came
@@ -141,20 +142,10 @@ class Loan(IncomingLink):
             state: The outcome encoded, where it says more than its code.
         """
         lent: LentItems = self.borrower.lent
-        at: uint32_t = self.chain.first
-        passed: uint32_t = cython.cast(uint32_t, last) - cython.cast(uint32_t, first)
-        incoming_id: uint32_t
-        token: uint64_t
-        while at != NOWHERE:
-            token = lent.token_at(at)
-            incoming_id = lent.slots[at].incoming_id
-            at = lent.slots[at].next
-            if cython.cast(int32_t, incoming_id - cython.cast(uint32_t, last)) > 0:
-                break
-            if incoming_id - cython.cast(uint32_t, first) <= passed:
-                self.unsettled -= 1
-                lent.unlink(cython.address(self.chain), token)
-                self.borrower._confirm(token, code, state)
+        for token in lent.between(cython.address(self.chain), first, last):
+            self.unsettled -= 1
+            lent.unlink(cython.address(self.chain), token)
+            self.borrower._confirm(token, code, state)
         if self.is_limited:
             self.borrower.share_out()
 
@@ -301,20 +292,17 @@ class Borrower(Terminus):
         item: cython.pointer(Lent)
         token: uint64_t
         kept = self.broken.pop(tag, None)
-        if kept is None:
+        if kept is None or not self._has(kept[0]):
             return False
         token = kept[0]
         item = self.lent.find(token)
-        if item == cython.NULL:
-            return False
         self.lent.link(cython.address(loan.chain), token, loan.place, incoming_id)
         if loan.owed:
             loan.owed -= 1
         if item.code:
             self._pass_back(item, token)
             if item.settled:
-                self.lent.unlink(cython.address(loan.chain), token)
-                self.lent.drop(token)
+                self.lent.forget(cython.address(loan.chain), token)
         return True
 
     def resolve_outcome(self, token, verdict):
@@ -334,16 +322,13 @@ class Borrower(Terminus):
             return SETTLE
         item.code = verdict.code
         item.settled = verdict.settled
-        if verdict.code == ACCEPTED or verdict.code == RELEASED or verdict.code == RECEIVED:
-            self.lent.keep_state(token, None)
-        else:
-            self.lent.keep_state(token, state_of(verdict))
+        is_said = verdict.code in (ACCEPTED, RELEASED, RECEIVED)
+        self.lent.keep_state(token, None if is_said else state_of(verdict))
         self._pass_back(item, token)
         if not verdict.settled:
             return KEEP
         if loan is not None:
-            self.lent.unlink(cython.address(loan.chain), token)
-            self.lent.drop(token)
+            self.lent.forget(cython.address(loan.chain), token)
             if loan.is_limited:
                 self.share_out()
         return SETTLE
@@ -426,6 +411,22 @@ class Borrower(Terminus):
             if kept[1] == container and self._has(kept[0]):
                 tags.append(tag)
         return tags
+
+    def is_handed(self, tag: bytes) -> bool:
+        """Tells whether the consumer has said something of an item that it has with no loan."""
+        kept = self.broken.get(tag)
+        return kept is not None and self._has(kept[0]) and self.lent.find(kept[0]).code != 0
+
+    def release_unseen(self) -> None:
+        """Gives back what a consumer that goes has not marked; shards take all else for seen."""
+        loan: Loan
+        item: cython.pointer(Lent)
+        for loan in self.loans:
+            for token in self.lent.unsaid(cython.address(loan.chain)):
+                item = self.lent.find(token)
+                item.code, item.settled = RELEASED, True
+                self._pass_back(item, token)
+                self.lent.forget(cython.address(loan.chain), token)
 
     def containers(self) -> list:
         """Lists the containers from which the consumer has something with no loan."""

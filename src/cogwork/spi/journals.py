@@ -16,8 +16,13 @@ __all__ = ("JournalHandle", "Journals", "ReplicaHandle")
 class JournalHandle(Protocol):
     """One queue's journal."""
 
-    def when_durable(self, call: Callable[[], object]) -> None:
-        """Has a call made once all that has happened so far is durable, here and elsewhere."""
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        """Has a call made once all that has happened so far is durable, here and elsewhere.
+
+        Args:
+            call: Is told whether it is: it is not, and never will be, where another container owns
+                a queue that something of it was written to.
+        """
 
     def delete(self) -> None:
         """Gives up all that it holds, for good."""

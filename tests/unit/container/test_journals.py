@@ -306,17 +306,17 @@ def test_who_waits_for_a_turn_is_called_once_it_is_durable(runner: asyncio.Runne
         await box.turn()
         calls: list[str] = []
         box.queue.send("a")
-        box.handle.when_durable(lambda: calls.append("first"))
+        box.handle.when_durable(lambda is_durable: calls.append(f"first {is_durable}"))
         await box.turn(is_durable=False)
-        box.handle.when_durable(lambda: calls.append("second"))
+        box.handle.when_durable(lambda is_durable: calls.append(f"second {is_durable}"))
         assert calls == []
         await box.turn()
-        assert calls == ["first", "second"]
+        assert calls == ["first True", "second True"]
         box.queue.send("b")
-        box.handle.when_durable(lambda: calls.append("never"))
+        box.handle.when_durable(lambda _: calls.append("never"))
         await box.turn(is_durable=False)
         box.journals.failed(LogFailed("file", 5))
         await box.turn()
-        assert calls == ["first", "second"]
+        assert calls == ["first True", "second True"]
 
     runner.run(story())

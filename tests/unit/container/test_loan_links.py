@@ -5,8 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import pytest
+
+from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source
-from cogwork.container.mesh.lending import OWNER, Borrowing
+from cogwork.container.mesh.lending import OWNER, Borrowing, Lender
 
 if TYPE_CHECKING:
     from cogwork.container.mesh.lending import Consumer
@@ -68,3 +71,23 @@ def test_what_a_shard_answers_on_a_loan_that_has_ended_says_nothing() -> None:
     loan = consumer.borrow()
     loan.attached(ANSWERED)  # type: ignore[arg-type]  # likewise
     assert consumer.told == [TAG, loan.end]
+
+
+@pytest.mark.parametrize(
+    ("state", "was_left", "is_cut_off"),
+    [
+        (LinkState.DETACHED, False, True),
+        (LinkState.DETACH_RCVD, True, True),
+        (LinkState.DETACH_RCVD, False, False),
+        (LinkState.DETACH_SENT, False, False),
+    ],
+)
+def test_a_shard_doubts_what_a_consumer_has_whose_container_only_leaves_the_loan(
+    state: LinkState, was_left: bool, is_cut_off: bool
+) -> None:
+    gone: list[object] = []
+    subscription = SimpleNamespace(is_cut_off=False)
+    lender = Lender(SimpleNamespace(unsubscribe=gone.append), subscription)  # type: ignore[arg-type]
+    lender.stopping(SimpleNamespace(state=state, was_left=was_left))  # type: ignore[arg-type]
+    assert gone == [subscription]
+    assert subscription.is_cut_off is is_cut_off

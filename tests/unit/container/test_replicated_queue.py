@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.orb import OrbHost
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 ADDRESS = "work/x"
 
+WAL = {"end_lsn": 0, "durable_lsn": 0, "flush": int}
+"""A log of which nobody wants anything."""
+
 
 class Place:
     """A container, as its part in the queue sees it.
@@ -40,7 +44,7 @@ class Place:
     def __init__(self, engine: Engine) -> None:
         self.core = Core()
         self.journals = QueueJournals(self.core, "a", has_disk=True)
-        self.core.on_ticket = self.journals.commit_soon
+        self.journals.start(SimpleNamespace(**WAL), {})  # type: ignore[arg-type]  # it is a log
         self.store = Store(self.core, shard_of_queue("", ADDRESS))
         entry = AddressEntry(self.core, ADDRESS, CLOSEST_CODE)
         inlet = PartitionedInlet(self.store, entry, 1, True)
@@ -183,6 +187,58 @@ async def test_nothing_comes_behind_a_record_that_is_missing(engine: Engine) -> 
     await until(lambda: first.queue.epoch is None)
     second = await owned(engine)
     assert second.bodies() == ["1"]
+
+
+@on_an_orb
+async def test_who_waits_is_told_whether_what_happened_is_written(engine: Engine) -> None:
+    first = await owned(engine)
+    await settled(first)
+    told: list[bool] = []
+    first.put("1")
+    first.queue.when_durable(told.append)
+    await until(lambda: told)
+    assert told == [True]
+
+
+@on_an_orb
+async def test_who_waits_is_told_that_the_next_owner_does_not_have_it(engine: Engine) -> None:
+    first = await owned(engine)
+    await settled(first)
+    await owned(engine)
+    told: list[bool] = []
+    first.put("fenced")
+    first.queue.when_durable(told.append)
+    await until(lambda: told)
+    assert told == [False]
+
+
+@on_an_orb
+async def test_who_waits_is_told_that_a_record_behind_a_missing_one_is_not_written(
+    engine: Engine,
+) -> None:
+    first = await owned(engine)
+    await settled(first)
+    before = first.appended
+    first.refuses = lambda number: number == before + 1
+    told: list[bool] = []
+    for body in ("missing", "behind it"):
+        first.put(body)
+        first.queue.when_durable(told.append)
+        first.journals.commit()
+    await until(lambda: len(told) == 2)
+    assert told == [False, False]
+
+
+@on_an_orb
+async def test_who_waits_is_told_that_what_was_only_noted_is_not_written(engine: Engine) -> None:
+    first = await owned(engine)
+    await settled(first)
+    told: list[bool] = []
+    first.put("noted")
+    first.queue.when_durable(told.append)
+    first.queue.disown("another container owns it")
+    await until(lambda: told)
+    assert told == [False]
 
 
 @on_an_orb

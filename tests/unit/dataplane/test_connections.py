@@ -198,9 +198,11 @@ def test_detach_end_and_close_are_answered_both_ways() -> None:
     session = ends.near.begin_session()
     sender = ends.client.sender(session, "one/a")
     ends.run()
+    links = list(ends.far.sessions[0].links.values())
     sender.detach(closed=False)
     ends.run()
     assert ends.client.detached == [("to-one/a", None, False)]
+    assert [link.was_left for link in links] == [True]
     session.close()
     ends.run()
     assert ends.near.sessions == ends.far.sessions == []

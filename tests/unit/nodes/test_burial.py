@@ -14,7 +14,7 @@ from cogwork.nodes.queue.burial import Burial
 from cogwork.spi.effects import Report, Send
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cogwork.dataplane.store import Store
     from cogwork.spi.effects import Effect
@@ -29,11 +29,15 @@ class Mourning:
         self.address, self.store = "queue/a", self.queue.store
         self.burial = Burial(self, "queue/dead", self._carry_out)
         self.now_s = self.queue.core.now
+        self.is_durable = True
         self.sent: list[Send] = []
         self.reports: list[str] = []
 
-    def give_up(self, numbers: list[int]) -> None:
-        self.store.moved(numbers)
+    def give_up(self, number: int, keep: Callable[[int], None]) -> None:
+        if self.is_durable:
+            self.store.moved([number])
+        else:
+            keep(number)
 
     def on_batch(self, store: Store) -> None:
         """The letters are asked for tick by tick."""
@@ -93,6 +97,20 @@ def test_what_is_not_accepted_is_sent_again_after_a_while(mourning: Mourning) ->
     assert mourning.tick(burial_module.RETRY_S) == ["a"]
     mourning.answer("a", accepted=True)
     mourning.answer("b", accepted=True)
+    assert mourning.waiting == 0
+
+
+def test_what_was_accepted_by_an_owner_that_could_not_keep_it_is_sent_again(
+    mourning: Mourning,
+) -> None:
+    mourning.die("a")
+    mourning.tick()
+    mourning.is_durable = False
+    mourning.answer("a", accepted=True)
+    assert mourning.waiting == 1
+    assert mourning.tick(burial_module.RETRY_S) == ["a"]
+    mourning.is_durable = True
+    mourning.answer("a", accepted=True)
     assert mourning.waiting == 0
 
 

@@ -151,8 +151,8 @@ class ReplicatedQueue(DurableQueue):
         if engine is not None:
             self._host.release(engine)
 
-    def when_durable(self, call: Callable[[], object]) -> None:
-        """Has a call made once all that has happened so far is durable."""
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        """Has a call made once it is known whether all that has happened so far is durable."""
         self._host.journals.when_durable(call)
 
     def delete(self) -> None:
@@ -309,6 +309,7 @@ class ReplicatedQueue(DurableQueue):
                 str(OWNER_LOST),
                 f"{self.address} is elsewhere now: what was not confirmed is in doubt",
             )
+        self._host.journals.tickets.break_turn()  # what is noted of it is never written
         self._host.journals.abandon(self)
         self._host.journals.commit_soon()
         self.journal = None
@@ -328,6 +329,7 @@ class ReplicatedQueue(DurableQueue):
     def write(self, kind: int, payload: bytes) -> None:
         """Has a record appended to the stream; the present turn waits for that."""
         if self.epoch is None or self._engine is None or self._is_broken:
+            self._host.journals.tickets.break_turn()
             return
         self._written_bytes += len(payload)
         answer = self._engine.append(Batch.of([bytes((kind,)) + payload]), self.epoch)

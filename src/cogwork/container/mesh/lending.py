@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.amqp.outcomes import Accepted
+from cogwork.amqp.outcomes import Accepted, Received
 from cogwork.amqp.performatives import Attach, Role
 from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import COPY, Source, Target
-from cogwork.amqp.types import Symbol
+from cogwork.amqp.types import Symbol, UInt, ULong
 from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.dataplane.loan import Borrower, Loan
 from cogwork.dataplane.refusals import STALE_STATE
@@ -188,9 +188,13 @@ class Lender:
         """Never happens: the other container attaches."""
 
     def stopping(self, link: Link) -> None:
-        """It is about to end: by the other container, or because the way there is broken."""
+        """It is about to end: by the other container, or because the way there is broken.
+
+        Where the other container only leaves it (AMQP 1.0 §2.6.4), its consumer is still there, and
+        has what it has.
+        """
         # Only a link that goes with its session ends without a detach by either side.
-        self.subscription.is_cut_off = link.state is LinkState.DETACHED
+        self.subscription.is_cut_off = link.state is LinkState.DETACHED or link.was_left
         self.node.unsubscribe(self.subscription)
 
     def detached(self, link: Link, error: AmqpError | None) -> None:
@@ -276,8 +280,10 @@ class Lending:
             return
         if not consumers:
             del self._consumers[subscription.address]
+        if subscription.marks_received:
+            consumer.borrower.release_unseen()
         for loan in list(consumer.loans.values()):
-            loan.link.detach(closed=False)
+            loan.link.detach()
         consumer.borrower.close()
 
     # -- other containers' shards
@@ -352,8 +358,6 @@ class Lending:
             self._mesh.restore_later()
             return
         self._count += 1
-        said = consumer.attach.unsettled or {}
-        expected = consumer.borrower.expected
         link = session.open_link(
             f"{self._mesh.id}/{self._vhost.name}/loan/{self._count}", Role.RECEIVER
         )
@@ -372,10 +376,19 @@ class Lending:
             target=Target(),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
-            unsettled={tag: said[tag] if tag in expected else None for tag in tags} or None,
+            unsettled={tag: self._said(consumer, tag) for tag in tags} or None,
             desired_capabilities=attach.desired_capabilities,
             properties={VHOST: self._vhost.name, BORROWER: consumer.name},
         )
+
+    @staticmethod
+    def _said(consumer: Consumer, tag: bytes) -> DeliveryState | None:
+        """Returns what a shard is to know of an item that a consumer has from an earlier link."""
+        if tag in consumer.borrower.expected:
+            return (consumer.attach.unsettled or {})[tag]
+        if consumer.borrower.is_handed(tag):
+            return Received(section_number=UInt(0), section_offset=ULong(0))
+        return None
 
     def lost(self) -> None:
         """Has what was lost opened again."""

@@ -35,8 +35,8 @@ class Mourner(Protocol):
     address: str
     store: Store
 
-    def give_up(self, numbers: list[int]) -> None:
-        """Gives up what was put aside and has been accepted elsewhere, once that is durable."""
+    def give_up(self, number: int, keep: Callable[[int], None]) -> None:
+        """Gives up an item that was put aside and accepted elsewhere, once that is durable."""
 
 
 class Burial:
@@ -81,9 +81,13 @@ class Burial:
         self._under_way -= 1
         if accepted:
             self._is_stuck = False
-            self._queue.give_up([number])
+            self._queue.give_up(number, self._keep)
             self._emit(self.letters())
-            return
+        else:
+            self._keep(number)
+
+    def _keep(self, number: int) -> None:
+        """Has a letter sent again in a while."""
         if not self._returned:
             self._retry_s = self._now_s + RETRY_S
         self._returned.append(number)

@@ -26,7 +26,7 @@ from cogwork.spi.effects import Detach, Send
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cogwork.spi.effects import Effect
     from cogwork.spi.journals import JournalHandle, Journals, ReplicaHandle
@@ -220,12 +220,23 @@ class QueueNode:
 
     # -- for management
 
-    def give_up(self, numbers: list[int]) -> None:
-        """Gives up what was put aside and has been accepted elsewhere, once that is durable."""
+    def give_up(self, number: int, keep: Callable[[int], None]) -> None:
+        """Gives up an item that was put aside and accepted elsewhere, once that is durable.
+
+        Args:
+            number: The item's.
+            keep: Is called instead where it was not accepted after all.
+        """
         if self._journal is None:
-            self.store.moved(numbers)
+            self.store.moved([number])
         else:
-            self._journal.when_durable(partial(self.store.moved, numbers))
+            self._journal.when_durable(partial(self._end_move, number, keep))
+
+    def _end_move(self, number: int, keep: Callable[[int], None], is_durable: bool) -> None:
+        if is_durable:
+            self.store.moved([number])
+        else:
+            keep(number)
 
     def purge(self) -> int:
         """Drops the items that no consumer holds; returns how many."""
