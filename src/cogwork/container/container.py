@@ -64,6 +64,9 @@ POLICY_DROP = 1
 KEPT_SHOWN_MAX = 10
 """Addresses that stay what they were when the configuration is read again: so many are named."""
 
+FAREWELL_S = 0.5
+"""So long other containers take, at most, to read what was under way when this one stops."""
+
 log = logging.getLogger("cogwork")
 
 
@@ -302,9 +305,7 @@ class Container:
         self._listeners.close()
         await self.replication.hand_over()
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
-        deadline_s = time.monotonic() + limit_s
-        while self.unsettled and time.monotonic() < deadline_s:
-            await asyncio.sleep(0.02)
+        await _wait_while(lambda: self.unsettled, limit_s)
         self.peers.close(
             AmqpError(
                 condition=Condition.CONNECTION_FORCED,
@@ -312,12 +313,11 @@ class Container:
             )
         )
         self.core.flush()
-        deadline_s = time.monotonic() + min(1.0, limit_s)
-        while self.peers.connections and time.monotonic() < deadline_s:
-            await asyncio.sleep(0.01)
+        await _wait_while(lambda: self.peers.connections, min(1.0, limit_s))
         self.peers.lose()
         self.mesh.stop()
         self.core.flush()
+        await _wait_while(lambda: self.mesh.pairs, FAREWELL_S)
         if self._timer is not None:
             self._timer.cancel()
         await self._close_streams()
@@ -456,3 +456,10 @@ def _declared(tables: Configuration | Vhost) -> list[str]:
 def _vhosts_of(configuration: Configuration) -> dict[str, Configuration | Vhost]:
     """Lists the tables of each virtual host, the default one's first."""
     return {"": configuration, **{vhost.name: vhost for vhost in configuration.vhosts}}
+
+
+async def _wait_while(holds: Callable[[], object], limit_s: float) -> None:
+    """Waits until something does not hold any more, or for a time."""
+    deadline_s = time.monotonic() + limit_s
+    while holds() and time.monotonic() < deadline_s:
+        await asyncio.sleep(0.01)

@@ -93,18 +93,9 @@ class Dispatcher:
         return self.ledger.ring()
 
     def unlend(self, link):
-        """Takes what is out at another container's consumer, which goes, for seen.
-
-        Its container has released what it has not seen.
-        """
+        """Treats what is out at another container's consumer as at one of this one's, that goes."""
         consumer: Consumer = self.consumers.get(link)
-        if consumer is None or not consumer.is_far:
-            return 0
-        node: cython.pointer(Node) = consumer.hands.out.next
-        while node != cython.address(consumer.hands.out):
-            cython.cast(cython.pointer(Item), node).flags |= HANDED
-            node = node.next
-        return self._unlend(consumer)
+        return 0 if consumer is None else self._unlend(consumer)
 
     def _unlend(self, consumer):
         node: cython.pointer(Node) = consumer.hands.out.next

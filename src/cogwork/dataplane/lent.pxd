@@ -41,7 +41,6 @@ cdef class LentItems:
     cdef void link(self, Chain* chain, uint64_t token, int32_t place, uint32_t incoming_id) noexcept
     cdef void unlink(self, Chain* chain, uint64_t token) noexcept
     cdef list between(self, Chain* chain, uint32_t first, uint32_t last)
-    cdef list unsaid(self, Chain* chain)
     cdef int drop(self, uint64_t token) except -1
     cdef int forget(self, Chain* chain, uint64_t token) except -1
     cdef bytes tag_of(self, uint64_t token)

@@ -82,16 +82,6 @@ class LentItems:
             at = self.slots[at].next
         return found
 
-    def unsaid(self, chain):
-        """Lists those of a loan's items of which the consumer has said nothing."""
-        found: list = []
-        at: uint32_t = chain.first
-        while at != NOWHERE:
-            if self.slots[at].code == 0:
-                found.append(self.token_at(at))
-            at = self.slots[at].next
-        return found
-
     def drop(self, token):
         """Forgets an item that no loan has."""
         if self.states:

@@ -3,8 +3,7 @@
 Theory of operation. A loan is a link on which a shard sends to one consumer of this container as if
 that had attached there. Its credit is what the consumer has to spare; items pass with the tag that
 names their attempt, what the consumer says of them passes back as it was said, and only when the
-shard's container settles is a claim confirmed. Where the consumer goes, what it has not seen is
-released first. An item for which the consumer has no credit left is
+shard's container settles is a claim confirmed. An item for which the consumer has no credit left is
 released, uncounted: lending moves nothing.
 
 What a consumer has is kept with its `Borrower` by the attempt's tag. So it outlives the link it came
@@ -416,17 +415,6 @@ class Borrower(Terminus):
         """Tells whether the consumer has said something of an item that it has with no loan."""
         kept = self.broken.get(tag)
         return kept is not None and self._has(kept[0]) and self.lent.find(kept[0]).code != 0
-
-    def release_unseen(self) -> None:
-        """Gives back what a consumer that goes has not marked; shards take all else for seen."""
-        loan: Loan
-        item: cython.pointer(Lent)
-        for loan in self.loans:
-            for token in self.lent.unsaid(cython.address(loan.chain)):
-                item = self.lent.find(token)
-                item.code, item.settled = RELEASED, True
-                self._pass_back(item, token)
-                self.lent.forget(cython.address(loan.chain), token)
 
     def containers(self) -> list:
         """Lists the containers from which the consumer has something with no loan."""

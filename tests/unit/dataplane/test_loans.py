@@ -461,22 +461,10 @@ def test_what_a_consumer_that_leaves_has_not_seen_goes_back_at_once() -> None:
     lent = Lent(marks=True, credit=2)
     had, _ = lent.lend("had", "not had")
     lent.settle(had, RECEIVED, settled=False)
-    lent.borrower.release_unseen()
-    lent.tunnel.near.core.flush()
-    lent.tunnel.far.wire.feed(lent.tunnel.near.wire.take_output())
     lent.tunnel.shard.store.remove_consumer(lent.tunnel.lender)
     lent.tunnel.lender.detach()
     lent.far.core.flush()
     assert lent.far.counts("ready", "in-doubt") == [1, 1]
-
-
-def test_what_a_consumer_that_leaves_has_not_released_is_in_doubt() -> None:
-    lent = Lent(marks=True)
-    lent.lend("a")
-    lent.tunnel.shard.store.remove_consumer(lent.tunnel.lender)
-    lent.tunnel.lender.detach()
-    lent.far.core.flush()
-    assert lent.far.counts("ready", "in-doubt") == [0, 1]
 
 
 def test_what_the_consumer_marked_while_the_loan_was_broken_is_known_to_the_next_one() -> None:
@@ -837,7 +825,7 @@ def test_what_the_application_has_is_in_doubt_when_its_container_goes_too(handed
     moved.tunnel.shard.store.remove_consumer(moved.tunnel.lender)
     moved.tunnel.lender.detach()
     lent.far.core.flush()
-    assert lent.far.counts("ready", "in-doubt") == [0, 1]
+    assert lent.far.counts("ready", "in-doubt") == ([0, 1] if handed else [1, 0])
 
 
 def test_the_next_loan_goes_on_where_one_broke() -> None:

@@ -280,10 +280,10 @@ class Lending:
             return
         if not consumers:
             del self._consumers[subscription.address]
-        if subscription.marks_received:
-            consumer.borrower.release_unseen()
-        for loan in list(consumer.loans.values()):
-            loan.link.detach()
+        unsaid = consumer.borrower.containers()
+        for container, loan in list(consumer.loans.items()):
+            # Where the shard has not heard yet what the consumer had seen, it has to doubt.
+            loan.link.detach(closed=container not in unsaid)
         consumer.borrower.close()
 
     # -- other containers' shards

@@ -161,7 +161,7 @@ class MeshService:
         self.readiness.start(now_s)
 
     def stop(self) -> None:
-        """Says good-bye, and dials no more."""
+        """Says good-bye, behind all that is under way, and dials no more."""
         self._is_stopped = True
         for dialler in self._diallers.values():
             dialler.stop()
@@ -171,7 +171,6 @@ class MeshService:
             condition=Condition.CONNECTION_FORCED, description=f"container {self.id} is stopping"
         )
         for pair in list(self._pairs.values()):
-            pair.control.close(error)
             pair.data.close(error)
 
     def leave(self) -> None:
