@@ -33,6 +33,9 @@ class Mourning:
         self.sent: list[Send] = []
         self.reports: list[str] = []
 
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        call(self.is_durable)
+
     def give_up(self, number: int, keep: Callable[[int], None]) -> None:
         if self.is_durable:
             self.store.moved([number])
@@ -57,7 +60,7 @@ class Mourning:
         """Lets time pass; returns what is sent."""
         self.now_s += seconds
         before = len(self.sent)
-        self._carry_out(self.burial.tick(self.now_s))
+        self.burial.tick(self.now_s)
         return [text_of(each.message) for each in self.sent[before:]]
 
     def answer(self, text: str, *, accepted: bool) -> None:
@@ -108,10 +111,19 @@ def test_what_was_accepted_by_an_owner_that_could_not_keep_it_is_sent_again(
     mourning.is_durable = False
     mourning.answer("a", accepted=True)
     assert mourning.waiting == 1
-    assert mourning.tick(burial_module.RETRY_S) == ["a"]
     mourning.is_durable = True
+    assert mourning.tick(burial_module.RETRY_S) == ["a"]
     mourning.answer("a", accepted=True)
     assert mourning.waiting == 0
+
+
+def test_no_letter_leaves_before_it_is_durable_that_its_item_is_dead(mourning: Mourning) -> None:
+    mourning.is_durable = False
+    mourning.die("a")
+    assert mourning.tick() == []
+    mourning.is_durable = True
+    assert mourning.tick() == ["a"]
+    assert mourning.waiting == 1
 
 
 def test_that_letters_wait_is_reported_once(mourning: Mourning) -> None:

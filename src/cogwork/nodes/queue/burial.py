@@ -1,10 +1,11 @@
 """Dead letters of a queue on disk, on their way to the dead-letter address.
 
-Theory of operation. A dead item stays on disk until its dead letter has been accepted, and that
-is durable, however long it takes: the dead-letter queue may be full, or the container that has it
-away. A letter that is not accepted is sent again after a while. Few are under way at once; the
-others wait in the store, which takes no more messages once as many wait as the queue may hold
-items.
+Theory of operation. A letter is sent once it is durable that its item is dead: another owner of the
+queue must not find the item alive, and have a consumer confirm it. A dead item stays on disk until
+its dead letter has been accepted, and that is durable, however long it takes: the dead-letter queue
+may be full, or the container that has it away. A letter that is not accepted is sent again after a
+while. Few are under way at once; the others wait in the store, which takes no more messages once as
+many wait as the queue may hold items.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.spi.effects import Report, Send
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from cogwork.dataplane.store import Store
     from cogwork.spi.effects import Effect
 
 __all__ = ("Burial",)
+
+Dead = tuple[int, str, bytes, bytes | None, int]
+"""An item that is dead: its number, the reason, the message, the error, and how often it failed."""
 
 WINDOW = 100
 """Letters under way at once: their messages are in memory twice."""
@@ -34,6 +38,9 @@ class Mourner(Protocol):
 
     address: str
     store: Store
+
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        """Has a call made once it is known whether all that has happened so far is durable."""
 
     def give_up(self, number: int, keep: Callable[[int], None]) -> None:
         """Gives up an item that was put aside and accepted elsewhere, once that is durable."""
@@ -60,29 +67,39 @@ class Burial:
         self._now_s = self._retry_s = 0.0
         self._is_stuck = False
 
-    def letters(self) -> Iterator[Effect]:
-        """Yields the letters that may be under way, too."""
-        queue = self._queue
-        room = WINDOW - self._under_way - len(self._returned)
-        for number, reason, message, error, failures in queue.store.take_dead(room):
-            self._under_way += 1
-            letter = dead_letter(message, queue.address, reason, error, failures)
-            yield Send(self._target, letter, partial(self._answered, number))
+    def send(self) -> None:
+        """Sends the letters that may be under way, too, once it is durable that they are due."""
+        dead = self._queue.store.take_dead(WINDOW - self._under_way - len(self._returned))
+        if dead:
+            self._under_way += len(dead)
+            self._queue.when_durable(partial(self._send, dead))
 
-    def tick(self, now_s: float) -> Iterator[Effect]:
+    def _send(self, dead: list[Dead], is_durable: bool) -> None:
+        if is_durable:
+            self._emit(map(self._letter, dead))
+        else:
+            self._under_way -= len(dead)
+            self._queue.store.leave_dead([number for number, *_ in dead])
+
+    def _letter(self, dead: Dead) -> Effect:
+        number, reason, message, error, failures = dead
+        letter = dead_letter(message, self._queue.address, reason, error, failures)
+        return Send(self._target, letter, partial(self._answered, number))
+
+    def tick(self, now_s: float) -> None:
         """Sends again what was not accepted a while ago."""
         self._now_s = now_s
         if self._returned and now_s >= self._retry_s:
             returned, self._returned = self._returned, []
             self._queue.store.leave_dead(returned)
-        yield from self.letters()
+        self.send()
 
     def _answered(self, number: int, *, accepted: bool) -> None:
         self._under_way -= 1
         if accepted:
             self._is_stuck = False
             self._queue.give_up(number, self._keep)
-            self._emit(self.letters())
+            self.send()
         else:
             self._keep(number)
 

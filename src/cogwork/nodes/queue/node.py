@@ -161,7 +161,7 @@ class QueueNode:
             self._cut_off.clear()
         effects = self._bury(self.store)
         if self._burial is not None:
-            effects += self._burial.tick(now_s)
+            self._burial.tick(now_s)
         return effects
 
     def status(self) -> Mapping[str, object]:
@@ -206,7 +206,7 @@ class QueueNode:
         """Sends the dead to the dead-letter address."""
         self._emit(self._bury(store))
         if self._burial is not None:
-            self._emit(self._burial.letters())
+            self._burial.send()
 
     def _bury(self, store: Store) -> list[Effect]:
         target = self.options.dead_letter
@@ -220,6 +220,13 @@ class QueueNode:
 
     # -- for management
 
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        """Has a call made once it is known whether all that has happened so far is durable."""
+        if self._journal is None:
+            call(True)  # the contract's
+        else:
+            self._journal.when_durable(call)
+
     def give_up(self, number: int, keep: Callable[[int], None]) -> None:
         """Gives up an item that was put aside and accepted elsewhere, once that is durable.
 
@@ -227,10 +234,7 @@ class QueueNode:
             number: The item's.
             keep: Is called instead where it was not accepted after all.
         """
-        if self._journal is None:
-            self.store.moved([number])
-        else:
-            self._journal.when_durable(partial(self._end_move, number, keep))
+        self.when_durable(partial(self._end_move, number, keep))
 
     def _end_move(self, number: int, keep: Callable[[int], None], is_durable: bool) -> None:
         if is_durable:
