@@ -51,6 +51,7 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--config", type=CONFIG_PATH, metavar="FILE", help="The configuration, in TOML.")
 @click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
+@click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
 @click.option("--worker", "worker_json", hidden=True, help="What a supervisor tells a worker.")
 def serve(
@@ -61,6 +62,7 @@ def serve(
     workers: int | None,
     config: Path | None,
     data_dir: str | None,
+    telemetry: bool,
     as_json: bool,
     worker_json: str | None,
 ) -> int:
@@ -74,7 +76,13 @@ def serve(
     def read() -> Configuration:
         configuration = load(config) if config is not None else defaults()
         whole = with_options(
-            configuration, container_id, listen, data_dir, links=links, workers=workers
+            configuration,
+            container_id,
+            listen,
+            data_dir,
+            links=links,
+            workers=workers,
+            has_telemetry=telemetry,
         )
         return whole if worker is None else worker.configured(whole)
 
@@ -86,6 +94,7 @@ def serve(
             {"--id": container_id, "--config": config, "--data": data_dir, "--workers": workers},
             {"--listen": listen, "--link": links},
         )
+        options += ["--telemetry"] * telemetry
         return crew.run(configuration, options, as_json=as_json)
     prefix = "" if worker is None else f"{configuration.id} ".replace("%", "%%")
     logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
