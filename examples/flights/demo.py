@@ -160,7 +160,7 @@ async def play(flights: Flights, console: Console) -> Result:
             *_rates(flown, followers, shift, asked, kept),
             *_rates_outlived(outlived),
             Rate(
-                "archived, Spark's start included",
+                "archived, all told",
                 f"{archived.rows / archived.took_s:,.0f} a second",
             ),
         ],
