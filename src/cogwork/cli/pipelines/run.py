@@ -42,6 +42,7 @@ def run(
     arguments are its own. Options of this command stand before FILE.py.
     """
     from cogwork.spark.job import explaining, run_job  # noqa: PLC0415 # PySpark takes a second
+    from cogwork.spark.listener import listen  # noqa: PLC0415
     from cogwork.spark.session import open_session  # noqa: PLC0415
 
     chosen = settings_of(settings)
@@ -55,6 +56,8 @@ def run(
             log=Path(log).resolve() if log else None,
         )
         stack.callback(_stop, spark)
+        if remote is None:  # a listener would run at the server
+            stack.callback(listen(spark, url).close)
         if explain:
             stack.enter_context(explaining(spark, lambda plan: click.echo(plan, err=True)))
         run_job(spark, file, arguments, url)
