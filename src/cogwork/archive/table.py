@@ -28,7 +28,6 @@ from cogwork.archive.errors import ArchiveError, MarkMoved
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile as IcebergFile
     from pyiceberg.manifest import ManifestFile
@@ -192,7 +191,7 @@ class ArchiveTable:
             snapshot = None if parent is None else self._table.snapshot_by_id(parent)
         return self.properties.get(key)
 
-    def files(self, row_filter: BooleanExpression | None = None) -> list[DataFile]:
+    def files(self, row_filter: str | None = None) -> list[DataFile]:
         """Lists the files of the current snapshot, in the order of their offsets.
 
         Args:

@@ -101,7 +101,7 @@ def write(job: Job, on_step: Callable[[str], None] | None = None) -> Written:
 
     Args:
         job: Which one.
-        on_step: Told `writing` after each row group.
+        on_step: Told `writing` after each batch.
 
     Raises:
         ArchiveError: The stream did not give the range.
@@ -203,8 +203,8 @@ class _Files:
             path = _path_of(self._job, batch, day)
             self.paths.append(path)
             self._file = ParquetFile(self._io, path)
-        if self._file.write(batch):
-            self._on_step("writing")
+        self._file.write(batch)
+        self._on_step("writing")
 
     def close(self) -> None:
         if self._file is not None:
@@ -252,15 +252,13 @@ class ParquetFile:
         self._rows = 0
         self._bytes = 0
 
-    def write(self, batch: pa.RecordBatch) -> bool:
-        """Adds rows; returns whether a row group was written."""
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Adds rows."""
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
-        if self._rows < ROW_GROUP_ROWS_MAX and self._bytes < ROW_GROUP_BYTES_MAX:
-            return False
-        self._flush()
-        return True
+        if self._rows >= ROW_GROUP_ROWS_MAX or self._bytes >= ROW_GROUP_BYTES_MAX:
+            self._flush()
 
     def _flush(self) -> None:
         if self._batches:

@@ -14,6 +14,7 @@ import click
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.bars import Bars
 from cogwork.cli.pipelines.extra import needs_the_extra
+from cogwork.cli.reach import reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from cogwork.archive.origin import Origin
     from cogwork.archive.upkeep import Kept
     from cogwork.archive.workers import Workers
+    from cogwork.client import Mesh
 
 __all__ = ("archive",)
 
@@ -109,7 +111,8 @@ def archive(
         Bars(quiet=as_json) as bars,
         Archive.open(to, options, make=True) as tables,
     ):
-        origin.streams(streams)  # what is wrong with them is said before Spark starts
+        reach(url, _greet)  # what is wrong with these two is said at once, and before Spark starts
+        origin.streams(streams)
         with workers_of(master, remote) as workers:
             archiver = Archiver(origin, tables, workers, settings, bars.on_notice)
             with stopped_by_signals(archiver):
@@ -173,6 +176,11 @@ def _counts(outcome: Outcome) -> str:
     if outcome.trimmed is not None:
         parts.append(f"the stream begins at {outcome.trimmed}")
     return ", ".join(parts)
+
+
+async def _greet(mesh: Mesh) -> None:
+    """Was connected, and wants nothing."""
+    del mesh
 
 
 def _pair(text: str) -> tuple[str, str]:
