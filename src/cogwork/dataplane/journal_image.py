@@ -44,7 +44,7 @@ __all__ = ("SOURCE_HASH", "JournalImage", "KeptItem")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-UNTOLD_MAX = cython.declare(cython.Py_ssize_t, 1_000_000)
+UNTOLD_MAX = cython.declare(cython.Py_ssize_t, 250_000)
 """Settlements that an audit may be told of after a restart; the newest count."""
 
 

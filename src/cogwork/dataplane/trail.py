@@ -89,7 +89,7 @@ class Trail:
         self.shelf = shelf
         self.shard = shard
         self.has_digests = has_digests
-        self.facts_max = facts_max
+        self.facts_max = max(facts_max, 1)
         self.sample_below = cython.cast(uint64_t, min(max(sample, 0.0), 1.0) * 4294967296.0)
         self.pending = []
         self.recalled = []
@@ -154,7 +154,7 @@ class Trail:
             untold: For each such item its number, its newest attempt, and the outcome.
         """
         now_us: uint64_t = cogwork_wall_us()
-        self.is_calling = True
+        self.is_calling = self.shelf.depth > 0
         self.call_slot = 0
         for number, attempt, outcome in untold:
             if not self.follows(number):
@@ -305,7 +305,7 @@ class Trail:
         return int.from_bytes(hashed.digest()[:8], "big")
 
     def _grow(self):
-        capacity: uint32_t = max(min(self.capacity * 2, self.facts_max), FACTS_MIN)
+        capacity: uint32_t = min(max(self.capacity * 2, FACTS_MIN), self.facts_max)
         grown: cython.pointer(Fact) = cython.cast(
             cython.pointer(Fact), realloc(self.facts, capacity * cython.sizeof(Fact))
         )

@@ -128,11 +128,11 @@ class QueueWatch:
             # The items are another container's now: what was not told, that one tells.
             self._pending = trail.pending
             self._batches.clear()
+        self._name_consumers()
         self._tell_missed()
         count = min(BATCH, self._appender.room)
         if trail.is_empty or count <= 0:
             return False
-        self._name_consumers()
         facts = trail.take(count)
         mark = self._next_mark() if trail.is_empty else None
         batch = _Batch(facts, mark)

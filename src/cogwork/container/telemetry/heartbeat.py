@@ -30,6 +30,9 @@ __all__ = ("Heartbeat",)
 LOOK_S = 30.0
 """Addresses are forgotten after a minute without use: counters are looked at twice in that time."""
 
+LOOK_AT_WAYS_S = 1.0
+"""A link to another container may go at once with who wanted something there."""
+
 ADDRESSES_TOLD_MAX = 250
 """Of a container's addresses the busiest are told; a record stays below some 64 KiB."""
 
@@ -57,6 +60,7 @@ class Heartbeat:
         self._appender = Appender(container.outgoing, vhost, address, UNDER_WAY_MAX)
         self._due_s = 0.0
         self._look_s = 0.0
+        self._ways_s = 0.0
         self._told_s = 0.0
 
     def tick(self, now_s: float) -> None:
@@ -71,6 +75,9 @@ class Heartbeat:
         if now_s >= self._look_s or now_s >= self._due_s:
             self._look_s = now_s + LOOK_S
             self._look()
+        if now_s >= self._ways_s:
+            self._ways_s = now_s + LOOK_AT_WAYS_S
+            self._traffic.look_at_ways(self._container.mesh)
         if now_s >= self._due_s:
             record = self._record(now_s)
             self._due_s = max(self._due_s + self._every_s, now_s + self._every_s / 2)
@@ -116,6 +123,7 @@ class Heartbeat:
             "matrix": [
                 {"address": address, "to": to, "messages": messages, "bytes": size_bytes}
                 for (address, to), (messages, size_bytes) in traffic.matrix.items()
+                if messages
             ],
         }
 
@@ -148,17 +156,16 @@ class Heartbeat:
         }
 
     def _links(self) -> list[dict[str, object]]:
-        return [
-            {
-                "to": link.neighbour,
-                "in": link.messages_in,
-                "out": link.messages_out,
-                "bytes_in": link.bytes_in,
-                "bytes_out": link.bytes_out,
-            }
-            for link in self._view.links()
-            if link.state == "up"
-        ]
+        found: dict[str, list[int]] = {}
+        for link in self._view.links():
+            if link.state == "up" and link.neighbour is not None:
+                counts = (link.messages_in, link.messages_out, link.bytes_in, link.bytes_out)
+                sums = found.setdefault(link.neighbour, [0] * len(counts))
+                found[link.neighbour] = [
+                    one + other for one, other in zip(sums, counts, strict=True)
+                ]
+        names = ("in", "out", "bytes_in", "bytes_out")
+        return [{"to": to, **dict(zip(names, sums, strict=True))} for to, sums in found.items()]
 
 
 def _is_primary(cluster: Mapping[str, object] | None, container_id: str) -> bool | None:

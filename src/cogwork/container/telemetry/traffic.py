@@ -89,11 +89,13 @@ class Traffic:
         """Adds what has come since the last look."""
         for vhost in vhosts.values():
             self._look_at_addresses(vhost)
-        self._look_at_ways(mesh)
+        self.look_at_ways(mesh)
         self._look_at_connections(connections)
 
     def _look_at_addresses(self, vhost: VirtualHost) -> None:
-        for entry in islice(vhost.space.entries.values(), ADDRESSES_MAX):
+        root = vhost.space.topic_root
+        entries = chain(() if root is None else (root,), vhost.space.entries.values())
+        for entry in islice(entries, ADDRESSES_MAX):
             key = (vhost.name, entry.name)
             known = self.addresses.get(key)
             if known is None:
@@ -108,7 +110,8 @@ class Traffic:
             sent = node.status().get("out", 0) if isinstance(node, QueueNode) else entry.delivered
             known.add((entry.received, cast("int", sent), entry.received_bytes))
 
-    def _look_at_ways(self, mesh: MeshService) -> None:
+    def look_at_ways(self, mesh: MeshService) -> None:
+        """Adds what has gone to other containers since the last look."""
         for link, key in chain(_ways(mesh), self._known_ways()):
             _, messages, size_bytes = self._ways.get(link, (key, 0, 0))
             total = self.matrix.setdefault(key, [0, 0])
