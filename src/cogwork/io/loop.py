@@ -6,8 +6,8 @@ removed: as much as the work on a connection that comes and goes. Here the selec
 readers itself (`Poller`, which is compiled), and waits on, until there is something for asyncio to
 do: one of its own descriptors is ready, a callback or a timer was scheduled, or its time is up.
 Readers can be preferred (`prefer`): they are called before the others, however busy these are. What
-they collect can be dealt with once they all have been called (`call_after_readers`). All the rest is
-asyncio's, and whatever runs on this loop runs on the stock one too, these two where the loop has
+they collect can be dealt with once they all have been called (`call_after_readers`). All the rest
+is asyncio's, and whatever runs on this loop runs on the stock one too, these two where the loop has
 them.
 """
 

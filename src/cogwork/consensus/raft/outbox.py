@@ -38,10 +38,10 @@ class Outbox:
     __slots__ = (
         "_durable_number",
         "_hard_number",
-        "_hint",
-        "_hint_entries",
         "_held",
         "_held_max",
+        "_hint",
+        "_hint_entries",
         "_is_hard_new",
         "_last_number",
         "_snapshot",

@@ -56,8 +56,8 @@ FRAME = b"\x00"
 """The first octet of a parcel with a frame of consensus."""
 
 GATHER_BYTES = 256 << 10
-"""With more on its way to the disk, a turn waits for what has come by the next pass of the loop:
-what is written together, sent together and applied together costs once what it costs."""
+"""With more on its way to the disk, a turn waits for what the next round of readers brings: what
+is written together, sent together and applied together costs once what it costs."""
 
 TRIM_S = 1.0
 """How often it is looked for what is too old."""
@@ -237,8 +237,7 @@ class RaftService:
 
     def durable(self, lsn: int) -> None:
         """Takes note that the write-ahead log is durable up to a place."""
-        number = self._writing.durable(lsn)
-        if number:
+        if number := self._writing.durable(lsn):
             self._host.persisted(number)
         if self._host.has_more or self._writing.is_waiting:
             self.turn_soon()
@@ -479,20 +478,16 @@ class RaftService:
         for container, frame in ready.frames:
             self._carrier.send(container, FRAME, frame)
         if ready.frames:
-            # None of them needs what is written here. Others begin with their own disks meanwhile,
-            # and wait for that longer than for what is applied here.
-            self._carrier.flush()
+            self._carrier.flush()  # others wait for that longer than for anything that is done here
         self._write()
         for number, each in ready.groups:
-            member = members.get(number)
-            if member is not None:
+            if (member := members.get(number)) is not None:
                 member.take(each)
         for report in ready.reports:
             self.report(report)
 
     def _write(self) -> None:
-        number = self._writing.flush()
-        if number:
+        if number := self._writing.flush():
             self._host.persisted(number)
 
     def _tick(self, now_s: float) -> None:

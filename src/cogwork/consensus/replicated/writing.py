@@ -59,8 +59,8 @@ class Writing:
         """Hands writes to the log, in order; what it does not take now waits for the next time.
 
         Returns:
-            The highest number whose writes are durable already, as they left nothing in the log (a
-            replica that is closed writes nothing): of these the log has nothing to tell. 0 for none.
+            The highest number whose writes are durable already, as they left nothing in the log:
+            of these it has nothing to tell (a replica that is closed writes nothing). 0 for none.
         """
         wal = self._wal
         if wal is None:
