@@ -112,7 +112,7 @@ def test_a_report_that_makes_no_sense_is_refused(
         loop_thread().wait(run())
 
 
-def test_a_query_is_seen_while_it_runs(spark: SparkSession, url: str, tmp_path: Any) -> None:
+def test_a_query_is_seen_while_it_runs(spark: SparkSession, url: str, tmp_path: Path) -> None:
     with cogwork.sync.connect(url) as mesh:
         mesh.stream("seen").append([b"x"] * 10)
     listener = listen(spark, url)
