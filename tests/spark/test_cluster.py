@@ -83,7 +83,16 @@ def cluster(place: Path) -> Iterator[str]:
         wait_for_workers(page, 0)
         url = f"spark://127.0.0.1:{port}"
         for number in range(2):
-            limits = ("--cores", "1", "--memory", "512m", "--webui-port", "0")
+            limits = (
+                "--cores",
+                "1",
+                "--memory",
+                "600m",
+                "--webui-port",
+                "0",
+                "--work-dir",
+                str(place),
+            )
             worker = (f"{package}.worker.Worker", "--host", "127.0.0.1", *limits, url)
             stack.enter_context(daemon(place, f"worker-{number}", *worker))
         wait_for_workers(page, 2)
@@ -109,7 +118,7 @@ def test_a_job_runs_unchanged_on_a_cluster(tmp_path: Path) -> None:
         with cogwork.sync.connect(url) as mesh:
             mesh.stream("in").append([b"%d" % number for number in range(ROWS)])
         settings = (
-            "spark.executor.memory=450m",
+            "spark.executor.memory=512m",
             f"spark.executor.extraJavaOptions={QUICK}",
             f"spark.driver.extraJavaOptions={QUICK}",
             "spark.sql.shuffle.partitions=2",
