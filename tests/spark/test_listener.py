@@ -23,6 +23,7 @@ from cogwork.spi.management import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -67,7 +68,7 @@ def test_reports_expire_and_are_bounded() -> None:
 
 def test_positions_are_read_from_the_progress_of_a_query() -> None:
     source = {
-        "description": "org.apache.spark.sql.execution...: cogwork",
+        "description": "org.apache.spark.sql...python.PythonMicroBatchStream@5018ca65",
         "endOffset": '{"a": 5, "b": 7}',
         "latestOffset": {"a": 9},
         "processedRowsPerSecond": 2.0,
@@ -97,7 +98,7 @@ def test_positions_are_read_from_the_progress_of_a_query() -> None:
         (
             {"name": "q" * 500, "address": "s", "kind": "spark", "query": "q"},
             None,
-            "is over 200 characters",
+            "over 200 characters",
         ),
     ],
 )
