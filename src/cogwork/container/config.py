@@ -132,6 +132,7 @@ def with_options(
     *,
     links: Sequence[str] = (),
     workers: int | None = None,
+    readers: int | None = None,
 ) -> Configuration:
     """Lets the options of the command line win over the file.
 
@@ -142,6 +143,7 @@ def with_options(
         data_dir: `--data`.
         links: Each `--link`, besides those of the file.
         workers: `--workers`.
+        readers: `--arrow`.
 
     Raises:
         ConfigurationError: An option is malformed, or contradicts the file.
@@ -153,6 +155,8 @@ def with_options(
         changes["data_dir"] = data_dir
     if workers is not None:
         changes["workers"] = workers
+    if readers is not None:
+        changes["arrow"] = msgspec.structs.replace(configuration.arrow, readers=readers)
     if listen:
         changes["listeners"] = [_listen_option(endpoint) for endpoint in listen]
     if links:

@@ -213,6 +213,7 @@ class Container:
             mesh=structs.replace(old.mesh, redirect_margin=configuration.mesh.redirect_margin),
             cluster=old.cluster,
             workers=old.workers,
+            arrow=old.arrow,
         )
         wanted = _vhosts_of(configuration)
         engine = schema_engine_of(configuration)

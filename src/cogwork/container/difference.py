@@ -35,7 +35,7 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
 }
 
 RESTART_KEYS = frozenset(
-    {"id", "data_dir", "workers", "listen", "link", "mesh", "cluster", "engine", "node"}
+    {"id", "data_dir", "workers", "listen", "link", "mesh", "cluster", "engine", "node", "arrow"}
 )
 """What the process holds on to: its identity, its directory, sockets, links and nodes."""
 

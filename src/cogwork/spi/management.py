@@ -15,7 +15,7 @@ from cogwork.amqp.errors import CogworkError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from cogwork.consensus.engine import Bounds
+    from cogwork.consensus.engine import Bounds, Engine
     from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.mesh import MeshView
 
@@ -159,6 +159,10 @@ class ManagedStream(Protocol):
     @property
     def problem(self) -> str | None:
         """What keeps it from being open; None where nothing does."""
+
+    @property
+    def engine(self) -> Engine | None:
+        """What keeps it; None until it is open."""
 
     def trim(self, before: int) -> Awaitable[Bounds]:
         """Gives up records below an offset; returns what is left.

@@ -86,6 +86,7 @@ class Operations:
         self._by_type["stream"] = look | {
             "CREATE": streams.create,
             "DELETE": streams.delete,
+            "BOUNDS": streams.bounds,
             "TRIM": streams.trim,
             "MOVE": streams.move,
         }
