@@ -78,13 +78,17 @@ class SparkWorkers:
 
     GROUP = "cogwork-archive"
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(
+        self, session: SparkSession, on_step: Callable[[str], None] | None = None
+    ) -> None:
         """Takes a session.
 
         Args:
             session: Started, here or elsewhere.
+            on_step: Told what a worker does, in the worker.
         """
         self._session = session
+        self._on_step = on_step
         self.count = _parallelism(session)
 
     def write(self, jobs: Sequence[Job]) -> list[Written]:
@@ -96,8 +100,9 @@ class SparkWorkers:
         from pyspark.errors import PySparkException  # noqa: PLC0415 # takes a second
 
         packed = [msgspec.json.encode(job) for job in jobs]
+        task = _task_of(packed, self._on_step)
         numbers = self._session.range(0, len(packed), 1, len(packed))
-        tasks = numbers.mapInArrow(_task_of(packed), "number bigint, report string")
+        tasks = numbers.mapInArrow(task, "number bigint, report string")
         try:
             rows = tasks.collect()
         except PySparkException as error:
@@ -121,7 +126,7 @@ def _parallelism(session: SparkSession) -> int:
 
 
 def _task_of(
-    packed: list[bytes],
+    packed: list[bytes], on_step: Callable[[str], None] | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Makes what a Spark task runs: it knows all jobs, and does those whose numbers it gets."""
 
@@ -129,7 +134,7 @@ def _task_of(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 job = msgspec.json.decode(packed[number], type=Job)
-                report = msgspec.json.encode(write(job)).decode()
+                report = msgspec.json.encode(write(job, on_step)).decode()
                 yield pa.RecordBatch.from_pydict({"number": [number], "report": [report]})
 
     return task
