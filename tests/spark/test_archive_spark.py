@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from archives import STREAM, append, archived, assert_no_orphan, assert_whole, create
+from archives import STREAM, DieOnce, append, archived, assert_no_orphan, assert_whole, create
 from system.served import COGWORK, READY_TIMEOUT_S, within
 
 import cogwork.testing
@@ -66,22 +65,11 @@ def test_spark_writes_and_reads_back(spark: SparkSession, url: str, tmp_path: Pa
     by_source = spark.read.format("cogwork").option("url", url).option("stream", STREAM).load()
     by_source.createOrReplaceTempView("streamed")
     archive_row, stream_row = (
-        tuple(spark.sql(sql.format(table=table)).first() or ()) for table in ("archived", "streamed")
+        tuple(spark.sql(sql.format(table=table)).first() or ())
+        for table in ("archived", "streamed")
     )
     assert archive_row == stream_row
     assert archive_row[:4] == (RECORDS, RECORDS, 0, RECORDS - 1)
-
-
-class DieOnce:
-    """Kills the worker that is the first to be in the middle of a file."""
-
-    def __init__(self, mark: Path) -> None:
-        self._mark = mark
-
-    def __call__(self, step: str) -> None:
-        if step == "writing" and not self._mark.exists():
-            self._mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_kill_9_of_a_worker_in_the_middle_of_a_file(
@@ -92,8 +80,9 @@ def test_kill_9_of_a_worker_in_the_middle_of_a_file(
     with Origin(url) as origin, Archive.open(str(to), make=True) as archive:
         workers = SparkWorkers(spark, DieOnce(tmp_path / "died"))
         archiver = Archiver(origin, archive, workers, Settings(commit_rows=RECORDS // 2))
-        with pytest.raises(ArchiveError, match="Spark could not write"):
+        with pytest.raises(ArchiveError, match="a Python worker was lost") as raised:
             archiver.run(STREAM)
+        assert (tmp_path / "died").exists(), str(raised.value)
         assert archive.mark(STREAM) == 0
         folder = Path(archive.table(STREAM).location.removeprefix("file://"))
     assert list(folder.rglob("*.parquet")), "half a file is left"

@@ -8,6 +8,7 @@ commit. What travels are jobs and reports, never records.
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ("SparkWorkers", "ThreadWorkers", "Workers")
+
+
+LOST_WORKER = "Python worker exited unexpectedly"
+RAISED = re.compile(r"^(?:[a-z_]\w*\.)+[A-Z]\w*: (.+)$", re.MULTILINE)
+"""The last line of a Python traceback; what the JVM adds to it begins with a tab or a blank."""
 
 
 class Workers(Protocol):
@@ -78,9 +84,7 @@ class SparkWorkers:
 
     GROUP = "cogwork-archive"
 
-    def __init__(
-        self, session: SparkSession, on_step: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, session: SparkSession, on_step: Callable[[str], None] | None = None) -> None:
         """Takes a session.
 
         Args:
@@ -97,15 +101,13 @@ class SparkWorkers:
         Raises:
             ArchiveError: One of them failed as often as Spark tries.
         """
-        from pyspark.errors import PySparkException  # noqa: PLC0415 # takes a second
-
         packed = [msgspec.json.encode(job) for job in jobs]
         task = _task_of(packed, self._on_step)
         numbers = self._session.range(0, len(packed), 1, len(packed))
         tasks = numbers.mapInArrow(task, "number bigint, report string")
         try:
             rows = tasks.collect()
-        except PySparkException as error:
+        except Exception as error:  # Spark has several families of them
             raise ArchiveError(f"Spark could not write: {_cause_of(str(error))}") from error
         reports = {row["number"]: row["report"] for row in rows}
         return [msgspec.json.decode(reports[number], type=Written) for number in range(len(jobs))]
@@ -141,7 +143,10 @@ def _task_of(
 
 
 def _cause_of(text: str) -> str:
-    """Finds the line that says what a Python worker raised."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if line.startswith("cogwork.")]
-    return (raised or lines or ["no reason given"])[-1 if raised else 0].partition(": ")[2] or text
+    """Finds the line that says what a Python worker raised, in what Spark makes of it."""
+    if LOST_WORKER in text:
+        return "a Python worker was lost"
+    raised = RAISED.findall(text)
+    if raised:
+        return str(raised[-1])
+    return next((line.strip() for line in text.splitlines() if line.strip()), "it does not say why")
