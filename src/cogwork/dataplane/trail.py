@@ -28,8 +28,8 @@ __all__ = ("FACTS_MAX", "OUTCOMES", "SOURCE_HASH", "Trail")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-FACTS_MAX = 65536
-"""Facts that wait to be taken: 4 MiB for a queue at most, and a second of a busy one."""
+FACTS_MAX = 1 << 18
+"""Facts that wait to be taken: 14 MiB for a queue at most, and a second of a busy one."""
 
 FACTS_MIN = cython.declare(uint32_t, 256)
 PLACES_MIN = cython.declare(uint32_t, 64)
@@ -169,6 +169,11 @@ class Trail:
     def is_empty(self) -> bool:
         """Whether there is nothing to take."""
         return self.count == 0 and not self.recalled and not self.is_calling
+
+    @property
+    def waiting(self) -> int:
+        """Counts the facts that wait to be taken."""
+        return self.count + len(self.recalled)
 
     def take(self, count: int) -> list:
         """Hands over the oldest facts.
