@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
     from cogwork.container.virtual_host import VirtualHost
 
-__all__ = ("CONTENT_TYPE", "Appender", "head_of", "message_of")
+__all__ = ("CONTENT_TYPE", "DATA_SECTION", "Appender", "head_of", "message_of")
 
 CONTENT_TYPE = "application/json"
 
-_DATA_SECTION = b"\x00\x53\x75\xb0"
+DATA_SECTION = b"\x00\x53\x75\xb0"
+"""What begins a body of less than 4 GiB, before its size."""
 
 GROUP_BITS = 16
 GROUP_MASK = (1 << GROUP_BITS) - 1
@@ -35,7 +36,7 @@ def head_of(subject: str) -> bytes:
 
 def message_of(head: bytes, body: bytes) -> bytes:
     """Encodes a message whose body is one data section."""
-    return b"".join((head, _DATA_SECTION, len(body).to_bytes(4, "big"), body))
+    return b"".join((head, DATA_SECTION, len(body).to_bytes(4, "big"), body))
 
 
 class _Group:

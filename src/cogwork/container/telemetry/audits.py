@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.telemetry.appender import Appender, head_of, message_of
+from cogwork.container.telemetry.appender import DATA_SECTION, Appender, head_of, message_of
 from cogwork.dataplane.histogram import Histogram
 from cogwork.dataplane.link import Link
-from cogwork.dataplane.trail import OUTCOMES, Trail
+from cogwork.dataplane.trail import Trail, render
 from cogwork.router.patterns import address_words, takes
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ PAUSE_S = 1.0
 NAMES_MAX = 4096
 """Consumers of a queue whose names are known; those that came last."""
 
-_HEADS = (head_of("accepted"), head_of("settled"))
+_HEADS = (head_of("accepted") + DATA_SECTION, head_of("settled") + DATA_SECTION)
 _MISSED_HEAD = head_of("missed")
-_OUTCOMES = tuple(msgspec.json.encode(each).decode() for each in OUTCOMES)
 
 
 class _Batch:
@@ -100,10 +99,7 @@ class QueueWatch:
         """
         container, queue = (msgspec.json.encode(each).decode() for each in names)
         self._where = f'"queue":{queue},"container":{container}'
-        self._heads = [
-            f'{{"event":"{event}",{self._where},"item":"{trail.shard:08x}'
-            for event in ("accepted", "settled")
-        ]
+        self._item = f'{self._where},"item":"{trail.shard:08x}'
         self._store = store
         self._trail = trail
         self._appender = appender
@@ -177,7 +173,8 @@ class QueueWatch:
         if not is_durable or not facts:
             self._end(batch)
             return
-        self._appender.append(self._messages(facts), partial(self._done, batch, facts))
+        messages = render(facts, self._item, self._consumers, _HEADS)
+        self._appender.append(messages, partial(self._done, batch, facts))
         self._owner.flush()
 
     def _done(self, batch: _Batch, facts: list[Fact], failed: list[int]) -> None:
@@ -199,20 +196,6 @@ class QueueWatch:
             journal = self._store.journal
             if first.mark is not None and journal is not None:
                 journal.told(first.mark)
-
-    def _messages(self, facts: list[Fact]) -> list[bytes]:
-        """Encodes the events."""
-        consumers, heads = self._consumers, self._heads
-        messages = []
-        for is_settled, number, attempt, outcome, consumer, position, digest, time_us in facts:
-            hashed = "null" if digest is None else f'"{digest:016x}"'
-            body = (
-                f'{heads[is_settled]}{number:016x}","attempt":{attempt},'
-                f'"outcome":{_OUTCOMES[outcome]},"consumer":{consumers.get(consumer, "null")},'
-                f'"position":{position or "null"},"digest":{hashed},"time_us":{time_us}}}'
-            ).encode()
-            messages.append(message_of(_HEADS[is_settled], body))
-        return messages
 
     def _tell_missed(self) -> None:
         """Tells how many facts there was no room for, once there is room again."""
