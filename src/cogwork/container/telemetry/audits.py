@@ -196,6 +196,8 @@ class QueueWatch:
             journal = self._store.journal
             if first.mark is not None and journal is not None:
                 journal.told(first.mark)
+        if not self._trail.is_empty:
+            self._owner.soon()
 
     def _tell_missed(self) -> None:
         """Tells how many facts there was no room for, once there is room again."""
