@@ -173,7 +173,7 @@ class Container:
             audits=None if name else self._audits,
         )
         if not name:
-            self._audits.begin(self.outgoing, vhost)
+            self._audits.begin(vhost)
         vhost.view = View(self, vhost)
         vhost.schemas = Schemas(vhost, tables.schemas, self._check_threads)
         self.vhosts[name] = vhost

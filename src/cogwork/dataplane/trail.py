@@ -13,7 +13,7 @@ before are taken; and so is what was settled and not told, as far as the journal
 import hashlib
 
 import cython
-from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.octets import bytes_from, store_u32
 from cython.cimports.cogwork.dataplane.stored import number_of
 from cython.cimports.cogwork.dataplane.values import (
     descriptor_code,
@@ -24,12 +24,12 @@ from cython.cimports.cogwork.dataplane.values import (
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memmove, memset
 
-__all__ = ("FACTS_MAX", "OUTCOMES", "SOURCE_HASH", "Trail")
+__all__ = ("FACTS_MAX", "OUTCOMES", "SOURCE_HASH", "Trail", "render")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-FACTS_MAX = 65536
-"""Facts that wait to be taken: 4 MiB for a queue at most, and a second of a busy one."""
+FACTS_MAX = 1 << 18
+"""Facts that wait to be taken: 14 MiB for a queue at most, and a second of a busy one."""
 
 FACTS_MIN = cython.declare(uint32_t, 256)
 PLACES_MIN = cython.declare(uint32_t, 64)
@@ -169,6 +169,11 @@ class Trail:
     def is_empty(self) -> bool:
         """Whether there is nothing to take."""
         return self.count == 0 and not self.recalled and not self.is_calling
+
+    @property
+    def waiting(self) -> int:
+        """Counts the facts that wait to be taken."""
+        return self.count + len(self.recalled)
 
     def take(self, count: int) -> list:
         """Hands over the oldest facts.
@@ -329,6 +334,44 @@ class Trail:
         self.places = grown
         self.places_size = size
         return 0
+
+
+def render(facts: list, where: str, consumers: dict, heads: tuple) -> list:
+    """Encodes facts as messages: JSON objects in data sections.
+
+    Args:
+        facts: As `Trail.take` returns them.
+        where: What stands between event and item's number: queue, container, the shard's number.
+        consumers: Their names by number, as JSON.
+        heads: What stands before the body: of acceptances, and of settlements.
+    """
+    number: uint64_t
+    attempt: uint32_t
+    outcome: uint32_t
+    position: uint64_t
+    time_us: uint64_t
+    size: uint32_t
+    messages: list = []
+    for is_settled, number, attempt, outcome, consumer, position, digest, time_us in facts:
+        event: str = "settled" if is_settled else "accepted"
+        name: str = consumers.get(consumer, "null")
+        place: str = f"{position}" if position else "null"
+        hashed: str = "null" if digest is None else f'"{digest:016x}"'
+        said: str = "null" if OUTCOMES[outcome] is None else f'"{OUTCOMES[outcome]}"'
+        body: bytes = (
+            f'{{"event":"{event}",{where}{number:016x}","attempt":{attempt},"outcome":{said},'
+            f'"consumer":{name},"position":{place},"digest":{hashed},"time_us":{time_us}}}'
+        ).encode()
+        size = cython.cast(uint32_t, len(body))
+        messages.append(heads[is_settled] + bytes_of_size(size) + body)
+    return messages
+
+
+@cython.cfunc
+def bytes_of_size(size: uint32_t) -> bytes:
+    encoded: uint8_t[4]
+    store_u32(encoded, size)
+    return bytes_from(encoded, 4)
 
 
 def said_of(reason):

@@ -19,16 +19,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.telemetry.appender import Appender, head_of, message_of
+from cogwork.container.telemetry.appender import DATA_SECTION, Appender, head_of, message_of
 from cogwork.dataplane.histogram import Histogram
 from cogwork.dataplane.link import Link
-from cogwork.dataplane.trail import OUTCOMES, Trail
+from cogwork.dataplane.trail import Trail, render
 from cogwork.router.patterns import address_words, takes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cogwork.container.outgoing import Outgoing
     from cogwork.container.telemetry.settings import Audit
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.store import Store
@@ -37,10 +36,13 @@ if TYPE_CHECKING:
 
 __all__ = ("Audits", "QueueWatch")
 
-BATCH = 500
-"""Facts that are told in one turn of the loop: some milliseconds."""
+BATCH, BATCH_MAX = 500, 4000
+"""Facts that are told in one turn of the loop: two milliseconds, more where many wait."""
 
-UNDER_WAY_MAX = 4096
+SHARE = 8
+"""Of what waits such a part is told in one turn."""
+
+UNDER_WAY_MAX = 16384
 """Events that wait for one stream at once."""
 
 PAUSE_S = 1.0
@@ -49,9 +51,8 @@ PAUSE_S = 1.0
 NAMES_MAX = 4096
 """Consumers of a queue whose names are known; those that came last."""
 
-_HEADS = (head_of("accepted"), head_of("settled"))
+_HEADS = (head_of("accepted") + DATA_SECTION, head_of("settled") + DATA_SECTION)
 _MISSED_HEAD = head_of("missed")
-_OUTCOMES = tuple(msgspec.json.encode(each).decode() for each in OUTCOMES)
 
 
 class _Batch:
@@ -60,16 +61,15 @@ class _Batch:
     Attributes:
         facts: Those of it that are not told yet.
         mark: What the journal knows it by; None where it left something behind.
-        left: How many have no outcome yet.
         failed: Those that the stream did not take.
+        is_sent: Whether they were appended.
     """
 
-    __slots__ = ("facts", "failed", "is_sent", "left", "mark")
+    __slots__ = ("facts", "failed", "is_sent", "mark")
 
     def __init__(self, facts: list[Fact], mark: int | None) -> None:
         self.facts = facts
         self.mark = mark
-        self.left = 0
         self.failed: list[Fact] = []
         self.is_sent = False
 
@@ -99,6 +99,7 @@ class QueueWatch:
         """
         container, queue = (msgspec.json.encode(each).decode() for each in names)
         self._where = f'"queue":{queue},"container":{container}'
+        self._item = f'{self._where},"item":"{trail.shard:08x}'
         self._store = store
         self._trail = trail
         self._appender = appender
@@ -130,7 +131,7 @@ class QueueWatch:
             self._batches.clear()
         self._name_consumers()
         self._tell_missed()
-        count = min(BATCH, self._appender.room)
+        count = min(max(BATCH, trail.waiting // SHARE), BATCH_MAX, self._appender.room)
         if trail.is_empty or count <= 0:
             return False
         facts = trail.take(count)
@@ -172,19 +173,14 @@ class QueueWatch:
         if not is_durable or not facts:
             self._end(batch)
             return
-        batch.left = len(facts)
-        for fact in facts:
-            message = message_of(_HEADS[fact[0]], self._body(fact))
-            self._appender.append(message, partial(self._answer, batch, fact))
+        messages = render(facts, self._item, self._consumers, _HEADS)
+        self._appender.append(messages, partial(self._done, batch, facts))
         self._owner.flush()
 
-    def _answer(self, batch: _Batch, fact: Fact, accepted: bool) -> None:
-        batch.left -= 1
-        if not accepted:
-            batch.failed.append(fact)
-        if batch.left:
-            return
-        if batch.failed:
+    def _done(self, batch: _Batch, facts: list[Fact], failed: list[int]) -> None:
+        """Appends those again a little later that were not taken."""
+        if failed:
+            batch.failed = [facts[at] for at in failed]
             asyncio.get_running_loop().call_later(PAUSE_S, self._send, batch, True)
         else:
             self._end(batch)
@@ -200,17 +196,8 @@ class QueueWatch:
             journal = self._store.journal
             if first.mark is not None and journal is not None:
                 journal.told(first.mark)
-
-    def _body(self, fact: Fact) -> bytes:
-        is_settled, number, attempt, outcome, consumer, position, digest, time_us = fact
-        hashed = "null" if digest is None else f'"{digest:016x}"'
-        return (
-            f'{{"event":"{"settled" if is_settled else "accepted"}",{self._where},'
-            f'"item":"{self._trail.shard:08x}{number:016x}","attempt":{attempt},'
-            f'"outcome":{_OUTCOMES[outcome]},"consumer":{self._consumers.get(consumer, "null")},'
-            f'"position":{position or "null"},'
-            f'"digest":{hashed},"time_us":{time_us}}}'
-        ).encode()
+        if not self._trail.is_empty:
+            self._owner.soon()
 
     def _tell_missed(self) -> None:
         """Tells how many facts there was no room for, once there is room again."""
@@ -221,11 +208,11 @@ class QueueWatch:
         time_us = time.time_ns() // 1000
         body = f'{{"event":"missed",{self._where},"count":{count},"time_us":{time_us}}}'
         message = message_of(_MISSED_HEAD, body.encode())
-        self._appender.append(message, partial(self._told, count))
+        self._appender.append([message], partial(self._told, count))
 
-    def _told(self, count: int, accepted: bool) -> None:
+    def _told(self, count: int, failed: list[int]) -> None:
         self._is_telling_missed = False
-        self._told_missed += count * accepted
+        self._told_missed += 0 if failed else count
 
 
 def _name_of(subscription: Subscription) -> str:
@@ -255,18 +242,16 @@ class Audits:
         self._times_items = times_items
         self._appenders: dict[str, Appender] = {}
         self._watches: list[QueueWatch] = []
-        self._outgoing: Outgoing | None = None
         self._vhost: VirtualHost | None = None
         self._is_due = False
 
-    def begin(self, outgoing: Outgoing, vhost: VirtualHost) -> None:
+    def begin(self, vhost: VirtualHost) -> None:
         """Learns where the streams are, before the first queue is made.
 
         Args:
-            outgoing: Sends the container's messages.
             vhost: The default virtual host.
         """
-        self._outgoing, self._vhost = outgoing, vhost
+        self._vhost = vhost
 
     def watch(
         self, address: str, store: Store, when_durable: Callable[[Callable[[bool], object]], object]
@@ -297,11 +282,9 @@ class Audits:
 
     def _appender(self, stream: str) -> Appender:
         if stream not in self._appenders:
-            if self._outgoing is None or self._vhost is None:
+            if self._vhost is None:
                 raise CogworkError("an audit of queues that has not begun")
-            self._appenders[stream] = Appender(
-                self._outgoing, self._vhost, f"stream/{stream}", UNDER_WAY_MAX
-            )
+            self._appenders[stream] = Appender(self._vhost, f"stream/{stream}", UNDER_WAY_MAX)
         return self._appenders[stream]
 
     def tick(self) -> None:

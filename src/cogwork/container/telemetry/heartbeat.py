@@ -57,7 +57,7 @@ class Heartbeat:
         self._head = head_of("heartbeat")
         address = f"stream/{options.stream}"
         vhost = container.vhosts[""]
-        self._appender = Appender(container.outgoing, vhost, address, UNDER_WAY_MAX)
+        self._appender = Appender(vhost, address, UNDER_WAY_MAX)
         self._due_s = 0.0
         self._look_s = 0.0
         self._ways_s = 0.0
@@ -82,7 +82,7 @@ class Heartbeat:
             record = self._record(now_s)
             self._due_s = max(self._due_s + self._every_s, now_s + self._every_s / 2)
             self._told_s = now_s
-            self._appender.append(message_of(self._head, msgspec.json.encode(record)))
+            self._appender.append([message_of(self._head, msgspec.json.encode(record))])
 
     def _look(self) -> None:
         container = self._container
