@@ -42,6 +42,7 @@ OF_TYPE = {
     "cogwork.client.errors.Released": ExitCode.NOT_ACCEPTED,
     "cogwork.schema.errors.Conflict": ExitCode.NOT_ACCEPTED,
     "cogwork.schema.errors.Incompatible": ExitCode.NOT_ACCEPTED,
+    "cogwork.arrow.errors.UnknownStream": ExitCode.NOT_FOUND,
     "cogwork.container.addressing.AddressingError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.ConfigurationError": ExitCode.CONFIGURATION,
     "cogwork.container.users.PasswordHashError": ExitCode.CONFIGURATION,
