@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +13,10 @@ __all__ = ("Range", "cut_all", "shares")
 ROWS_MAX = 250_000
 """Rows of a task at most: a task that is tried again does not lose more than a fraction of a
 second's work for each core, and some memory."""
+
+TASKS = 4
+"""How many tasks a read is cut into where nobody says: not by the cores of some machine, for a
+trigger that is tried again on another one must be cut in the same places."""
 
 ROWS_MIN = 20_000
 """Below so many rows another task costs more than it brings, unless somebody asks for it."""
@@ -41,12 +44,12 @@ def cut_all(ranges: Sequence[Range], partitions_min: int | None) -> list[Range]:
 
     Args:
         ranges: At most one of each stream.
-        partitions_min: How many tasks the user wants at least; None for one a core.
+        partitions_min: How many tasks the user wants at least; None for a few.
     """
     total = sum(each.end - each.start for each in ranges)
     if total <= 0:
         return []
-    wanted = partitions_min or min(os.cpu_count() or 1, -(-total // ROWS_MIN))
+    wanted = partitions_min or min(TASKS, -(-total // ROWS_MIN))
     rows = max(1, min(ROWS_MAX, -(-total // wanted)))
     return [piece for each in ranges for piece in _cut(each, rows)]
 
