@@ -7,26 +7,32 @@ import gc
 import json
 import logging
 import os
+import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from cogwork.cli.children import LEFT
+from cogwork.cli.children import COMMAND, LEFT
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.container.config import defaults, load, with_options
 from cogwork.container.container import Container
+from cogwork.container.errors import ConfigurationError
 from cogwork.container.service import Service
-from cogwork.container.settings import WORKERS_MAX
+from cogwork.container.settings import READERS_MAX, WORKERS_MAX
 from cogwork.container.workers import Worker
 from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.arrow.serving.crew import Crew
     from cogwork.container.settings import Configuration
+
+    Read = Callable[[], Configuration]
 
 __all__ = ("serve",)
 
@@ -49,22 +55,32 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
     metavar="N",
     help="How many processes share the work: one for each core that it may use.",
 )
+@click.option(
+    "--arrow",
+    "readers",
+    type=click.IntRange(0, READERS_MAX),
+    metavar="N",
+    help="How many processes serve streams as Arrow record batches.",
+)
 @click.option("--config", type=CONFIG_PATH, metavar="FILE", help="The configuration, in TOML.")
 @click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
 @click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
 @click.option("--worker", "worker_json", hidden=True, help="What a supervisor tells a worker.")
+@click.option("--arrow-reader", "job_json", hidden=True, help="What a container tells a reader.")
 def serve(
     *,
     container_id: str | None,
     listen: tuple[str, ...],
     links: tuple[str, ...],
     workers: int | None,
+    readers: int | None,
     config: Path | None,
     data_dir: str | None,
     telemetry: bool,
     as_json: bool,
     worker_json: str | None,
+    job_json: str | None,
 ) -> int:
     """Run a container.
 
@@ -83,26 +99,67 @@ def serve(
             links=links,
             workers=workers,
             has_telemetry=telemetry,
+            readers=readers,
         )
         return whole if worker is None else worker.configured(whole)
 
     configuration = read()
+    single: dict[str, object] = {
+        "--id": container_id,
+        "--config": config,
+        "--data": data_dir,
+        "--workers": workers,
+        "--arrow": readers,
+    }
+    options = _words(single, {"--listen": listen, "--link": links})
+    options += ["--telemetry"] * telemetry
+    if job_json is not None:
+        return _read_for(job_json, configuration, read)
     if worker is None and configuration.workers > 1:
         from cogwork.cli import workers as crew  # noqa: PLC0415  # most containers have none
 
-        options = _words(
-            {"--id": container_id, "--config": config, "--data": data_dir, "--workers": workers},
-            {"--listen": listen, "--link": links},
-        )
-        options += ["--telemetry"] * telemetry
         return crew.run(configuration, options, as_json=as_json)
     prefix = "" if worker is None else f"{configuration.id} ".replace("%", "%%")
     logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
     if configuration.data_dir is not None:
         Path(configuration.data_dir).mkdir(parents=True, exist_ok=True)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
-        has_left = runner.run(_run(configuration, worker, read, as_json=as_json))
+        crew_of = partial(_crew_of, options, worker_json, worker)
+        has_left = runner.run(_run(configuration, worker, read, crew_of, as_json=as_json))
     return LEFT if worker is not None and has_left else ExitCode.OK
+
+
+def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCode:
+    """Runs a reader of a container."""
+    from cogwork.arrow.serving.reader import ReaderJob, run  # noqa: PLC0415  # needs pyarrow
+
+    job = msgspec.json.decode(job_json, type=ReaderJob)
+    prefix = f"{job.container} reader {job.number} ".replace("%", "%%")
+    logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        runner.run(run(job, configuration, read))
+    return ExitCode.OK
+
+
+def _crew_of(
+    options: list[str], worker_json: str | None, worker: Worker | None, container: Container
+) -> Crew | None:
+    """Makes the crew of readers that a container is to have.
+
+    Raises:
+        ConfigurationError: There is no pyarrow.
+    """
+    if not container.configuration.arrow.readers:
+        return None
+    try:
+        from cogwork.arrow.serving.crew import Crew  # noqa: PLC0415  # most containers have none
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "options", 0, "arrow.readers", f"no {error.name}", "pip install 'cogwork[arrow]'"
+        ) from error
+    told = [] if worker_json is None else ["--worker", worker_json]
+    command = (*COMMAND, "serve", *options, *told, "--arrow-reader")
+    return Crew(container, command, 0 if worker is None else worker.number)
 
 
 def _words(single: dict[str, object], repeated: dict[str, tuple[str, ...]]) -> list[str]:
@@ -115,25 +172,39 @@ def _words(single: dict[str, object], repeated: dict[str, tuple[str, ...]]) -> l
 async def _run(
     configuration: Configuration,
     worker: Worker | None,
-    read: Callable[[], Configuration],
+    read: Read,
+    crew_of: Callable[[Container], Crew | None],
     *,
     as_json: bool,
 ) -> bool:
     """Runs a container until it stops; tells whether it has left its mesh for good."""
     container = Container(configuration, worker)
-    service = Service(container, read)
+    crew = crew_of(container)
+
+    def read_again() -> Configuration:
+        if crew is not None:
+            crew.signal(signal.SIGHUP)
+        return read()
+
+    service = Service(container, read_again)
 
     def announce() -> None:
         # What there is by now stays for as long as the container: the collector need not look at
         # it each time it looks at everything, while everybody waits.
         gc.collect()
         gc.freeze()
+        if crew is not None:
+            crew.start()
         if worker is None:
             _announce(container, as_json=as_json)
         else:
             _take_up_work(container, service)
 
-    await service.run(announce)
+    try:
+        await service.run(announce)
+    finally:
+        if crew is not None:
+            await crew.close()
     return container.has_left
 
 

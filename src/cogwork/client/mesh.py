@@ -203,6 +203,11 @@ class Mesh:
         return opened
 
     @property
+    def endpoint(self) -> Endpoint | None:
+        """Where the connection leads at present; None while there is none."""
+        return self._uplink.endpoint if self._uplink is not None and self.is_connected else None
+
+    @property
     def has_relay(self) -> bool:
         """Whether the container passes on messages that name their address themselves."""
         return self._uplink is None or self._uplink.has_relay

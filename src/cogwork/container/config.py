@@ -133,6 +133,7 @@ def with_options(
     links: Sequence[str] = (),
     workers: int | None = None,
     has_telemetry: bool = False,
+    readers: int | None = None,
 ) -> Configuration:
     """Lets the options of the command line win over the file.
 
@@ -144,6 +145,7 @@ def with_options(
         links: Each `--link`, besides those of the file.
         workers: `--workers`.
         has_telemetry: `--telemetry`.
+        readers: `--arrow`.
 
     Raises:
         ConfigurationError: An option is malformed, or contradicts the file.
@@ -157,6 +159,8 @@ def with_options(
         changes["workers"] = workers
     if has_telemetry and configuration.telemetry is None:
         changes["telemetry"] = Telemetry()
+    if readers is not None:
+        changes["arrow"] = msgspec.structs.replace(configuration.arrow, readers=readers)
     if listen:
         changes["listeners"] = [_listen_option(endpoint) for endpoint in listen]
     if links:

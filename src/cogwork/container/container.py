@@ -224,6 +224,7 @@ class Container:
             workers=old.workers,
             telemetry=old.telemetry,
             audits=old.audits,
+            arrow=old.arrow,
         )
         wanted = _vhosts_of(configuration)
         engine = schema_engine_of(configuration)

@@ -109,6 +109,7 @@ class Peers:
         self._access = access
         self._attachments = attachments
         self._vhosts = vhosts
+        self._offered: dict[Symbol, object] = {}
         self._refusal_logged_s = -1.0
         self._impatient: set[Connection] = set()
         self.limit(limits)
@@ -116,7 +117,7 @@ class Peers:
     def limit(self, limits: Limits) -> None:
         """Takes over limits, for connections made from now on."""
         self._limits = limits
-        self._opening = _opening(self._container_id, limits)
+        self._opening = _opening(self._container_id, limits, self._offered)
         self._settings = ConnectionSettings(
             max_frame_size_bytes=limits.max_frame_size_bytes,
             channel_max=limits.sessions_per_connection - 1,
@@ -124,6 +125,16 @@ class Peers:
             session_window_frames=limits.session_window_frames,
             idle_timeout_s=limits.idle_timeout_s,
         )
+
+    def offer(self, capability: Symbol, told: object) -> None:
+        """Tells peers that open from now on of one more thing that there is for them.
+
+        Args:
+            capability: What it is called, also among the properties.
+            told: What they have to know of it.
+        """
+        self._offered[capability] = told
+        self._opening = _opening(self._container_id, self._limits, self._offered)
 
     def accept(
         self, listen: Listen | LinkSocket, mechanisms: tuple[Symbol, ...], sock: socket.socket
@@ -398,17 +409,18 @@ class Peers:
         """Never asked for: a container does not drain publishers."""
 
 
-def _opening(container_id: str, limits: Limits) -> Open:
+def _opening(container_id: str, limits: Limits, offered: Mapping[Symbol, object]) -> Open:
     """Makes the open that every peer is answered with."""
     return Open(
         container_id=container_id,
         max_frame_size=limits.max_frame_size_bytes,
         channel_max=limits.sessions_per_connection - 1,
         idle_time_out=int(limits.idle_timeout_s * 500),
-        offered_capabilities=CAPABILITIES,
+        offered_capabilities=(*CAPABILITIES, *offered),
         properties={
             Symbol("product"): "cogwork",
             Symbol("version"): __version__,
             Symbol("platform"): f"Python {platform.python_version()}, {platform.system()}",
+            **offered,
         },
     )

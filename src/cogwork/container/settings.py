@@ -19,6 +19,7 @@ from cogwork.container.telemetry.settings import Audit, Telemetry
 __all__ = (
     "Address",
     "Anonymous",
+    "Arrow",
     "Audit",
     "Configuration",
     "Engine",
@@ -64,6 +65,9 @@ VOTERS_MAX = 5
 
 WORKERS_MAX = 64
 """Each is linked with each: beyond a dozen the links cost more than the cores bring."""
+
+READERS_MAX = 64
+"""As many as there may be workers: more than there are cores are of no use."""
 
 Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Meta(min_length=1)]
@@ -355,6 +359,21 @@ class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     voters: Annotated[list[Text], Meta(min_length=1, max_length=VOTERS_MAX)] | None = None
 
 
+class Arrow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[arrow]`: processes beside the container that serve streams as Arrow record batches.
+
+    Attributes:
+        readers: How many there are; none without.
+        port: Where they listen, for the first `[[listen]]`; one more for each further one. 0 takes
+            any free ones.
+        nice: By how much they stand back behind others at the processor.
+    """
+
+    readers: Annotated[int, Meta(ge=0, le=READERS_MAX)] = 0
+    port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    nice: Annotated[int, Meta(ge=0, le=19)] = 10
+
+
 class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[vhost]]`: a virtual host besides the default one, with addresses of its own.
 
@@ -401,6 +420,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         audits: `[[audit]]`.
         engines: `[[engine]]`.
         nodes: `[[node]]`.
+        arrow: `[arrow]`.
         limits: `[limits]`.
     """
 
@@ -422,4 +442,5 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     audits: list[Audit] = field(default_factory=list, name="audit")
     engines: list[Engine] = field(default_factory=list, name="engine")
     nodes: list[Node] = field(default_factory=list, name="node")
+    arrow: Arrow = field(default_factory=Arrow)
     limits: Limits = field(default_factory=Limits)

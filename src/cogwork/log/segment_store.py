@@ -76,6 +76,11 @@ class SegmentStore:
                 self._admit(Segment(directory, name))
 
     @property
+    def path(self) -> str:
+        """Where the segments are."""
+        return self._directory.path
+
+    @property
     def first_offset(self) -> int | None:
         """The oldest offset that can be read; the next one while there is none."""
         return self.segments[0].first_offset if self.segments else self.next_offset

@@ -8,6 +8,7 @@ at a time, so that looking costs nothing where nobody looks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cogwork.amqp.errors import CogworkError
@@ -15,7 +16,7 @@ from cogwork.amqp.errors import CogworkError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from cogwork.consensus.engine import Bounds
+    from cogwork.consensus.engine import Bounds, Engine
     from cogwork.dataplane.terminus import Terminus
     from cogwork.spi.mesh import MeshView
 
@@ -27,6 +28,7 @@ __all__ = (
     "ManagementError",
     "OnOutcome",
     "Pending",
+    "Report",
     "Requester",
     "Row",
 )
@@ -77,6 +79,31 @@ class Requester(Protocol):
 
         False, too, where replies pile up that it does not take.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a query that reads elsewhere tells of itself.
+
+    Attributes:
+        name: What it is asked for by.
+        address: The stream's.
+        kind: What it is: `spark`.
+        query: Its own name, for people.
+        position: The offset of the record that is next.
+        end: The stream's next offset, as far as it knows.
+        records_per_s: How quickly it reads.
+        batch: The number of its last batch.
+    """
+
+    name: str
+    address: str
+    kind: str
+    query: str
+    position: int
+    end: int
+    records_per_s: float
+    batch: int
 
 
 class Collection(Protocol):
@@ -160,6 +187,10 @@ class ManagedStream(Protocol):
     def problem(self) -> str | None:
         """What keeps it from being open; None where nothing does."""
 
+    @property
+    def engine(self) -> Engine | None:
+        """What keeps it; None until it is open."""
+
     def trim(self, before: int) -> Awaitable[Bounds]:
         """Gives up records below an offset; returns what is left.
 
@@ -187,7 +218,8 @@ class ContainerView(Protocol):
     def collections(self) -> Mapping[str, Collection]:
         """The entities by type: container, connection, session, link, address, queue, stream, node.
 
-        The default virtual host's has `org.cogwork.link` and `org.cogwork.mesh`, too.
+        And `org.cogwork.consumer`; the default virtual host's has `org.cogwork.link` and
+        `org.cogwork.mesh`, too.
         """
 
     @property
@@ -230,6 +262,12 @@ class ContainerView(Protocol):
         Raises:
             ManagementError: As for `bind`.
         """
+
+    def note_report(self, report: Report) -> None:
+        """Keeps what a query elsewhere tells of itself, for a while."""
+
+    def forget_report(self, name: str) -> bool:
+        """Gives it up; returns whether it was there."""
 
     def queue(self, address: str) -> ManagedQueue | None:
         """Finds a queue; None where there is none yet."""

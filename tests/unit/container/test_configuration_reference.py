@@ -36,6 +36,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[engine]]`": settings.Engine,
     "`[[node]]`": settings.Node,
     "`[[vhost]]`": settings.Vhost,
+    "`[arrow]`": settings.Arrow,
     "`[limits]`": Limits,
 }
 
@@ -84,7 +85,7 @@ def default_in_words(struct: type[msgspec.Struct], each: msgspec.inspect.Field) 
     """Says what holds where the key is left out."""
     if struct is settings.User and each.encode_name == "permissions":
         return "`[]`"
-    if struct is settings.Configuration and each.encode_name in ("mesh", "cluster"):
+    if struct is settings.Configuration and each.encode_name in ("mesh", "cluster", "arrow"):
         return "as below"
     if each.encode_name in IN_WORDS:
         return IN_WORDS[each.encode_name]

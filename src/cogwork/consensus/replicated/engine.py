@@ -150,6 +150,13 @@ class RaftEngine:
         member = self._open_stream().reader
         return None if member is None else (member.replica.state.bounds, member.members)
 
+    def sealed_here(self) -> tuple[str, int] | None:
+        """Returns where the replica here has its segments, and the offset after them."""
+        member = self._open_stream().member
+        return (
+            None if member is None else (member.files.segments.path, member.replica.sealed_offset)
+        )
+
     async def read_or_wait(self, offset: int, max_bytes: int, wait_s: float) -> list[Chunk]:
         """Returns chunks from `offset` on; none where there are still none after some time."""
         answer = await self._open_stream().ask_any(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.nodes.management.consumers import CONSUMER, Consumers
 from cogwork.nodes.management.links import LINK, MESH, Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
@@ -86,9 +87,16 @@ class Operations:
         self._by_type["stream"] = look | {
             "CREATE": streams.create,
             "DELETE": streams.delete,
+            "BOUNDS": streams.bounds,
             "TRIM": streams.trim,
             "MOVE": streams.move,
         }
+        if CONSUMER in container.collections:
+            consumers = Consumers(container)
+            self._by_type[CONSUMER] = look | {
+                "REPORT": consumers.report,
+                "DELETE": consumers.forget,
+            }
         if LINK in container.collections:
             links = Links(container)
             self._by_type[LINK] = look | {"CREATE": links.create, "DELETE": links.delete}

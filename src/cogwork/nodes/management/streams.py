@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.permission import demand
 from cogwork.nodes.management.request import Reply
-from cogwork.nodes.management.waiting import finished, members_of
+from cogwork.nodes.management.waiting import UNAVAILABLE, finished, members_of
 from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ __all__ = ("Streams",)
 
 OPENING_TICKS = 50
 """How long a reply waits for an engine that cannot be reached: some five seconds."""
+
+NO_TIME = -(1 << 62)
+"""No record is of this time."""
 
 
 class Streams:
@@ -82,6 +85,34 @@ class Streams:
             raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
         bounds = yield from finished(self._container, stream.trim(before))
         return Reply({"first": bounds.first, "next": bounds.next})
+
+    def bounds(self, request: Request, requester: Requester) -> Steps:
+        """Tells what a stream holds as of now: `first`, `next`; with `time_ms`, `offset` too.
+
+        Whoever may receive from the stream may ask.
+        """
+        name = request.required_name()
+        if not requester.may("receive", name):
+            demand(requester, name)
+        return self._bounds(name, request.number("time_ms", NO_TIME, NO_TIME))
+
+    def _bounds(self, name: str, time_ms: int) -> Steps:
+        stream = self._container.stream(name)
+        if stream is None:
+            raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
+        for _ in range(OPENING_TICKS):
+            if stream.engine is not None:
+                break
+            yield False
+        engine = stream.engine
+        if engine is None:
+            raise ManagementError(UNAVAILABLE, f"{name!r:.200} is not open: {stream.problem}")
+        bounds = yield from finished(self._container, engine.bounds())
+        told = {"first": bounds.first, "next": bounds.next}
+        if time_ms != NO_TIME:
+            offset = yield from finished(self._container, engine.offset_at(time_ms))
+            told["offset"] = max(offset, bounds.first)
+        return Reply(told)
 
     def move(self, request: Request, requester: Requester) -> Steps:
         """Has others hold the replicas: `replicas`, and `learners` that only follow."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cogwork.nodes.management.request import Request
     from cogwork.spi.management import ContainerView
 
-__all__ = ("finished", "members_of")
+__all__ = ("UNAVAILABLE", "finished", "members_of")
 
 T = TypeVar("T")
 

@@ -1,0 +1,95 @@
+"""Filled columns as Arrow arrays: nothing is copied."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cogwork.arrow.cut import ROWS_MAX, SIZE_MAX_BYTES, limit_of
+from cogwork.arrow.schema import schema_of
+from cogwork.consensus.replicated.outbox import OWN_MARK
+from cogwork.dataplane.columns import Columns
+
+if TYPE_CHECKING:
+    from cogwork.dataplane.column import Column, Numbers, Presence, Room
+
+__all__ = ("batch_of", "columns_from")
+
+_ENTRIES = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())])
+
+
+def columns_from(names: tuple[str, ...], start: int, end: int) -> Columns:
+    """Begins the batch of a range that starts at an offset.
+
+    Args:
+        names: The columns that are wanted.
+        start: The first offset.
+        end: Where the range ends.
+    """
+    return Columns(names, start, limit_of(start, end), SIZE_MAX_BYTES, OWN_MARK)
+
+
+def batch_of(stream: str, names: tuple[str, ...], columns: Columns) -> pa.RecordBatch:
+    """Makes the batch; the columns take nothing more.
+
+    Args:
+        stream: The stream's name.
+        names: The columns that are wanted.
+        columns: Filled.
+    """
+    schema = schema_of(names)
+    rows = columns.next - columns.start
+    arrays = [_array_of(field, stream, rows, columns) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array_of(field: pa.Field, stream: str, rows: int, columns: Columns) -> pa.Array:
+    if field.name == "stream":
+        return _names(stream, ROWS_MAX).slice(0, rows)
+    if field.name == "properties":
+        return _properties(field.type, rows, columns)
+    column: Any = getattr(columns, field.name)
+    if field.name in ("offset", "time", "sequence"):
+        return _numbers(field.type, rows, column)
+    return _strings(field.type, rows, column)
+
+
+@lru_cache(maxsize=64)
+def _names(stream: str, rows: int) -> pa.Array:
+    return pa.array([stream] * rows, type=pa.string())
+
+
+def _bits(presence: Presence) -> pa.Buffer | None:
+    return pa.py_buffer(presence.bits) if presence.nulls else None
+
+
+def _buffer(room: Room) -> pa.Buffer:
+    return pa.py_buffer(room)
+
+
+def _numbers(kind: pa.DataType, rows: int, column: Numbers) -> pa.Array:
+    presence = column.presence
+    buffers = [_bits(presence), _buffer(column.data)]
+    return pa.Array.from_buffers(kind, rows, buffers, null_count=presence.nulls)
+
+
+def _strings(kind: pa.DataType, rows: int, column: Column) -> pa.Array:
+    presence = column.presence
+    buffers = [_bits(presence), _buffer(column.ends), _buffer(column.data)]
+    return pa.Array.from_buffers(kind, rows, buffers, null_count=presence.nulls)
+
+
+def _properties(kind: pa.DataType, rows: int, columns: Columns) -> pa.Array:
+    keys, values = columns.keys, columns.values
+    ends, presence = columns.properties, columns.properties_presence
+    assert keys is not None
+    assert values is not None
+    assert ends is not None
+    assert presence is not None
+    count = keys.presence.count
+    pairs = [_strings(pa.string(), count, keys), _strings(pa.string(), count, values)]
+    entries = pa.Array.from_buffers(_ENTRIES, count, [None], null_count=0, children=pairs)
+    buffers = [_bits(presence), _buffer(ends)]
+    return pa.Array.from_buffers(kind, rows, buffers, null_count=presence.nulls, children=[entries])

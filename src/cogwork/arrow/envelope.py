@@ -1,0 +1,114 @@
+"""What readers' processes and their clients say to each other.
+
+A receiver attaches to `_arrow/NAME` with the filters of a range. Each message it gets is one batch,
+as Arrow's encapsulated IPC message without the schema, which follows from the columns. Before it
+stand 64 octets: two annotations (the offset of the last row, and how many rows there are) and the
+head of the data section. So the batch begins at a multiple of eight, as Arrow wants it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cogwork.amqp.types import Described, Symbol, ULong
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = (
+    "ADDRESS_PREFIX",
+    "BEYOND_END",
+    "OFFERED",
+    "Range",
+    "decode_batch",
+    "encode_batch",
+    "range_filters",
+    "range_of",
+)
+
+ADDRESS_PREFIX = "_arrow/"
+
+OFFERED = Symbol("cogwork:arrow")
+"""A container that has readers offers this; the property tells their port for each scheme."""
+
+START = Symbol("cogwork:stream-start")
+END = Symbol("cogwork:arrow-end")
+COLUMNS = Symbol("cogwork:arrow-columns")
+BEYOND_END = Symbol("cogwork:beyond-end")
+TRUNCATED = Symbol("cogwork:stream-truncated")
+
+_HEAD = Struct(">21sQ19sQ4sI")
+_OFFSET = b"\x00\x53\x72\xc1\x33\x04\xa3\x0cx-opt-offset\x80"
+_ROWS = b"\xa3\x10x-opt-batch-rows\x80"
+_DATA = b"\x00\x53\x75\xb0"
+HEAD_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a receiver asks for.
+
+    Attributes:
+        start: The first offset.
+        end: After the last one.
+        columns: Their names.
+    """
+
+    start: int
+    end: int
+    columns: tuple[str, ...]
+
+
+def range_filters(wanted: Range) -> dict[Symbol, object]:
+    """Makes the filters of a source, but for where it starts."""
+    return {
+        Symbol("end"): Described(END, ULong(wanted.end)),
+        Symbol("columns"): Described(COLUMNS, ",".join(wanted.columns)),
+    }
+
+
+def range_of(filter_set: Mapping[Symbol, object] | None) -> Range:
+    """Reads a source's filters.
+
+    Raises:
+        ValueError: One is missing, or wrong.
+    """
+    found: dict[object, Any] = {
+        each.descriptor: each.value
+        for each in (filter_set or {}).values()
+        if isinstance(each, Described)
+    }
+    start, end, columns = found.get(START), found.get(END), found.get(COLUMNS)
+    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start <= end:
+        raise ValueError("a range has a start and an end: offsets")
+    if not isinstance(columns, str):
+        raise ValueError("a range has columns: their names, with commas between")
+    return Range(int(start), int(end), tuple(filter(None, columns.split(","))))
+
+
+def encode_batch(last: int, batch: pa.RecordBatch) -> bytes:
+    """Makes the message of a batch.
+
+    Args:
+        last: The offset of its last row.
+        batch: It has a row at least.
+    """
+    body = batch.serialize()
+    head = _HEAD.pack(_OFFSET, last, _ROWS, batch.num_rows, _DATA, body.size)
+    return b"".join((head, body))
+
+
+def decode_batch(message: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """Reads the message of a batch; its columns lie in the message's octets.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if len(message) < HEAD_BYTES or not message.startswith(_OFFSET):
+        raise ValueError("a message of a reader is no batch")
+    body = pa.py_buffer(message).slice(HEAD_BYTES)
+    return pa.ipc.read_record_batch(body, schema)

@@ -1,0 +1,68 @@
+"""The columns of every stream."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("COLUMNS", "columns_of", "schema_of")
+
+_TYPES = {
+    "stream": pa.string(),
+    "offset": pa.int64(),
+    "time": pa.timestamp("us", tz="UTC"),
+    "producer": pa.binary(),
+    "sequence": pa.int64(),
+    "address": pa.string(),
+    "subject": pa.string(),
+    "message_id": pa.string(),
+    "correlation_id": pa.string(),
+    "reply_to": pa.string(),
+    "content_type": pa.string(),
+    "properties": pa.map_(pa.string(), pa.string()),
+    "body": pa.binary(),
+}
+
+COLUMNS = tuple(_TYPES)
+"""All columns, in their order."""
+
+
+def columns_of(columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Returns the columns that are meant, in the order in which they were named.
+
+    Args:
+        columns: Their names; None for all.
+
+    Raises:
+        ValueError: There is no such column, or it is named twice.
+    """
+    if columns is None:
+        return COLUMNS
+    unknown = [name for name in columns if name not in _TYPES]
+    if unknown:
+        raise ValueError(f"there is no column {unknown[0]!r}; there are {', '.join(COLUMNS)}")
+    if len(set(columns)) != len(columns):
+        raise ValueError(f"a column is named twice in {', '.join(columns)}")
+    return tuple(columns)
+
+
+def schema_of(columns: Sequence[str] | None = None) -> pa.Schema:
+    """Returns the schema of batches with these columns, in this order.
+
+    Args:
+        columns: Their names; None for all.
+
+    Raises:
+        ValueError: There is no such column, or it is named twice.
+    """
+    return _schema_of(columns_of(columns))
+
+
+@lru_cache(maxsize=64)
+def _schema_of(columns: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([(name, _TYPES[name]) for name in columns])

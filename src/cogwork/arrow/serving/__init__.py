@@ -1,0 +1,1 @@
+"""Processes beside a container that serve its streams as Arrow record batches."""
