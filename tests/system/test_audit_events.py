@@ -60,6 +60,9 @@ async def events_of(mesh: Mesh, count: int) -> list[Event]:
             assert isinstance(record.body, bytes)
             event = json.loads(record.body)
             assert record.subject == event["event"]
+            if record.subject != "missed":
+                found_again = (record.to, record.message_id, record.correlation_id)
+                assert found_again == (event["queue"], event["item"], event["outcome"])
             found.append(event)
             if len(found) == count:
                 break
