@@ -223,7 +223,6 @@ def test_every_item_is_named_however_often_the_container_is_killed(tmp_path: Pat
             crew.replace()
         within(SETTLE_TIMEOUT_S, lambda: publishers.are_done, "every item is sent")
         within(SETTLE_TIMEOUT_S, lambda: row(member.served, QUEUE)["depth"] == 0, "all is done")
-        crew.dismiss()
         within(SETTLE_TIMEOUT_S, lambda: is_whole(member.url), "all is told")
         said = publishers.said()
         events = read_events(member.url)
