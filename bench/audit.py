@@ -117,6 +117,12 @@ def times(start: int, end: int) -> pa.Array:
     return pa.array(BEGAN_US + np.arange(start, end) * (1_000_000 // EVENTS_S))
 
 
+def names(item: np.ndarray) -> pa.Array:
+    """Names items as containers do: the shard's eight digits, and sixteen of the number."""
+    shards = pa.array([f"{each:08x}" for each in range(4)]).take(pa.array(item % 4))
+    return joined(shards, pc.utf8_lpad(pa.array(item // 4).cast(TEXT), 16, "0"))
+
+
 def make_stream(place: Path, items: int) -> None:
     """A record of 256 bytes for each item, from ten producers; two of them are swapped."""
     number = np.arange(items)
@@ -196,7 +202,7 @@ def audit_columns(item: np.ndarray, is_settled: np.ndarray) -> dict[str, Any]:
         "producer": chosen(producers, item // 2 % 2),
         "address": chosen(QUEUES, item % 2),
         "subject": chosen(events, is_settled),
-        "message_id": lambda start, end: joined("n1-", pa.array(item[start:end]).cast(TEXT)),
+        "message_id": lambda start, end: names(item[start:end]),
         "correlation_id": chosen(outcomes, is_settled),
         "content_type": "application/json",
     }
@@ -215,7 +221,7 @@ def bodies(
             '{"event":"', events.take(kind),
             '","queue":"', QUEUES.take(pa.array(item[part] % 2)),
             '","container":"', CONTAINERS.take(pa.array(item[part] // 2 % 2)),
-            '","item":"n1-', pa.array(item[part]).cast(TEXT),
+            '","item":"', names(item[part]).cast(TEXT),
             '","attempt":', pa.array(attempt[part]).cast(TEXT),
             ',"outcome":', ends.take(kind),
             ',"consumer":null,"position":', pa.array(position[part]).cast(TEXT),

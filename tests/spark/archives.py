@@ -172,6 +172,18 @@ class Killer:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
+class DieOnce:
+    """Kills the worker that is the first to be in the middle of a file."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+
+    def __call__(self, step: str) -> None:
+        if step == "writing" and not self._mark.exists():
+            self._mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
 def archive_and_die(url: str, to: Path, step: str, times: int, commit_rows: int) -> None:
     """Archives and keeps the table; dies on the way."""
     work.ROW_GROUP_ROWS_MAX = 10  # so that half a file is on disk

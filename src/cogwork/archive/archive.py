@@ -154,9 +154,7 @@ class Archive:
         owner = table.properties.get(layout.STREAM)
         name = ".".join(table.name())
         if owner is None:
-            raise ForeignTable(
-                f"table {name} in {self.to} was not made by cogwork; it is left alone"
-            )
+            raise ForeignTable(f"table {name} in {self.to} was not made by an archive of ours")
         if owner != stream:
             raise ForeignTable(f"table {name} in {self.to} is that of stream/{owner}")
         return ArchiveTable(table)

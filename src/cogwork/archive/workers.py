@@ -8,6 +8,7 @@ commit. What travels are jobs and reports, never records.
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ("SparkWorkers", "ThreadWorkers", "Workers")
+
+
+LOST_WORKER = "Python worker exited unexpectedly"
+RAISED = re.compile(r"^(?:[a-z_]\w*\.)+[A-Z]\w*: (.+)$", re.MULTILINE)
+"""The last line of a Python traceback; what the JVM adds to it begins with a tab or a blank."""
 
 
 class Workers(Protocol):
@@ -78,13 +84,15 @@ class SparkWorkers:
 
     GROUP = "cogwork-archive"
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, on_step: Callable[[str], None] | None = None) -> None:
         """Takes a session.
 
         Args:
             session: Started, here or elsewhere.
+            on_step: Told what a worker does, in the worker.
         """
         self._session = session
+        self._on_step = on_step
         self.count = _parallelism(session)
 
     def write(self, jobs: Sequence[Job]) -> list[Written]:
@@ -93,14 +101,13 @@ class SparkWorkers:
         Raises:
             ArchiveError: One of them failed as often as Spark tries.
         """
-        from pyspark.errors import PySparkException  # noqa: PLC0415 # takes a second
-
         packed = [msgspec.json.encode(job) for job in jobs]
+        task = _task_of(packed, self._on_step)
         numbers = self._session.range(0, len(packed), 1, len(packed))
-        tasks = numbers.mapInArrow(_task_of(packed), "number bigint, report string")
+        tasks = numbers.mapInArrow(task, "number bigint, report string")
         try:
             rows = tasks.collect()
-        except PySparkException as error:
+        except Exception as error:  # Spark has several families of them
             raise ArchiveError(f"Spark could not write: {_cause_of(str(error))}") from error
         reports = {row["number"]: row["report"] for row in rows}
         return [msgspec.json.decode(reports[number], type=Written) for number in range(len(jobs))]
@@ -121,7 +128,7 @@ def _parallelism(session: SparkSession) -> int:
 
 
 def _task_of(
-    packed: list[bytes],
+    packed: list[bytes], on_step: Callable[[str], None] | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Makes what a Spark task runs: it knows all jobs, and does those whose numbers it gets."""
 
@@ -129,14 +136,17 @@ def _task_of(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 job = msgspec.json.decode(packed[number], type=Job)
-                report = msgspec.json.encode(write(job)).decode()
+                report = msgspec.json.encode(write(job, on_step)).decode()
                 yield pa.RecordBatch.from_pydict({"number": [number], "report": [report]})
 
     return task
 
 
 def _cause_of(text: str) -> str:
-    """Finds the line that says what a Python worker raised."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if line.startswith("cogwork.")]
-    return (raised or lines or ["no reason given"])[-1 if raised else 0].partition(": ")[2] or text
+    """Finds the line that says what a Python worker raised, in what Spark makes of it."""
+    if LOST_WORKER in text:
+        return "a Python worker was lost"
+    raised = RAISED.findall(text)
+    if raised:
+        return str(raised[-1])
+    return next((line.strip() for line in text.splitlines() if line.strip()), "it does not say why")

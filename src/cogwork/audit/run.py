@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cogwork.audit.errors import AuditError
-from cogwork.audit.events import AUDIT_STREAM, events_of
+from cogwork.audit.events import AUDIT_STREAM
+from cogwork.audit.heartbeats import depths_of
 from cogwork.audit.queues import GRACE_S, check_queues
 from cogwork.audit.report import Report
 from cogwork.audit.source import rows_of
@@ -63,13 +64,13 @@ def audit(
         rows = rows_of(spark, archive, AUDIT_STREAM)
         if not streams or queues or AUDIT_STREAM in chosen:
             tell("queues")
-            report.checks += check_queues(rows, queues, grace_s=grace_s)
+            depths = depths_of(spark, archive)
+            report.checks += check_queues(rows, queues, depths=depths, grace_s=grace_s)
         tell("subscribers")
-        events = events_of(rows)
-        seen = [stream for stream in streams_seen(events) if stream in chosen]
+        seen = [stream for stream in streams_seen(rows) if stream in chosen]
         records = {stream: rows_of(spark, archive, stream) for stream in seen}
         if records:
-            report.checks += check_subscribers(events, records)
+            report.checks += check_subscribers(rows, records)
     missing = set(queues) - {check.about for check in report.checks}
     if missing:
         raise AuditError(f"no events of {', '.join(sorted(missing))} are archived")

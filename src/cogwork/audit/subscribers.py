@@ -63,24 +63,24 @@ order by subscriber, session, number limit {limit}
 """
 
 
-def streams_seen(events: DataFrame) -> list[str]:
+def streams_seen(rows: DataFrame) -> list[str]:
     """Lists the streams that subscribers wrote about."""
     return sorted(
         row["stream"]
-        for row in json_of(events, "delivered", DELIVERED).select("stream").distinct().collect()
+        for row in json_of(rows, "delivered", DELIVERED).select("stream").distinct().collect()
         if row["stream"] is not None
     )
 
 
-def check_subscribers(events: DataFrame, records: Mapping[str, DataFrame]) -> list[Check]:
+def check_subscribers(rows: DataFrame, records: Mapping[str, DataFrame]) -> list[Check]:
     """Compares what subscribers saw with what the archive has.
 
     Args:
-        events: From `events_of`.
+        rows: The records of the audit's stream.
         records: The records of the streams that are looked at.
     """
-    runs = json_of(events, "delivered", DELIVERED).localCheckpoint()
-    spark = events.sparkSession
+    runs = json_of(rows, "delivered", DELIVERED).localCheckpoint()
+    spark = rows.sparkSession
     try:
         seen = [row for row in spark.sql(SEEN, runs=runs).collect() if row["stream"] in records]
         if not seen:
@@ -127,7 +127,7 @@ def _check(seen: Row, breaks: list[Row], differing: list[Row]) -> Check:
         own = [_break(row) for row in breaks if row["session"] == session]
         found = [row for row in explain(own) if not (seen["filtered"] and row["kind"] == "missing")]
         check.violate([{**who, "session": session, **row} for row in found])
-    rows: list[dict[str, Any]] = [
+    others: list[dict[str, Any]] = [
         {
             "kind": "differs",
             **who,
@@ -138,7 +138,7 @@ def _check(seen: Row, breaks: list[Row], differing: list[Row]) -> Check:
         }
         for row in differing
     ]
-    check.violate(rows, max((row["differing"] for row in differing), default=0))
+    check.violate(others, max((row["differing"] for row in differing), default=0))
     return check
 
 

@@ -1,8 +1,8 @@
 """A second look at items that are not as they should be, by their names.
 
 Theory of operation. All events of the suspects are read, and those of one item brought together by
-its queue and its name, so that two items whose hashes collide are told apart. An event that is in
-the stream twice, word for word, was written down twice and happened once.
+its queue and its name, so that two items whose hashes collide are told apart. Events of the same
+attempt and outcome are one that was told again.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from collections import defaultdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from cogwork.audit.events import LAST
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, Row
 
 __all__ = ("Found", "Kind", "look_at")
-
-LAST = ("accepted", "rejected", "parked", "expired")
-"""The outcomes after which an item is gone."""
 
 EVENTS_MAX = 20
 """Events of one item that are shown."""
@@ -31,23 +30,21 @@ class Kind(StrEnum):
 
     LOST = "lost"
     TWICE = "processed-twice"
-    SETTLED_AGAIN = "settled-twice"
-    RECORDED_TWICE = "recorded-twice"
-    UNKNOWN = "never-accepted"
-    ACCEPTED_AGAIN = "accepted-twice"
+    SETTLED_TWICE = "settled-twice"
+    UNACCEPTED = "never-accepted"
 
 
 Found = dict[Kind, list[dict[str, Any]]]
 """What is wrong with which items of a queue."""
 
 
-def look_at(events: DataFrame, suspects: Sequence[int], lost_before_us: int) -> dict[str, Found]:
+def look_at(events: DataFrame, suspects: Sequence[int], lost_before: int) -> dict[str, Found]:
     """Reads the events of suspects, and says by queue what is wrong.
 
     Args:
         events: From `events_of`.
         suspects: The hashes of queue and item.
-        lost_before_us: An item that is open since before this time is lost.
+        lost_before: An item whose last event has a lower offset than this should not be open.
     """
     if not suspects:
         return {}
@@ -58,7 +55,7 @@ def look_at(events: DataFrame, suspects: Sequence[int], lost_before_us: int) -> 
         items[row["queue"], row["item"]].append(row)
     found: dict[str, Found] = {}
     for (queue, item), happened in items.items():
-        for kind in _kinds(happened, lost_before_us):
+        for kind in _kinds(happened, lost_before):
             shown = [_shown(each) for each in happened[:EVENTS_MAX]]
             found.setdefault(queue, {}).setdefault(kind, []).append(
                 {"kind": str(kind), "queue": queue, "item": item, "events": shown}
@@ -66,24 +63,19 @@ def look_at(events: DataFrame, suspects: Sequence[int], lost_before_us: int) -> 
     return found
 
 
-def _kinds(events: list[Row], lost_before_us: int) -> list[Kind]:
+def _kinds(events: list[Row], lost_before: int) -> list[Kind]:
     kinds: list[Kind] = []
-    accepted = {bytes(each["body"]) for each in events if each["event"] == "accepted"}
-    last = [each for each in events if each["event"] == "settled" and each["outcome"] in LAST]
-    ends = {bytes(each["body"]): each["outcome"] for each in last}
-    is_held = any(each["event"] == "held" for each in events)
-    if accepted and not last and not is_held and events[-1]["time"] < lost_before_us:
+    happened = {each["event"] for each in events}
+    ends = {(each["attempt"], each["outcome"]) for each in events if each["outcome"] in LAST}
+    is_over = ends or "held" in happened or events[-1]["offset"] >= lost_before
+    if "accepted" in happened and not is_over:
         kinds.append(Kind.LOST)
-    if list(ends.values()).count("accepted") > 1:
+    if [outcome for _, outcome in ends].count("accepted") > 1:
         kinds.append(Kind.TWICE)
     elif len(ends) > 1:
-        kinds.append(Kind.SETTLED_AGAIN)
-    elif len(last) > 1:
-        kinds.append(Kind.RECORDED_TWICE)
-    if last and not accepted:
-        kinds.append(Kind.UNKNOWN)
-    if len(accepted) > 1:
-        kinds.append(Kind.ACCEPTED_AGAIN)
+        kinds.append(Kind.SETTLED_TWICE)
+    if ends and "accepted" not in happened:
+        kinds.append(Kind.UNACCEPTED)
     return kinds
 
 
@@ -98,6 +90,6 @@ def _shown(event: Row) -> dict[str, Any]:
         "event": event["event"],
         "outcome": event["outcome"],
         "container": said.get("container"),
-        "attempt": said.get("attempt"),
+        "attempt": event["attempt"],
         "consumer": said.get("consumer"),
     }

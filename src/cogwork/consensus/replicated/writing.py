@@ -63,7 +63,7 @@ class Writing:
             of these it has nothing to tell (a replica that is closed writes nothing). 0 for none.
         """
         wal = self._wal
-        if wal is None:
+        if wal is None or not self._waiting:
             return 0
         try:
             while self._waiting:
