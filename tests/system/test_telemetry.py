@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import cogwork
 from cogwork.testing import container
 
-from .stories import story
+from .stories import eventually, story
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
     from cogwork.client import Mesh
 
@@ -81,3 +83,27 @@ class TestOneContainer:
         async with container() as url, cogwork.connect(url) as mesh:
             reply = await mesh.manage("QUERY", {"type": "stream"})
         assert "$telemetry" not in str(reply)
+
+    @story
+    async def test_a_stream_that_takes_nothing_is_told_once_in_the_log(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        configuration = """
+        [telemetry]
+        every_s = 0.02
+        [[stream]]
+        address = "stream/$telemetry"
+        engine = "redis"
+        [[engine]]
+        name = "redis"
+        options = { url = "redis://127.0.0.1:9" }
+        """
+
+        def told() -> int:
+            return sum("does not take this container's" in text for text in caplog.messages)
+
+        async with container(configuration) as url, cogwork.connect(url) as mesh:
+            await eventually(lambda: told() > 0, "the log says so")
+            await mesh.publish("work/jobs", b"x")
+            await asyncio.sleep(0.2)
+            assert told() == 1

@@ -130,6 +130,11 @@ def test_what_a_cluster_tells_of_itself(tmp_path: Path) -> None:
         kept_by_a_new_owner(members)
 
 
+def is_end(event: Record) -> bool:
+    """Tells whether an event says that an item is gone, and not only given back."""
+    return event["event"] == "settled" and event["outcome"] not in {"released", "modified"}
+
+
 def kept_by_a_new_owner(members: dict[str, Member]) -> None:
     """Kills the owner of an audited queue: the next one names what is there."""
 
@@ -147,14 +152,14 @@ def kept_by_a_new_owner(members: dict[str, Member]) -> None:
     asyncio.run(empty(members[OUTSIDE].url, 25))
 
     def is_whole(events: list[Record]) -> bool:
-        settled = {each["item"] for each in events if each["event"] == "settled"}
+        settled = {each["item"] for each in events if is_end(each)}
         accepted = {each["item"] for each in events if each["event"] == "accepted"}
         return len(accepted) == len(settled) == 40
 
     events = read(members[OUTSIDE].url, "$audit", is_whole)
     ends = collections.defaultdict(set)
     for each in events:
-        if each["event"] == "settled":
+        if is_end(each):
             ends[each["item"]].add((each["attempt"], each["outcome"]))
     assert {len(each) for each in ends.values()} == {1}, "settled twice"
     tellers = {each["container"] for each in events}

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ("AddressingError", "schema_engine_of", "table_of", "told_streams")
 
+TELEMETRY_RETENTION_S = 7 * 24 * 3600.0
+"""Some hundred megabytes a container at most; who needs it for longer archives it."""
+
 _BUILT_IN = AddressTable(DEFAULT_RULES)
 
 
@@ -46,8 +49,8 @@ def table_of(vhost: Configuration | Vhost, schema_engine: str = "orb") -> Addres
         rules += [_node_rule(node) for node in vhost.nodes]
         known = {stream.address.removeprefix("/") for stream in vhost.streams}
         rules += [
-            AddressRule(pattern=address, kind="stream", options={"engine": schema_engine})
-            for address in (SCHEMAS, *told_streams(vhost))
+            AddressRule(pattern=address, kind="stream", options={"engine": schema_engine, **kept})
+            for address, kept in {SCHEMAS: {}, **_told(vhost)}.items()
             if address not in known
         ]
         return AddressTable.with_defaults(rules)
@@ -56,16 +59,18 @@ def table_of(vhost: Configuration | Vhost, schema_engine: str = "orb") -> Addres
 
 
 def told_streams(tables: Configuration | Vhost) -> list[str]:
-    """Lists the addresses of the streams that the container appends its own records to.
+    """Lists the addresses of the streams that the container appends its own records to."""
+    return list(_told(tables))
 
-    They are the default virtual host's.
-    """
+
+def _told(tables: Configuration | Vhost) -> dict[str, dict[str, float]]:
+    """Lists those streams, which are the default virtual host's, and how long they keep records."""
     if isinstance(tables, Vhost):
-        return []
-    names = [each.stream for each in tables.audits]
+        return {}
+    found: dict[str, dict[str, float]] = {}
     if tables.telemetry is not None:
-        names.append(tables.telemetry.stream)
-    return [f"stream/{name}" for name in dict.fromkeys(names)]
+        found[f"stream/{tables.telemetry.stream}"] = {"retention_s": TELEMETRY_RETENTION_S}
+    return found | {f"stream/{each.stream}": {} for each in tables.audits}
 
 
 def schema_engine_of(configuration: Configuration) -> str:

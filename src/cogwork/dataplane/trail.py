@@ -48,6 +48,17 @@ OUTCOMES = (
 )
 """What a fact's outcome is called."""
 
+PROPERTIES_HEAD = cython.declare(bytes, b"\x00\x53\x73\xd0")
+PROPERTIES_COUNT = cython.declare(bytes, b"\x00\x00\x00\x07")
+ITEM_HEAD = cython.declare(bytes, b"\xa1\x18")
+CONTENT_TYPE = cython.declare(bytes, b"\xa3\x10application/json")
+DATA_HEAD = cython.declare(bytes, b"\x00\x53\x75\xb0")
+
+_CORRELATIONS = tuple(
+    b"\x40" if each is None else b"\xa1" + bytes((len(each),)) + each.encode() for each in OUTCOMES
+)
+"""The outcome again, as the correlation-id."""
+
 _REASONS = {
     "rejected": SAID_REJECTED,
     "in-doubt": SAID_PARKED,
@@ -336,34 +347,46 @@ class Trail:
         return 0
 
 
-def render(facts: list, where: str, consumers: dict, heads: tuple) -> list:
-    """Encodes facts as messages: JSON objects in data sections.
+def render(facts: list, where: str, consumers: dict, middles: tuple) -> list:
+    """Encodes facts as messages: properties, and a JSON object in a data section.
 
     Args:
         facts: As `Trail.take` returns them.
-        where: What stands between event and item's number: queue, container, the shard's number.
+        where: What stands between event and item's number: queue, container, sample, and of the
+            item's name the eight digits of the shard.
         consumers: Their names by number, as JSON.
-        heads: What stands before the body: of acceptances, and of settlements.
+        middles: The properties from user-id to reply-to, of acceptances and of settlements.
     """
     number: uint64_t
     attempt: uint32_t
     outcome: uint32_t
     position: uint64_t
     time_us: uint64_t
-    size: uint32_t
     messages: list = []
+    shard: str = where[-8:]
     for is_settled, number, attempt, outcome, consumer, position, digest, time_us in facts:
         event: str = "settled" if is_settled else "accepted"
         name: str = consumers.get(consumer, "null")
         place: str = f"{position}" if position else "null"
         hashed: str = "null" if digest is None else f'"{digest:016x}"'
         said: str = "null" if OUTCOMES[outcome] is None else f'"{OUTCOMES[outcome]}"'
+        item: bytes = f"{shard}{number:016x}".encode()
+        properties: bytes = (
+            ITEM_HEAD + item + middles[is_settled] + _CORRELATIONS[outcome] + CONTENT_TYPE
+        )
         body: bytes = (
             f'{{"event":"{event}",{where}{number:016x}","attempt":{attempt},"outcome":{said},'
             f'"consumer":{name},"position":{place},"digest":{hashed},"time_us":{time_us}}}'
         ).encode()
-        size = cython.cast(uint32_t, len(body))
-        messages.append(heads[is_settled] + bytes_of_size(size) + body)
+        messages.append(
+            PROPERTIES_HEAD
+            + bytes_of_size(cython.cast(uint32_t, len(properties)) + 4)
+            + PROPERTIES_COUNT
+            + properties
+            + DATA_HEAD
+            + bytes_of_size(cython.cast(uint32_t, len(body)))
+            + body
+        )
     return messages
 
 

@@ -33,5 +33,5 @@ class Trail:
     def take(self, count: int) -> list[Fact]: ...
 
 def render(
-    facts: list[Fact], where: str, consumers: dict[int, str], heads: tuple[bytes, bytes]
+    facts: list[Fact], where: str, consumers: dict[int, str], middles: tuple[bytes, bytes]
 ) -> list[bytes]: ...

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.telemetry.appender import DATA_SECTION, Appender, head_of, message_of
+from cogwork.container.telemetry.appender import Appender, head_of, message_of
+from cogwork.dataplane.codec import encode
 from cogwork.dataplane.histogram import Histogram
 from cogwork.dataplane.link import Link
 from cogwork.dataplane.trail import Trail, render
@@ -51,7 +52,6 @@ PAUSE_S = 1.0
 NAMES_MAX = 4096
 """Consumers of a queue whose names are known; those that came last."""
 
-_HEADS = (head_of("accepted") + DATA_SECTION, head_of("settled") + DATA_SECTION)
 _MISSED_HEAD = head_of("missed")
 
 
@@ -83,6 +83,7 @@ class QueueWatch:
         store: Store,
         trail: Trail,
         *,
+        sample: float,
         appender: Appender,
         when_durable: Callable[[Callable[[bool], object]], object],
         owner: Audits,
@@ -93,13 +94,15 @@ class QueueWatch:
             names: The container's id, and the queue's address.
             store: The queue's items.
             trail: Notes what happens to them.
+            sample: The share of the items that it follows.
             appender: Appends to the stream.
             when_durable: Has a call made once what happened so far is durable.
             owner: Whose it is.
         """
         container, queue = (msgspec.json.encode(each).decode() for each in names)
         self._where = f'"queue":{queue},"container":{container}'
-        self._item = f'{self._where},"item":"{trail.shard:08x}'
+        self._item = f'{self._where},"sample":{sample:g},"item":"{trail.shard:08x}'
+        self._middles = (_middle(names[1], "accepted"), _middle(names[1], "settled"))
         self._store = store
         self._trail = trail
         self._appender = appender
@@ -173,7 +176,7 @@ class QueueWatch:
         if not is_durable or not facts:
             self._end(batch)
             return
-        messages = render(facts, self._item, self._consumers, _HEADS)
+        messages = render(facts, self._item, self._consumers, self._middles)
         self._appender.append(messages, partial(self._done, batch, facts))
         self._owner.flush()
 
@@ -226,6 +229,11 @@ def _name_of(subscription: Subscription) -> str:
     return f"{'' if remote is None else remote.container_id}/{link.name}"
 
 
+def _middle(queue: str, event: str) -> bytes:
+    """Encodes an event's properties from user-id to reply-to: `to` is the queue."""
+    return b"\x40" + encode(queue) + encode(event) + b"\x40"
+
+
 class Audits:
     """All audits of a container's default virtual host. Owned by the container."""
 
@@ -269,6 +277,7 @@ class Audits:
             (self._id, address),
             store,
             trail,
+            sample=options.sample,
             appender=self._appender(options.stream),
             when_durable=when_durable,
             owner=self,
