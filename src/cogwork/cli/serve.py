@@ -102,6 +102,9 @@ def serve(
         return whole if worker is None else worker.configured(whole)
 
     configuration = read()
+    if configuration.arrow.readers and find_spec("pyarrow") is None:
+        wanted = "pip install 'cogwork[arrow]'"
+        raise ConfigurationError("options", 0, "arrow.readers", "no pyarrow", wanted)
     single: dict[str, object] = {
         "--id": container_id,
         "--config": config,
@@ -142,16 +145,9 @@ def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCo
 def _crew_of(
     options: list[str], worker_json: str | None, worker: Worker | None, container: Container
 ) -> Crew | None:
-    """Makes the crew of readers that a container is to have.
-
-    Raises:
-        ConfigurationError: There is no pyarrow.
-    """
+    """Makes the crew of readers that a container is to have."""
     if not container.configuration.arrow.readers:
         return None
-    if find_spec("pyarrow") is None:
-        wanted = "pip install 'cogwork[arrow]'"
-        raise ConfigurationError("options", 0, "arrow.readers", "no pyarrow", wanted)
     from cogwork.arrow.serving.crew import Crew  # noqa: PLC0415  # most containers have none
 
     told = [] if worker_json is None else ["--worker", worker_json]
