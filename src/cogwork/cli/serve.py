@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,9 @@ def serve(
         return whole if worker is None else worker.configured(whole)
 
     configuration = read()
+    if configuration.arrow.readers and find_spec("pyarrow") is None:
+        wanted = "pip install 'cogwork[arrow]'"
+        raise ConfigurationError("options", 0, "arrow.readers", "no pyarrow", wanted)
     single: dict[str, object] = {
         "--id": container_id,
         "--config": config,
@@ -131,7 +135,8 @@ def serve(
 
 def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCode:
     """Runs a reader of a container."""
-    from cogwork.arrow.serving.reader import ReaderJob, run  # noqa: PLC0415  # needs pyarrow
+    from cogwork.arrow.serving.job import ReaderJob  # noqa: PLC0415  # most have no readers
+    from cogwork.arrow.serving.reader import run  # noqa: PLC0415  # needs pyarrow
 
     job = msgspec.json.decode(job_json, type=ReaderJob)
     prefix = f"{job.container} reader {job.number} ".replace("%", "%%")
@@ -144,19 +149,11 @@ def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCo
 def _crew_of(
     options: list[str], worker_json: str | None, worker: Worker | None, container: Container
 ) -> Crew | None:
-    """Makes the crew of readers that a container is to have.
-
-    Raises:
-        ConfigurationError: There is no pyarrow.
-    """
+    """Makes the crew of readers that a container is to have."""
     if not container.configuration.arrow.readers:
         return None
-    try:
-        from cogwork.arrow.serving.crew import Crew  # noqa: PLC0415  # most containers have none
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            "options", 0, "arrow.readers", f"no {error.name}", "pip install 'cogwork[arrow]'"
-        ) from error
+    from cogwork.arrow.serving.crew import Crew  # noqa: PLC0415  # most containers have none
+
     told = [] if worker_json is None else ["--worker", worker_json]
     command = (*COMMAND, "serve", *options, *told, "--arrow-reader")
     return Crew(container, command, 0 if worker is None else worker.number)

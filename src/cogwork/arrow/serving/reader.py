@@ -9,6 +9,7 @@ with. When that one closes, the container has gone, and so does the reader.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -16,7 +17,7 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from cogwork.amqp.errors import AmqpError, CogworkError, Condition
 from cogwork.arrow.serving.asker import Asker
@@ -30,32 +31,17 @@ from cogwork.dataplane.core import Core
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.arrow.serving.job import ReaderJob
     from cogwork.container.attachments import Attachments
     from cogwork.container.settings import Configuration
 
-__all__ = ("ReaderJob", "run")
+__all__ = ("run",)
 
 TICK_S = 0.1
 SWEEP_TICKS = 10
 CLOSE_S = 0.5
 
 log = logging.getLogger("cogwork")
-
-
-class ReaderJob(Struct, frozen=True):
-    """What a container tells its reader.
-
-    Attributes:
-        container: The container's id.
-        number: Of the reader, from 0 on.
-        fd: The socket to the container.
-        ports: Those of the configured listeners, in their order.
-    """
-
-    container: str
-    number: int
-    fd: int
-    ports: list[int]
 
 
 @dataclass(frozen=True)
@@ -107,6 +93,8 @@ class Reader:
         loop.add_signal_handler(signal.SIGHUP, self._reload, load)
         self._listeners.open(self._on_ports(self._configuration), is_shared=True)
         loop.call_later(TICK_S, self._tick)
+        gc.collect()
+        gc.freeze()  # what there is by now stays
         await self._asker.say_ready()
         await asyncio.wait([asking])
         await self._close()
