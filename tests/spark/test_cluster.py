@@ -141,7 +141,7 @@ def test_a_job_runs_unchanged_on_a_cluster(tmp_path: Path) -> None:
             timeout=JOB_S,
         )
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout == f"2 executors\n"
+        assert done.stdout == "2 executors\n"
         with ArrowClient(url) as client:
             found = [
                 int(body)
