@@ -40,6 +40,8 @@ def test_a_stream_is_a_table(spark: SparkSession, url: str) -> None:
     assert tuple(found.collect()[0]) == (1000, sum(range(1000)), 999)
     first = table.orderBy("offset").first()
     assert first is not None
+    parsed = flights(spark, url, "body_json struct<a: bigint, b: array<string>>, body binary")
+    assert parsed.where("body_json is null and body is not null").count() == 1000
     assert (first.stream, first.sequence, first.properties) == ("flights", 0, {})
 
 
