@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,6 +80,9 @@ def test_a_query_goes_on_where_its_checkpoint_says(
         mesh.stream("flights").append([b"0"] * 5)
     run()
     assert seen[3:] == [(3, 5, 1000)]
+    rmtree(tmp_path / "checkpoint")
+    run()
+    assert seen[4:] == [(0, 400, 0), (1, 400, 400), (2, 205, 800)], "it starts all over"
 
 
 def test_what_goes_wrong_is_one_line_in_spark_too(spark: SparkSession, url: str) -> None:
