@@ -70,7 +70,7 @@ def _buffer(room: Room) -> pa.Buffer:
 
 
 def _numbers(kind: pa.DataType, rows: int, column: Numbers) -> pa.Array:
-    presence = column.presence
+    presence = column.presence  # of columns that have no nulls it knows nothing
     buffers = [_bits(presence), _buffer(column.data)]
     return pa.Array.from_buffers(kind, rows, buffers, null_count=presence.nulls)
 

@@ -173,6 +173,8 @@ class Session:
             except LinkRefused as error:
                 if not _is_passing(error) or _now_s() > until_s:
                     return None
+            except AuthenticationError:
+                raise
             except (CogworkError, TimeoutError):  # no reply: the connection was lost meanwhile
                 if _now_s() > until_s:
                     raise

@@ -368,7 +368,7 @@ class Arrow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     readers: Annotated[int, Meta(ge=0, le=READERS_MAX)] = 0
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
-    nice: Annotated[int, Meta(ge=0, le=19)] = 10
+    nice: Annotated[int, Meta(ge=0, le=19)] = 5
 
 
 class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -64,6 +64,7 @@ class View:
             container: What is looked at.
             vhost: Whose `$management` it is for.
         """
+        self.on_done: Callable[[], object] = _do_nothing
         self._container = container
         self._vhost = vhost
         self.mesh: MeshView = mesh_view.View(container)
@@ -85,7 +86,7 @@ class View:
         """Calls `step` in the event loop's next turn."""
         asyncio.get_running_loop().call_soon(self._run, step)
 
-    def _run(self, step: Callable[[], None]) -> None:
+    def _run(self, step: Callable[[], object]) -> None:
         try:
             step()
         except Exception as error:  # logged; the container goes on
@@ -231,8 +232,14 @@ class View:
 
     def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
         """Has something done that takes its time."""
-        return asyncio.ensure_future(work)
+        begun = asyncio.ensure_future(work)
+        begun.add_done_callback(lambda _: self._run(self.on_done))
+        return begun
 
     def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
         """Sends a message from within; False where the address leads nowhere."""
         return self._container.outgoing.send(self._vhost, address, message, on_outcome)
+
+
+def _do_nothing() -> None:
+    """Nobody waits for anything."""

@@ -10,7 +10,6 @@ import cython
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cpython.buffer import PyBuffer_FillInfo
 from cython.cimports.libc.stdlib import free, realloc
-from cython.cimports.libc.string import memcpy
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -56,20 +55,6 @@ class Presence:
     def __init__(self):
         self.bits = Room()
 
-    def note(self, is_there):
-        """Takes down one more."""
-        bit: cython.int = self.count & 7
-        if bit == 0:
-            reserve(self.bits, 1)
-            self.bits.data[self.bits.size] = 0
-            self.bits.size += 1
-        if is_there:
-            self.bits.data[self.bits.size - 1] |= 1 << bit
-        else:
-            self.nulls += 1
-        self.count += 1
-        return 0
-
 
 class Numbers:
     """Whole numbers."""
@@ -77,13 +62,6 @@ class Numbers:
     def __init__(self):
         self.data = Room()
         self.presence = Presence()
-
-    def put(self, number, is_there):
-        """Adds one."""
-        reserve(self.data, 8)
-        memcpy(self.data.data + self.data.size, cython.address(number), 8)
-        self.data.size += 8
-        return self.presence.note(is_there)
 
 
 class Column:
@@ -94,32 +72,6 @@ class Column:
         self.ends = Room()
         self.presence = Presence()
         put_end(self.ends, 0)
-
-    def start_value(self, size):
-        """Makes room for the octets of a value."""
-        return reserve(self.data, size)
-
-    def end_value(self, is_there):
-        """Says that the value ends where the octets end."""
-        put_end(self.ends, self.data.size)
-        return self.presence.note(is_there)
-
-    def put(self, p, size):
-        """Adds a value."""
-        self.put_part(p, size)
-        return self.end_value(True)
-
-    def put_null(self):
-        """Adds a value that is none."""
-        return self.end_value(False)
-
-    def put_part(self, p, size):
-        """Adds octets to the value that is being made."""
-        if size > 0:
-            reserve(self.data, size)
-            memcpy(self.data.data + self.data.size, p, size)
-            self.data.size += size
-        return 0
 
     def put_hex(self, p, size):
         """Adds octets in hexadecimal."""
@@ -132,13 +84,4 @@ class Column:
             out[2 * at] = digits[p[at] >> 4]
             out[2 * at + 1] = digits[p[at] & 15]
         self.data.size += 2 * size
-        return self.end_value(True)
-
-
-def put_end(ends, end):
-    """Adds where a value ends."""
-    end_here: int32_t = cython.cast(int32_t, end)
-    reserve(ends, 4)
-    memcpy(ends.data + ends.size, cython.address(end_here), 4)
-    ends.size += 4
-    return 0
+        return end_value(self, True)

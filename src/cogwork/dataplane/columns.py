@@ -11,7 +11,16 @@ it was given, whatever that holds.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.column import put_end
+from cython.cimports.cogwork.dataplane.column import (
+    end_value,
+    expect,
+    note,
+    put,
+    put_end,
+    put_null,
+    put_number,
+    put_part,
+)
 from cython.cimports.cogwork.dataplane.octets import load_u32, load_u64, octets_of
 from cython.cimports.cogwork.dataplane.parsed import parse, size_without_annotations
 from cython.cimports.cogwork.dataplane.records import (
@@ -96,10 +105,16 @@ class Columns:
             put_end(self.properties, 0)
 
     def go_on(self, before: Columns) -> None:
-        """Remembers where the batch before has stopped, if the same data come again."""
+        """Remembers where the batch before has stopped, and how much room it took."""
         self.mark_chunk = before.mark_chunk
         self.mark_next = before.mark_next
         self.mark_at = before.mark_at
+        expect(self.body, before.body)
+        expect(self.keys, before.keys)
+        expect(self.values, before.values)
+        expect(self.address, before.address)
+        expect(self.subject, before.subject)
+        expect(self.message_id, before.message_id)
 
     # -- where records come from
 
@@ -280,16 +295,17 @@ class Columns:
         self.held_bytes += measure
         self.malformed += not parsed.is_whole
         if self.offset is not None:
-            self.offset.put(self.next, True)
+            put_number(self.offset, self.next)
         if self.time is not None:
-            self.time.put(cython.cast(int64_t, cython.cast(uint64_t, place.time_ms) * 1000), True)
+            put_number(self.time, cython.cast(int64_t, cython.cast(uint64_t, place.time_ms) * 1000))
         if self.producer is not None:
             if place.producer == cython.NULL:
-                self.producer.put_null()
+                put_null(self.producer)
             else:
-                self.producer.put(place.producer, place.producer_size)
+                put(self.producer, place.producer, place.producer_size)
         if self.sequence is not None:
-            self.sequence.put(place.sequence if place.has_sequence else 0, place.has_sequence)
+            put_number(self.sequence, place.sequence if place.has_sequence else 0)
+            note(self.sequence.presence, place.has_sequence)
         self.put_fields(p, cython.address(parsed))
         if self.properties is not None:
             self.put_properties(p, cython.address(parsed))
@@ -328,27 +344,27 @@ class Columns:
             put_value(self.values, p, value, following)
             at = following
         put_end(self.properties, self.keys.presence.count)
-        return self.properties_presence.note(parsed.is_whole)
+        return note(self.properties_presence, parsed.is_whole)
 
     def put_body(self, p, size, parsed):
         section: cython.pointer(cython.const[Section])
         code: uint8_t
         if not parsed.is_whole:
-            return self.body.put(p, size)
+            return put(self.body, p, size)
         section = cython.address(parsed.layout.sections[BODY_RANK])
         if section.start < 0:
-            return self.body.put_null()
+            return put_null(self.body)
         if parsed.layout.body_code == DATA:
             return self.put_sections(p, parsed)
         if parsed.layout.body_code == VALUE:
             code = p[section.value]
             if code == 0x40:
-                return self.body.put_null()
+                return put_null(self.body)
             if code == 0xA0 or code == 0xA1:
-                return self.body.put(p + section.value + 2, section.end - section.value - 2)
+                return put(self.body, p + section.value + 2, section.end - section.value - 2)
             if code == 0xB0 or code == 0xB1:
-                return self.body.put(p + section.value + 5, section.end - section.value - 5)
-        return self.body.put(p + section.start, section.end - section.start)
+                return put(self.body, p + section.value + 5, section.end - section.value - 5)
+        return put(self.body, p + section.start, section.end - section.start)
 
     def put_sections(self, p, parsed):
         """Joins the data sections, which have been looked at."""
@@ -360,9 +376,9 @@ class Columns:
         while at < end:
             next_section(p, end, at, cython.address(section))
             read_binary(p, section.value, section.end, cython.address(data), cython.address(size))
-            self.body.put_part(data, size)
+            put_part(self.body, data, size)
             at = section.end
-        return self.body.end_value(True)
+        return end_value(self.body, True)
 
 
 @cython.cfunc
@@ -372,7 +388,7 @@ def put_field(
     column: Column, p: octets, parsed: cython.pointer(cython.const[Parsed]), field: cython.int
 ) -> cython.int:
     if not parsed.is_whole or parsed.start[field] < 0:
-        return column.put_null()
+        return put_null(column)
     return put_value(column, p, parsed.start[field], parsed.end[field])
 
 

@@ -11,6 +11,8 @@ from cython.cimports.cogwork.dataplane.column import (
     TEXT_SIZE_MAX,
     Py_DTSF_ADD_DOT_0,
     PyOS_double_to_string,
+    put,
+    put_null,
 )
 from cython.cimports.cogwork.dataplane.octets import load_u16, load_u32, load_u64, load_word
 from cython.cimports.cpython.mem import PyMem_Free
@@ -66,7 +68,7 @@ def put_value(column, p, at, end):
     if code == 0xB1 or code == 0xB3:
         return put_checked(column, p, at, at + 5, end)
     if code == 0x40:
-        return column.put_null()
+        return put_null(column)
     if code == 0xA0:
         return column.put_hex(p + at + 2, end - at - 2)
     if code == 0xB0:
@@ -79,7 +81,7 @@ def put_value(column, p, at, end):
 def put_checked(column: Column, p: octets, at: int64_t, start: int64_t, end: int64_t) -> cython.int:
     """Adds a string or a symbol."""
     if is_utf8(p + start, end - start):
-        return column.put(p + start, end - start)
+        return put(column, p + start, end - start)
     return column.put_hex(p + at, end - at)
 
 
@@ -109,7 +111,7 @@ def put_plain(column: Column, p: octets, at: int64_t, end: int64_t) -> cython.in
         size = write_number(out, p, at)
     if size == 0:
         return column.put_hex(p + at, end - at)
-    return column.put(out, size)
+    return put(column, out, size)
 
 
 @cython.cfunc
@@ -280,7 +282,7 @@ def put_float(column: Column, p: octets, at: int64_t) -> cython.int:
         memcpy(cython.address(number), cython.address(bits), 8)
     text = PyOS_double_to_string(number, b"r", 0, Py_DTSF_ADD_DOT_0, cython.NULL)
     try:
-        column.put(cython.cast(octets, text), strlen(text))
+        put(column, cython.cast(octets, text), strlen(text))
     finally:
         PyMem_Free(text)
     return 0

@@ -212,7 +212,13 @@ class ManagedStream(Protocol):
 
 
 class ContainerView(Protocol):
-    """The container, as the management node of one virtual host sees it."""
+    """The container, as the management node of one virtual host sees it.
+
+    Attributes:
+        on_done: Called whenever something is done that was begun.
+    """
+
+    on_done: Callable[[], object]
 
     @property
     def collections(self) -> Mapping[str, Collection]:

@@ -90,6 +90,7 @@ class ManagementNode:
         self._entry.add_outlet(self._port)
         self.requests = 0
         self.errors = 0
+        context.container.on_done = self._look_again
 
     # -- what every node does
 
@@ -109,12 +110,15 @@ class ManagementNode:
 
     def tick(self, now_s: float) -> Iterable[Effect]:  # noqa: ARG002  # time passes in ticks
         """Lets what waits look again."""
+        self._look_again()
+        return ()
+
+    def _look_again(self) -> None:
         if self._asleep:
             self._line.extend(self._asleep)
             self._asleep.clear()
             if not self._is_due:
                 self._turn()
-        return ()
 
     def status(self) -> Mapping[str, object]:
         """Counts requests."""

@@ -1,0 +1,312 @@
+"""Ranges of streams as Arrow record batches: readers and containers that die, and what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+from cogwork import sync
+from cogwork.amqp.types import UInt
+from cogwork.arrow import ArrowClient, ArrowError, BeyondEnd, StreamTruncated, UnknownStream
+from cogwork.arrow import session as sessions
+from cogwork.client import Message
+
+from .clusters import command
+from .meshes import Member, linked, meshed
+from .served import READY_TIMEOUT_S, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+RECORDS = 100_000
+"""More than is on its way at a time; some are in segments, and some are not."""
+
+BODY = bytes(range(256))
+NARROW = ("offset", "body")
+READERS = "[arrow]\nreaders = {}\n"
+
+
+def publish(url: str, stream: str, count: int, start: int = 0) -> None:
+    """Appends records that differ."""
+    with sync.connect(url) as mesh:
+        for at in range(start, start + count, 10_000):
+            mesh.stream(stream).append(
+                Message(
+                    BODY + b"%d" % number,
+                    subject="even" if number % 2 == 0 else None,
+                    to="stream/orders",
+                    message_id=number,
+                    properties={"number": UInt(number), "none": None},
+                )
+                for number in range(at, min(at + 10_000, start + count))
+            )
+
+
+def readers_of(member: Member) -> list[int]:
+    """Finds the processes of a container's readers."""
+    assert member.process is not None
+    children = Path(f"/proc/{member.process.pid}/task/{member.process.pid}/children").read_text()
+    return [int(child) for child in children.split()]
+
+
+def lives(process_id: int) -> bool:
+    """Says whether a process is there and no zombie."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return ") Z " not in Path(f"/proc/{process_id}/stat").read_text()
+    return False
+
+
+def has_readers(url: str) -> bool:
+    """Says whether a container offers readers."""
+
+    async def offered() -> bool:
+        async with cogwork.connect(url, force=True) as mesh:
+            return "cogwork:arrow" in mesh.container.offered_capabilities
+
+    return asyncio.run(offered())
+
+
+@contextmanager
+def ordinary_way() -> Iterator[None]:
+    """Has clients read record by record."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sessions, "_reader_of", lambda mesh: None)
+        yield
+
+
+@contextmanager
+def readers_only() -> Iterator[None]:
+    """Has clients fail where readers do."""
+
+    async def none(*_: object) -> None:
+        raise AssertionError("this was to be read from a reader")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sessions.Session, "_by_records", none)
+        yield
+
+
+def same(one: list[pa.RecordBatch], other: list[pa.RecordBatch]) -> bool:
+    return len(one) == len(other) and all(map(lambda a, b: a.equals(b), one, other))
+
+
+def offsets(batches: list[pa.RecordBatch]) -> list[int]:
+    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
+    """A container with two readers, and a stream of which a part is sealed."""
+    folder = tmp_path_factory.mktemp("arrow")
+    with meshed(
+        folder,
+        ("a",),
+        (),
+        READERS.format(2),
+        head=lambda name: f'data_dir = "{folder / name}"\n',
+    ) as members:
+        member = members["a"]
+        within(READY_TIMEOUT_S, member.listens, "a listens")
+        within(READY_TIMEOUT_S, lambda: has_readers(member.url), "a has readers")
+        command("stream", "create", member.url, "orders", "--engine", "raft")
+        publish(member.url, "orders", RECORDS)
+        yield member
+
+
+def test_a_range_is_read_whole_and_in_order(single: Member) -> None:
+    with ArrowClient(single.url) as client, readers_only():
+        assert client.streams("ord*") == ["orders"]
+        assert client.bounds("orders") == (0, RECORDS)
+        batches = list(client.read("orders", 3, RECORDS - 7))
+        for batch in batches:
+            batch.validate(full=True)
+        assert offsets(batches) == list(range(3, RECORDS - 7))
+        first = batches[0].slice(1, 1).to_pylist()[0]
+        assert first["stream"] == "orders"
+        assert first["subject"] == "even"
+        assert first["message_id"] == "4"
+        assert first["properties"] == [("number", "4"), ("none", None)]
+        assert first["body"] == BODY + b"4"
+        assert first["sequence"] == 4
+        assert len(first["producer"]) == 16
+        assert all((batch.column("offset")[-1].as_py() + 1) % 8192 == 0 for batch in batches[:-1])
+
+
+def test_both_ways_give_the_same_batches_each_time(single: Member) -> None:
+    with ArrowClient(single.url) as client:
+        with readers_only():
+            batches = list(client.read("orders", 5, 20_000))
+            assert same(batches, list(client.read("orders", 5, 20_000)))
+            pruned = list(client.read("orders", 5, 20_000, NARROW))
+        with ordinary_way():
+            assert same(batches, list(client.read("orders", 5, 20_000)))
+            assert same(pruned, list(client.read("orders", 5, 20_000, NARROW)))
+        assert same(pruned, [batch.select(NARROW) for batch in batches])
+        following = batches[0].column("offset")[-1].as_py() + 1
+        assert same(batches[1:], list(client.read("orders", following, 20_000)))
+
+
+def test_what_is_wrong_with_a_range_is_told(single: Member) -> None:
+    with ArrowClient(single.url) as client:
+        with pytest.raises(UnknownStream):
+            client.bounds("nothing")
+        with pytest.raises(UnknownStream):
+            client.offset_at("nothing", 0)
+        with pytest.raises(UnknownStream):
+            list(client.read("nothing", 0, 1))
+        with pytest.raises(BeyondEnd) as beyond:
+            list(client.read("orders", 0, RECORDS + 1))
+        assert beyond.value.next == RECORDS
+        with pytest.raises(ValueError, match="no column"):
+            client.read("orders", 0, 1, ["nothing"])
+        with pytest.raises(ValueError, match="range"):
+            client.read("orders", 2, 1)
+        assert list(client.read("orders", 2, 2)) == []
+
+
+def test_a_time_is_an_offset(single: Member) -> None:
+    with ArrowClient(single.url) as client:
+        (batch,) = client.read("orders", 0, 8192, ["time"])
+        times = batch.column("time").cast("int64").to_pylist()
+        assert client.offset_at("orders", 0) == 0
+        assert client.offset_at("orders", times[-1]) == times.index(times[-1])
+        assert client.offset_at("orders", times[-1] - 999) == times.index(times[-1])
+        assert client.offset_at("orders", 4_000_000_000_000_000) == RECORDS
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_threads_and_forked_processes_read(single: Member) -> None:
+    client = ArrowClient(single.url)
+    found: list[int] = []
+
+    def read() -> None:
+        found.append(sum(batch.num_rows for batch in client.read("orders", 0, 9000, NARROW)))
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [9000] * 3
+    child = os.fork()
+    if child == 0:
+        read()
+        os._exit(0 if found[-1] == 9000 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    read()
+    assert found == [9000] * 4
+    client.close()
+
+
+def test_a_reader_that_is_killed_is_missed_by_nobody(single: Member) -> None:
+    with ArrowClient(single.url) as client:
+        whole = list(client.read("orders", 0, RECORDS))
+        coming = client.read("orders", 0, RECORDS)
+        batches = [next(coming)]
+        killed = readers_of(single)
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        batches += coming
+        assert same(batches, whole)
+        within(10, lambda: len(set(readers_of(single)) - set(killed)) == 2, "there are new readers")
+
+
+def test_a_container_that_is_killed_is_waited_for(single: Member) -> None:
+    with ArrowClient(single.url) as client:
+        whole = list(client.read("orders", 0, RECORDS))
+        coming = client.read("orders", 0, RECORDS)
+        batches = [next(coming)]
+        orphans = readers_of(single)
+        single.kill()
+        within(5, lambda: not any(map(lives, orphans)), "its readers have ended")
+        restarting = threading.Thread(target=single.start)
+        restarting.start()
+        batches += coming
+        restarting.join()
+        assert same(batches, whole)
+    within(READY_TIMEOUT_S, lambda: has_readers(single.url), "there are readers again")
+
+
+def test_what_retention_has_given_up_is_told(single: Member) -> None:
+    command("stream", "create", single.url, "short", "--engine", "raft")
+    publish(single.url, "short", 100)
+    command("stream", "trim", single.url, "short", "--before", "60")
+    with ArrowClient(single.url) as client:
+        first, following = client.bounds("short")
+        assert (first, following) == (60, 100)
+        with pytest.raises(StreamTruncated) as truncated:
+            list(client.read("short", 0, 100))
+        assert truncated.value.first == 60
+        with readers_only():
+            assert offsets(list(client.read("short", 60, 100))) == list(range(60, 100))
+
+
+def test_a_stream_in_memory_is_read_too(single: Member) -> None:
+    command("stream", "create", single.url, "brief")
+    publish(single.url, "brief", 9000)
+    with ArrowClient(single.url) as client:
+        with readers_only():
+            batches = list(client.read("brief", 0, 9000))
+        with ordinary_way():
+            assert same(batches, list(client.read("brief", 0, 9000)))
+        publish(single.url, "brief", 10, 9000)
+        with readers_only():
+            assert offsets(list(client.read("brief", 8990, 9010))) == list(range(8990, 9010))
+
+
+def test_who_may_only_receive_reads_and_nothing_else(tmp_path: Path) -> None:
+    rights = (
+        "[anonymous]\n[[anonymous.permissions]]\n"
+        'address = "stream/orders"\nrights = ["receive", "send"]\n'
+        '[[stream]]\naddress = "stream/orders"\n[[stream]]\naddress = "stream/secret"\n'
+    )
+    with meshed(tmp_path, ("a",), (), rights + READERS.format(1)) as members:
+        url = members["a"].url
+        within(READY_TIMEOUT_S, members["a"].listens, "a listens")
+        within(READY_TIMEOUT_S, lambda: has_readers(url), "a has readers")
+        publish(url, "orders", 100)
+        with ArrowClient(url, timeout_s=5) as client, readers_only():
+            assert client.bounds("orders") == (0, 100)
+            assert offsets(list(client.read("orders", 0, 100))) == list(range(100))
+            with pytest.raises(ArrowError, match="permission"):
+                client.bounds("secret")
+            with pytest.raises(ArrowError, match="permission"):
+                list(client.read("secret", 0, 1))
+
+
+def test_any_container_serves_what_others_hold(tmp_path: Path) -> None:
+    """Three containers; the reader is at one without a replica, and the leader dies."""
+
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nvoters = ["a", "b", "c"]\n'
+
+    def dress(member: Member) -> None:
+        if member.id == "d":
+            member.configuration += READERS.format(1)
+
+    edges = (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("d", "b"), ("d", "c"))
+    with meshed(tmp_path, ("a", "b", "c", "d"), edges, head=head, dress=dress) as members:
+        linked(members.values())
+        url = members["d"].url
+        within(READY_TIMEOUT_S, lambda: has_readers(url), "d has readers")
+        command("stream", "create", url, "orders", "--engine", "raft", "--replicas", "a,b,c")
+        publish(url, "orders", 30_000)
+        with ArrowClient(url) as client:
+            coming = client.read("orders", 0, 30_000)
+            batches = [next(coming)]
+            members["a"].kill()
+            batches += coming
+            assert offsets(batches) == list(range(30_000))
+            assert client.bounds("orders") == (0, 30_000)
+        with ArrowClient(members["b"].url) as other:  # without readers
+            assert same(batches, list(other.read("orders", 0, 30_000)))
