@@ -23,6 +23,7 @@ from cogwork.spi.management import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -67,7 +68,7 @@ def test_reports_expire_and_are_bounded() -> None:
 
 def test_positions_are_read_from_the_progress_of_a_query() -> None:
     source = {
-        "description": "org.apache.spark.sql.execution...: cogwork",
+        "description": "org.apache.spark.sql...python.PythonMicroBatchStream@5018ca65",
         "endOffset": '{"a": 5, "b": 7}',
         "latestOffset": {"a": 9},
         "processedRowsPerSecond": 2.0,
@@ -97,7 +98,7 @@ def test_positions_are_read_from_the_progress_of_a_query() -> None:
         (
             {"name": "q" * 500, "address": "s", "kind": "spark", "query": "q"},
             None,
-            "is over 200 characters",
+            "over 200 characters",
         ),
     ],
 )
@@ -112,7 +113,7 @@ def test_a_report_that_makes_no_sense_is_refused(
         loop_thread().wait(run())
 
 
-def test_a_query_is_seen_while_it_runs(spark: SparkSession, url: str, tmp_path: Any) -> None:
+def test_a_query_is_seen_while_it_runs(spark: SparkSession, url: str, tmp_path: Path) -> None:
     with cogwork.sync.connect(url) as mesh:
         mesh.stream("seen").append([b"x"] * 10)
     listener = listen(spark, url)

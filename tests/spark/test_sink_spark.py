@@ -101,7 +101,6 @@ def test_a_batch_whose_commit_was_lost_is_there_once(
 
 def test_a_driver_that_is_killed_leaves_no_gap_and_nothing_twice(url: str, tmp_path: Path) -> None:
     seed = int(os.environ.get("COGWORK_SEED", "7"))
-    print(f"seed {seed}")
     rng = random.Random(seed)
     with cogwork.sync.connect(url) as mesh:
         mesh.stream("in").append([b"%d" % number for number in range(ROWS)])
