@@ -69,7 +69,7 @@ class Session:
         self._timeout_s = timeout_s
         self._mesh: Mesh | None = None
         self._connecting = asyncio.Lock()
-        self._distrusted_until_s = 0.0
+        self._distrusted_until_s: dict[str, float] = {}
 
     @staticmethod
     def check(url: str) -> None:
@@ -237,18 +237,18 @@ class Session:
                         raise
                     if isinstance(error, ClientError) and error.condition == BEYOND_END:
                         await self._check(stream, start, end)
-                    elif isinstance(error, NotFound) and self._is_distrusted:
+                    elif self._is_distrusted(stream) and _is_final(error):
                         raise
-                    self._distrusted_until_s = _now_s() + DISTRUST_S
+                    self._distrusted_until_s[stream] = _now_s() + DISTRUST_S
                     await asyncio.sleep(AGAIN_S)
 
-    @property
-    def _is_distrusted(self) -> bool:
-        return _now_s() < self._distrusted_until_s
+    def _is_distrusted(self, stream: str) -> bool:
+        """Says whether readers could not serve a stream just now."""
+        return _now_s() < self._distrusted_until_s.get(stream, 0.0)
 
     async def _batches(self, stream: str, wanted: Range) -> AsyncGenerator[pa.RecordBatch, None]:
         mesh = await self._connected()
-        endpoint = None if self._is_distrusted else _reader_of(mesh)
+        endpoint = None if self._is_distrusted(stream) else _reader_of(mesh)
         if endpoint is None:
             return self._by_records(mesh, stream, wanted)
         return self._by_batches(endpoint, stream, wanted)
@@ -306,6 +306,11 @@ class _ReaderMesh(Mesh):
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _is_final(error: Exception) -> bool:
+    """Says whether an error will be the same the next time."""
+    return isinstance(error, LinkRefused) and not _is_passing(error)
 
 
 def _is_passing(error: LinkRefused) -> bool:

@@ -9,6 +9,7 @@ with. When that one closes, the container has gone, and so does the reader.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -107,6 +108,8 @@ class Reader:
         loop.add_signal_handler(signal.SIGHUP, self._reload, load)
         self._listeners.open(self._on_ports(self._configuration), is_shared=True)
         loop.call_later(TICK_S, self._tick)
+        gc.collect()
+        gc.freeze()  # what there is by now stays
         await self._asker.say_ready()
         await asyncio.wait([asking])
         await self._close()
