@@ -15,5 +15,4 @@ query = (
     .start()
 )
 query.awaitTermination()
-total = source("again").selectExpr("sum(cast(cast(body as string) as int)) as total").first().total  # noqa: F821
-sys.stdout.write(f"{executors} executors, total {total}\n")
+sys.stdout.write(f"{executors} executors\n")

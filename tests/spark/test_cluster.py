@@ -35,6 +35,9 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 WAIT_S = 90.0
 
+JOB_S = 200.0
+"""It takes 20 s on a quiet machine."""
+
 ROWS = 1000
 
 
@@ -112,7 +115,7 @@ def wait_for_workers(page: int, count: int) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_a_job_runs_unchanged_on_a_cluster(tmp_path: Path) -> None:
     with cogwork.testing.container(STREAMS) as url, cluster(tmp_path) as master:
         with cogwork.sync.connect(url) as mesh:
@@ -135,9 +138,14 @@ def test_a_job_runs_unchanged_on_a_cluster(tmp_path: Path) -> None:
             check=False,
             capture_output=True,
             text=True,
-            timeout=WAIT_S,
+            timeout=JOB_S,
         )
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout == f"2 executors, total {sum(range(ROWS))}\n"
+        assert done.stdout == "2 executors\n"
         with ArrowClient(url) as client:
-            assert client.bounds("again") == (0, ROWS)
+            found = [
+                int(body)
+                for batch in client.read("again", 0, ROWS, ["body"])
+                for body in batch.column("body").to_pylist()
+            ]
+        assert sorted(found) == list(range(ROWS))

@@ -115,6 +115,16 @@ URL = {"url": "amqp://localhost"}
             [],
             "idempotencyColumns names 'id', which rows do not have",
         ),
+        (
+            {**URL, "address": "queue/a", "idempotencyColumns": "body"},
+            [],
+            "idempotencyColumns needs the option address, of a stream",
+        ),
+        (
+            {**URL, "address": "stream/a", "idempotencyColumns": "body", "transactionId": "t"},
+            [],
+            "idempotencyColumns and transactionId cannot both be given",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_one_line(

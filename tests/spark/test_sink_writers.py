@@ -109,13 +109,27 @@ def test_a_producer_that_the_stream_does_not_know_any_more_fails(url: str) -> No
             publisher = mesh.stream("d").publisher(producer=b"kept")
             async with publisher as out:
                 await out.send(b"0")
-                await mesh.manage("DELETE", {"type": "stream", "name": "stream/e"})
                 assert out.producer == b"kept"
             with pytest.raises(ValueError, match="1 to 64 octets"):
                 mesh.stream("d").publisher(producer=b"")
 
     loop_thread().wait(go_on())
     assert bodies(url, "d") == [b"0"]
+
+
+def test_columns_tell_which_rows_are_there(url: str) -> None:
+    options = WriteOptions(url, "stream/e", idempotency_columns=("key", "subject"))
+
+    def rows(*keys: int) -> pa.RecordBatch:
+        found = batch(0, len(keys), subject=["s"] * len(keys))
+        return found.append_column("key", pa.array(keys))
+
+    assert publish(options, b"", iter([rows(1, 2), rows(3)])).rows == 3
+    assert publish(options, b"", iter([rows(3, 4, 4), rows(2, 5)])).rows == 2
+    assert publish(options, b"", iter([rows(1, 2, 3, 4, 5)])).rows == 0
+    assert len(bodies(url, "e")) == 5
+    other = WriteOptions(url, "stream/e", idempotency_columns=("key",))
+    assert publish(other, b"", iter([rows(1)])).rows == 1, "other columns are another identity"
 
 
 def test_writers_are_sent_to_workers(url: str) -> None:

@@ -59,7 +59,8 @@ class ArrowClient:
         """Connects nowhere yet.
 
         Args:
-            url: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`.
+            url: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`;
+                several between commas are tried in turn, now and after each loss.
             timeout_s: How long to go on trying where nothing comes, in seconds.
             tls: Certificates; see `cogwork.io.tls.client_context`.
             sasl: `ANONYMOUS`, `PLAIN` or `EXTERNAL`; None chooses.

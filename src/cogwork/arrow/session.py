@@ -78,7 +78,8 @@ class Session:
         Raises:
             InvalidUrlError: It is wrong.
         """
-        parse_url(url)
+        for each in url.split(","):
+            parse_url(each)
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -96,7 +97,7 @@ class Session:
         until_s = _now_s() + self._timeout_s
         while True:
             try:
-                return await Mesh([self._url], self._options).__aenter__()
+                return await Mesh(self._url.split(","), self._options).__aenter__()
             except AuthenticationError:
                 raise
             except ConnectError:

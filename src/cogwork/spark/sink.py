@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
+from os import urandom
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -21,6 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from cogwork.spark.errors import OptionError, SinkError
+from cogwork.spark.lookback import Lookback
 from cogwork.spark.row_publisher import RowPublisher
 from cogwork.spark.write_options import write_options
 
@@ -130,14 +132,18 @@ def publish(options: WriteOptions, producer: bytes, batches: Iterator[pa.RecordB
 
     Args:
         options: The user's.
-        producer: By which streams know these rows.
+        producer: By which streams know these rows; where columns tell them apart, a new one is
+            taken.
         batches: The rows.
 
     Raises:
         SinkError: They are not accepted.
     """
+    lookback = Lookback(options) if options.idempotency_columns else None
+    if lookback is not None:
+        producer = urandom(PRODUCER_SIZE_BYTES)
     with RowPublisher(options, producer) as publisher:
         for batch in batches:
             if batch.num_rows:
-                publisher.publish(batch)
+                publisher.publish(batch if lookback is None else lookback.fresh(batch))
     return Written(publisher.rows)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ("COLUMNS", "WriteOptions", "check_rows", "is_stream", "write_options")
 
-KNOWN = ("url", "address", "transactionId", "idempotencyColumns", "timeoutSeconds")
+KNOWN = (
+    *("url", "address", "transactionId", "idempotencyColumns", "idempotencySeconds"),
+    "timeoutSeconds",
+)
 
 COLUMNS = {
     "address": "string",
@@ -32,6 +35,8 @@ COLUMNS = {
 TIMEOUT_S = 120
 """A container may be away for a minute."""
 
+LOOKBACK_S = 86_400
+
 STREAMS = "stream/"
 
 
@@ -44,6 +49,7 @@ class WriteOptions:
         address: Where all rows go; None where each says it.
         transaction_id: What names a batch write, so that it can be tried again.
         idempotency_columns: The columns that tell a row from all others.
+        lookback_s: How far back to look for rows that are there.
         timeout_s: How long to go on trying where rows are not taken.
     """
 
@@ -51,6 +57,7 @@ class WriteOptions:
     address: str | None = None
     transaction_id: str | None = None
     idempotency_columns: tuple[str, ...] = ()
+    lookback_s: int = LOOKBACK_S
     timeout_s: int = TIMEOUT_S
 
 
@@ -75,6 +82,7 @@ def write_options(
         address=options.get("address", options.get("path")),
         transaction_id=options.get("transactionId"),
         idempotency_columns=names_in(options.get("idempotencyColumns", "")),
+        lookback_s=count_in(options, "idempotencySeconds") or LOOKBACK_S,
         timeout_s=count_in(options, "timeoutSeconds") or TIMEOUT_S,
     )
     check_rows(found, {field.name: field.dataType.simpleString() for field in schema.fields})
@@ -111,12 +119,18 @@ def check_rows(options: WriteOptions, columns: Mapping[str, str]) -> None:
 
 
 def _check_identity(options: WriteOptions, *, is_streaming: bool) -> None:
+    if options.idempotency_columns:
+        if options.address is None or not is_stream(options.address):
+            raise OptionError("idempotencyColumns needs the option address, of a stream")
+        if options.transaction_id is not None:
+            raise OptionError("idempotencyColumns and transactionId cannot both be given")
+        return
     if is_streaming:
         if options.transaction_id is not None:
             raise OptionError("transactionId is for a batch: a query has an identity of its own")
         return
     may_be_stream = options.address is None or is_stream(options.address)
-    if may_be_stream and options.transaction_id is None and not options.idempotency_columns:
+    if may_be_stream and options.transaction_id is None:
         raise OptionError(
             "a batch that is written into a stream needs the option transactionId, a name of its "
             "own, so that it can be written again without being there twice"

@@ -1,0 +1,97 @@
+"""Rows that a stream has already, by columns that tell a row from all others.
+
+Theory of operation. Where a query has no identity that lasts (its checkpoint is lost, its plan is
+not deterministic), rows still can have one: a message-id made of the columns that the user names.
+Before a task publishes it reads the message-ids of the last while back from the stream, which is
+one column, and leaves out the rows that are there. It publishes under a new producer's id, for what
+it numbers is not what an earlier attempt numbered.
+
+What this does not see: rows of the same key in tasks that run at the same time.
+"""
+
+from __future__ import annotations
+
+import time
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cogwork.arrow import ArrowClient, ArrowError, StreamTruncated
+from cogwork.spark.errors import SinkError
+from cogwork.spark.write_options import COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.spark.write_options import WriteOptions
+
+__all__ = ("Lookback",)
+
+COLUMN = "message_id"
+
+ID_SIZE_BYTES = 16
+
+
+class Lookback:
+    """The message-ids that a stream has; asked for when the first rows come."""
+
+    def __init__(self, options: WriteOptions, now_s: Callable[[], float] = time.time) -> None:
+        """Reads nothing yet.
+
+        Args:
+            options: The sink's; they name an address and columns.
+            now_s: The time of day.
+        """
+        self._options = options
+        self._now_s = now_s
+        self._known: set[str] | None = None
+
+    def fresh(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns the rows that are not there yet, with their message-ids.
+
+        Raises:
+            SinkError: The stream cannot be read.
+        """
+        if self._known is None:
+            self._known = self._read()
+        values = [batch.column(name).to_pylist() for name in self._options.idempotency_columns]
+        ids, rows = [], []
+        for row, key in enumerate(zip(*values, strict=True)):
+            name = id_of(key)
+            if name not in self._known:
+                self._known.add(name)
+                ids.append(name)
+                rows.append(row)
+        kept = batch.take(pa.array(rows, pa.int64()))
+        names = [name for name in kept.schema.names if name in COLUMNS and name != COLUMN]
+        columns = [kept.column(name) for name in names]
+        return pa.RecordBatch.from_arrays(
+            [*columns, pa.array(ids, pa.string())], names=[*names, COLUMN]
+        )
+
+    def _read(self) -> set[str]:
+        address = self._options.address
+        assert address is not None
+        stream = address.removeprefix("/").removeprefix("stream/")
+        since_us = int((self._now_s() - self._options.lookback_s) * 1e6)
+        found: set[str] = set()
+        try:
+            with ArrowClient(self._options.url, timeout_s=self._options.timeout_s) as client:
+                end = client.bounds(stream).next
+                start = min(end, client.offset_at(stream, max(0, since_us)))
+                while start < end:
+                    try:
+                        for batch in client.read(stream, start, end, [COLUMN]):
+                            start += batch.num_rows
+                            found.update(filter(None, batch.column(0).to_pylist()))
+                    except StreamTruncated as error:
+                        start = min(end, max(start + 1, error.first))
+        except ArrowError as error:
+            raise SinkError(f"what the stream has cannot be read: {error}") from error
+        return found
+
+
+def id_of(key: tuple[object, ...]) -> str:
+    """Returns the message-id of a row with these values."""
+    return sha256(repr(key).encode()).hexdigest()[: 2 * ID_SIZE_BYTES]
