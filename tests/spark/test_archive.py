@@ -32,6 +32,7 @@ from cogwork.archive.errors import (
     TableMissing,
 )
 from cogwork.archive.notice import Notice
+from cogwork.archive.origin import Origin
 from cogwork.archive.reading import offset_at, read
 from cogwork.archive.upkeep import compact, expire, keep
 from cogwork.archive.work import DAY_US, _days_of
@@ -118,6 +119,17 @@ def test_names_of_tables() -> None:
     names = {layout.table_name_of(name) for name in ("a.b", "a_b", "a-b", "$telemetry", "x" * 90)}
     assert len(names) == 5
     assert all(name.isidentifier() and len(name) <= 64 for name in names)
+
+
+def test_which_streams_are_meant(url: str) -> None:
+    for name in ("orders.eu", "sales", "$own"):
+        create(url, name)
+    with Origin(url) as origin:
+        assert origin.streams(["stream/orders", "ord*"]) == ["orders", "orders.eu"]
+        assert origin.streams(["*"]) == ["orders", "orders.eu", "sales"]
+        assert origin.streams(["$o*"]) == ["$own"]
+        with pytest.raises(UnknownStream):
+            origin.streams(["orders", "x*"])
 
 
 def test_retention_is_handed_back(url: str, tmp_path: Path) -> None:
