@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
     from cogwork.archive.workers import Workers
 
-STREAM = "bench"
+STREAM, WARM = "bench", "warm"
+WARM_ROWS = 200_000
 BATCH = 1_000
 
 
@@ -53,18 +55,22 @@ def served(folder: Path) -> Iterator[str]:
         process.wait(15)
 
 
-async def fill(url: str, engine: str, rows: int, size_bytes: int) -> None:
+async def fill(url: str, name: str, engine: str, rows: int, size_bytes: int) -> None:
+    rng = random.Random(1)
+    size_bytes -= size_bytes % 2
     async with await reached(url) as mesh:
-        asked = {"type": "stream", "name": f"stream/{STREAM}"}
+        asked = {"type": "stream", "name": f"stream/{name}"}
         await manage(mesh, "CREATE", asked, {"engine": engine})
-        async with mesh.stream(STREAM).publisher() as out:
+        async with mesh.stream(name).publisher() as out:
             for start in range(0, rows, BATCH):
                 await out.ready()
                 out.post_batch(
                     cogwork.Message(
-                        b"%08d" % number + bytes(size_bytes - 8), subject="bench", to="topic/bench"
+                        rng.randbytes(size_bytes // 2).hex().encode(),  # a half is redundant
+                        subject="bench",
+                        to="topic/bench",
                     )
-                    for number in range(start, min(rows, start + BATCH))
+                    for _ in range(start, min(rows, start + BATCH))
                 )
             await out.flush()
 
@@ -83,7 +89,7 @@ async def reached(url: str) -> cogwork.Mesh:
 def measure(url: str, workers: Workers, folder: Path, arguments: argparse.Namespace) -> None:
     settings = Settings(commit_rows=arguments.commit_rows)
     with Origin(url) as origin, Archive.open(str(folder / "archive"), make=True) as archive:
-        workers.write([])  # Spark's Python workers have started, and have their modules
+        Archiver(origin, archive, workers).run(WARM)  # Spark's Python workers have started
         began = time.monotonic()
         outcome = Archiver(origin, archive, workers, settings).run(STREAM)
         archived_s = time.monotonic() - began
@@ -121,7 +127,8 @@ def main() -> None:
     parser.add_argument("--master", default="local[2]", help="Spark's; none is threads.")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place, served(Path(place)) as url:
-        asyncio.run(fill(url, arguments.engine, arguments.rows, arguments.size))
+        asyncio.run(fill(url, WARM, arguments.engine, WARM_ROWS, arguments.size))
+        asyncio.run(fill(url, STREAM, arguments.engine, arguments.rows, arguments.size))
         if arguments.master == "none":
             measure(url, ThreadWorkers(), Path(place), arguments)
             return

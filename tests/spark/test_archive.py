@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import archives
 from archives import STREAM, append, archived, assert_no_orphan, assert_whole, create, trim
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
+from rich.console import Console
 
 import cogwork.sync
 import cogwork.testing
@@ -29,16 +31,17 @@ from cogwork.archive.errors import (
     StreamMadeAnew,
     TableMissing,
 )
+from cogwork.archive.notice import Notice
+from cogwork.archive.origin import Origin
 from cogwork.archive.reading import offset_at, read
 from cogwork.archive.upkeep import compact, expire, keep
 from cogwork.archive.work import DAY_US, _days_of
 from cogwork.arrow import ArrowClient, UnknownStream, schema_of
+from cogwork.cli.pipelines.bars import Bars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from cogwork.archive.notice import Notice
 
 
 @pytest.fixture
@@ -116,6 +119,17 @@ def test_names_of_tables() -> None:
     names = {layout.table_name_of(name) for name in ("a.b", "a_b", "a-b", "$telemetry", "x" * 90)}
     assert len(names) == 5
     assert all(name.isidentifier() and len(name) <= 64 for name in names)
+
+
+def test_which_streams_are_meant(url: str) -> None:
+    for name in ("orders.eu", "sales", "$own"):
+        create(url, name)
+    with Origin(url) as origin:
+        assert origin.streams(["stream/orders", "ord*"]) == ["orders", "orders.eu"]
+        assert origin.streams(["*"]) == ["orders", "orders.eu", "sales"]
+        assert origin.streams(["$o*"]) == ["$own"]
+        with pytest.raises(UnknownStream):
+            origin.streams(["orders", "x*"])
 
 
 def test_retention_is_handed_back(url: str, tmp_path: Path) -> None:
@@ -214,3 +228,24 @@ def test_bodies_that_are_none_by_the_schema(url: str, tmp_path: Path) -> None:
         assert (kept["address"], kept["version"]) == ("stream/checked", 1)
         keep(table, archives.TIGHT)
         assert table.mismatched == 2
+
+
+def test_bars_on_a_terminal_and_lines_elsewhere() -> None:
+    steps = [
+        Notice("opened", STREAM, 100, 300),
+        Notice("lost", STREAM, 100, 110, 10),
+        Notice("committed", STREAM, 110, 200, 90),
+        Notice("compacted", STREAM, 0, 200, 5),
+    ]
+    for is_terminal in (True, False):
+        output = io.StringIO()
+        screen = Console(file=output, force_terminal=is_terminal, width=100)
+        with Bars(screen=screen) as bars:
+            for step in steps:
+                bars.on_notice(step)
+            bars.advance(STREAM, 1, 2)
+        told = output.getvalue()
+        assert "stream/orders has given up its records from 100 to before 110" in told
+        assert "5 small files are one" in told
+        assert ("stream/orders: 100 of 200 records archived" in told) == (not is_terminal)
+        assert ("\x1b" in told) == is_terminal

@@ -75,16 +75,20 @@ class Origin:
         """Returns the names of streams that are meant, each once.
 
         Args:
-            patterns: Names, addresses, or patterns as a shell has them.
+            patterns: Names, addresses, or patterns as a shell has them. Streams of the mesh itself,
+                whose names begin with `$`, are meant only by patterns that do.
 
         Raises:
             UnknownStream: One of them means none.
         """
         found: dict[str, None] = {}
         for pattern in patterns:
-            names = self._client.streams(pattern.removeprefix(PREFIX))
+            wanted = pattern.removeprefix(PREFIX)
+            names = self._client.streams(wanted)
+            if not wanted.startswith("$"):
+                names = [name for name in names if not name.startswith("$")]
             if not names:
-                raise UnknownStream(pattern.removeprefix(PREFIX))
+                raise UnknownStream(wanted)
             found |= dict.fromkeys(names)
         return list(found)
 

@@ -211,14 +211,19 @@ class ArchiveTable:
 
     def _described(self, entry: IcebergFile) -> DataFile:
         field_id = self._table.schema().find_field("offset").field_id
-        bounds = [
-            from_bytes(LongType(), each[field_id])
-            for each in (entry.lower_bounds, entry.upper_bounds)
-        ]
+        try:
+            first, last = (
+                int(from_bytes(LongType(), each[field_id]))
+                for each in (entry.lower_bounds, entry.upper_bounds)
+            )
+        except (KeyError, TypeError):
+            raise ArchiveError(
+                f"table {self.name} has a file that does not say its offsets: {entry.file_path}"
+            ) from None
         return DataFile(
             local_path(entry.file_path),
-            int(bounds[0]),
-            int(bounds[1]),
+            first,
+            last,
             entry.record_count,
             entry.file_size_in_bytes,
             entry,

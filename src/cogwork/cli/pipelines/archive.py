@@ -73,7 +73,15 @@ class _Way(NamedTuple):
 @click.option("--no-upkeep", is_flag=True, help="Neither compact nor sweep.")
 @click.option("--master", help="Spark's: local[2], spark://HOST:PORT; none is without Spark.")
 @click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
-@click.option("--timeout", "timeout_s", type=float, default=60.0, help="Of a container, in s.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.1),
+    metavar="S",
+    default=300.0,
+    show_default=True,
+    help="How long the container may be away.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object each time it has looked.")
 def archive(
     url: str,
