@@ -29,6 +29,9 @@ __all__ = ("DIRECT_COST", "Strike", "Triangle")
 
 DIRECT_COST = 10
 VOTERS = '[cluster]\nvoters = ["a", "b", "c"]\n'
+TOLD = '[telemetry]\nevery_s = 1.0\n[[audit]]\nqueue = "work/replicated"\n'
+"""What the containers tell of themselves, and of a queue's items."""
+
 SERVE = (sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--config")
 
 LINK, MESH = "org.cogwork.link", "org.cogwork.mesh"
@@ -254,7 +257,7 @@ class Triangle:
         )
         file.write_text(
             f'id = "{name}"\ndata_dir = "{self.folder / name}"\n{VOTERS}'
-            f"[[listen]]\nport = {self._ports.get(name, 0)}\n{links}"
+            f"[[listen]]\nport = {self._ports.get(name, 0)}\n{TOLD}{links}"
         )
         log = self.folder / f"{name}.log"
         with log.open("w") as output:

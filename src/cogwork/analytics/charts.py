@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
 from cogwork.analytics.sums import by_key, latencies_of, over_time
-from cogwork.pages.chart import Chart, bars, draw, heat, lines
+from cogwork.pages.chart import Chart, bars, draw, heat, lines, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cogwork.analytics.analysis import Analysis
 
-__all__ = ("charts_of", "short")
+__all__ = ("charts_of",)
 
 SERIES_MAX = 6
 BARS_MAX = 10
@@ -42,19 +42,16 @@ def charts_of(analysis: Analysis) -> dict[str, Chart]:
     return {chart.name: chart for chart in made if chart is not None}
 
 
-def short(value: float) -> str:
-    """Writes a number in few digits: `950`, `12.5k`, `3.1M`."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit:
-            return f"{value / limit:.3g}{unit}"
-    return f"{value:.3g}"
-
-
 def _timed(
-    axes: Axes, times: Sequence[int], series: Sequence[tuple[str, Sequence[float]]], ylabel: str
+    axes: Axes,
+    times: Sequence[int],
+    series: Sequence[tuple[str, Sequence[float]]],
+    ylabel: str,
+    *,
+    is_log: bool = False,
 ) -> None:
     xs = [datetime.fromtimestamp(at / 1e6, UTC) for at in times]
-    lines(axes, xs, series, ylabel=ylabel)
+    lines(axes, xs, series, ylabel=ylabel, is_log=is_log)
     locator = AutoDateLocator(tz=UTC, minticks=3, maxticks=8)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))
@@ -134,11 +131,11 @@ def _latency(analysis: Analysis) -> Chart | None:
             values = [max(each) / 1000 if each else float("nan") for each in found.values()]
             series.append((f"{address} {name}", values))
 
-    def paint(axes: Axes) -> None:
-        _timed(axes, times, series, "ms")
-        axes.set_yscale("log")
-
-    return draw("latency", "How long items waited, the slowest queues", paint)
+    return draw(
+        "latency",
+        "How long items waited, the slowest queues",
+        lambda axes: _timed(axes, times, series, "ms", is_log=True),
+    )
 
 
 def _links(analysis: Analysis) -> Chart | None:
@@ -195,6 +192,7 @@ def _switching(analysis: Analysis) -> Chart | None:
     return draw(
         "switching",
         "Switching rates, messages a second",
-        lambda axes: bars(axes, names, series, label="messages/s", is_log=True),
+        lambda axes: bars(axes, names, series, label="messages/s"),
         height_inches=1.2 + 0.5 * len(runs),
+        is_wide=True,
     )

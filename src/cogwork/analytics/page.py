@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.analytics.capacity import WORKING_DAY_S, tm_per_wd
-from cogwork.analytics.charts import charts_of, short
+from cogwork.analytics.charts import charts_of
 from cogwork.analytics.sums import by_key, latencies_of, total
+from cogwork.pages.chart import short
 from cogwork.pages.page import Page, chart_card, table_card, time_text
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _tiles(page: Page, analysis: Analysis) -> None:
     records = total(analysis.streams, "records")
     figures = {
         "records archived": short(records),
-        "of bodies": f"{total(analysis.streams, 'bytes') / MEGA:,.1f} MB",
+        "of bodies": f"{short(total(analysis.streams, 'bytes'))}B",
     }
     if analysis.containers:
         came, went = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +42,7 @@ def page_of(report: Report) -> str:
             "Disorder by queue",
             lambda axes: _disorder(axes, measured),
             height_inches=1.2 + 0.7 * len(measured),
+            is_wide=True,
         )
         page.cards([chart_card(chart, is_wide=True)])
     page.html("<footer>✓ proved · ○ in order as far as it was seen, no proof · ✗ violated</footer>")
@@ -91,7 +91,7 @@ def _card(title: str, checks: list[Check], about: str) -> str:
 
 def _line(check: Check) -> str:
     figures = " · ".join(
-        f"{name.replace('_', ' ')} {figure_text(name, value)}"
+        f"{name.removesuffix('_us').replace('_', ' ')} {figure_text(name, value)}"
         for name, value in check.figures.items()
         if value is not None
     )
@@ -110,17 +110,27 @@ def figure_text(name: str, value: object) -> str:
 
 
 def _offending(check: Check) -> str:
-    rows = "".join(f"<tr><td><code>{escape(_row_text(row))}</code></td></tr>" for row in check.rows)
+    rows = "".join(map(_row, check.rows))
     more = check.violations - len(check.rows)
     tail = f'<p class="note">and {more:,} more</p>' if more > 0 else ""
-    return (
-        f'<h3 class="bad">not so, {check.violations:,} times: {escape(check.claim)}</h3>'
-        f"<table>{rows}</table>{tail}"
+    return f'<h3 class="bad">Not so: {escape(check.claim)}</h3>{rows}{tail}'
+
+
+def _row(row: dict[str, Any]) -> str:
+    """Shows what is wrong, and below it the events that say so."""
+    said = _told({name: value for name, value in row.items() if name not in ("kind", "events")})
+    events = "".join(f'<p class="note">{_told(each)}</p>' for each in row.get("events", ()))
+    return f'<div class="row"><b class="bad">{escape(row["kind"])}</b>{said}{events}</div>'
+
+
+def _told(fields: dict[str, Any]) -> str:
+    parts = (
+        f"{name.removesuffix('_us').replace('_', ' ')} <code>"
+        f"{escape(time_text(value) if name.endswith('_us') else str(value))}</code>"
+        for name, value in fields.items()
+        if value is not None
     )
-
-
-def _row_text(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False, default=str)
+    return " · ".join(parts)
 
 
 def _disorder(axes: Axes, checks: list[Check]) -> None:

@@ -45,10 +45,11 @@ CODE = f"""case
   when event = 'held' then {HELD}
   {BITS} when outcome in {GIVEN_BACK} then {BACK} else 0 end as code"""
 
-ENDS = " ".join(f"when '{name}' then {at}" for at, name in enumerate(LAST))
+ENDS = " ".join(f"when '{name}' then {at}" for at, name in enumerate(LAST[:-1]))
 
 END = f"attempt * 16 + case outcome {ENDS} end as end"
-"""One number for an outcome after which an item is gone, and its attempt; null for others."""
+"""One number for an outcome after which an item is gone, and its attempt; null for others, and
+where the outcome is not known: that may be another telling of one that was."""
 
 ITEMS = """
 select hash, bit_or(code) as code, min(end) as end_first, max(end) as end_last,
@@ -65,7 +66,9 @@ select min(offset) as first, max(unix_micros(time)) as end_us,
 from {rows}
 """
 
-SAMPLE = "cast(regexp_extract(cast(body as string), '\"sample\":([0-9.]+)', 1) as string) as sample"
+SAMPLE = (
+    "cast(regexp_extract(cast(body as string), '\"sample\":([0-9.e+-]+)', 1) as string) as sample"
+)
 
 
 class Shelf(NamedTuple):

@@ -70,9 +70,10 @@ def _kinds(events: list[Row], lost_before: int) -> list[Kind]:
     is_over = ends or "held" in happened or events[-1]["offset"] >= lost_before
     if "accepted" in happened and not is_over:
         kinds.append(Kind.LOST)
-    if [outcome for _, outcome in ends].count("accepted") > 1:
+    known = [outcome for _, outcome in ends if outcome != "unknown"]
+    if known.count("accepted") > 1:
         kinds.append(Kind.TWICE)
-    elif len(ends) > 1:
+    elif len(known) > 1:
         kinds.append(Kind.SETTLED_TWICE)
     if ends and "accepted" not in happened:
         kinds.append(Kind.UNACCEPTED)

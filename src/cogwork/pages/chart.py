@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ("COLOURS", "Chart", "bars", "draw", "heat", "lines")
+__all__ = ("COLOURS", "Chart", "bars", "draw", "heat", "lines", "short")
 
 COLOURS = ("#3565c4", "#e0792b", "#2f9e77", "#b04a8f", "#8a6d1f", "#5b6b7c", "#c0392b", "#3aa6c9")
 INK, FAINT = "#27313b", "#d9dfe5"
@@ -51,6 +51,9 @@ STYLE: dict[Any, Any] = {
 
 WIDTH_INCHES, HEIGHT_INCHES = 7.2, 3.0
 DOTS_PER_INCH = 150
+
+LEGEND_LETTERS = 60
+"""What fits into one line of a legend."""
 
 
 class Chart(NamedTuple):
@@ -82,6 +85,7 @@ def draw(
     paint: Callable[[Axes], object],
     *,
     height_inches: float = HEIGHT_INCHES,
+    is_wide: bool = False,
 ) -> Chart:
     """Makes a plot.
 
@@ -90,9 +94,11 @@ def draw(
         title: What it shows.
         paint: Draws into the axes.
         height_inches: How high it is.
+        is_wide: Whether it takes the whole width of a page.
     """
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH_INCHES, height_inches), layout="constrained")
+        width_inches = WIDTH_INCHES * (2 if is_wide else 1)
+        figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
         FigureCanvasAgg(figure)
         paint(figure.add_subplot())
         drawn = io.StringIO()
@@ -149,7 +155,7 @@ def bars(
         places = [each + (at - (len(series) - 1) / 2) * height for each in range(len(names))]
         colour = COLOURS[at % len(COLOURS)]
         drawn = axes.barh(places, values, height * 0.9, label=name, color=colour)
-        axes.bar_label(drawn, fmt="{:,.6g}", padding=3, fontsize=8)
+        axes.bar_label(drawn, labels=[short(each) for each in values], padding=3, fontsize=8)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
@@ -157,6 +163,7 @@ def bars(
     axes.margins(x=0.12)
     if is_log:
         axes.set_xscale("symlog", linthresh=1)
+    axes.xaxis.set_major_formatter(lambda value, _: short(value))
     if len(series) > 1:
         _legend(axes, len(series))
 
@@ -183,8 +190,18 @@ def heat(
     axes.spines[:].set_visible(False)
 
 
+def short(value: float) -> str:
+    """Writes a number in few digits: `950`, `12.5k`, `3.1M`."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.3g}{unit}"
+    return f"{value:.3g}"
+
+
 def _legend(axes: Axes, count: int) -> None:
+    letters = sum(map(len, axes.get_legend_handles_labels()[1]))
+    columns = min(count, 5 if letters < LEGEND_LETTERS else 3)
     axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=min(count, 5), borderaxespad=0.2,
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2,
         handlelength=1.2, columnspacing=1.4,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ header h1 { font-size: 30px; margin: 0; letter-spacing: -.01em; }
 header p { margin: 4px 0 0; color: var(--soft); }
 h2 { font-size: 19px; margin: 36px 0 12px; }
 h2 small { font-weight: 400; color: var(--soft); font-size: 14px; margin-left: 8px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(126px, 1fr)); gap: 12px;
   margin: 24px 0 8px; }
 .tile, .card { background: var(--card); border: 1px solid var(--faint); border-radius: 10px;
   padding: 14px 18px; }
@@ -45,9 +46,11 @@ th { text-align: left; font-weight: 600; color: var(--soft); border-bottom: 1px 
 td { padding: 5px 12px 5px 0; border-bottom: 1px solid var(--faint); vertical-align: top; }
 tr:last-child td { border-bottom: 0; }
 td.n, th.n { text-align: right; }
-code { font: 12.5px ui-monospace, "DejaVu Sans Mono", monospace; word-break: break-all; }
+code { font: 12.5px ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
 .mark { font-weight: 700; width: 1.6em; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
+.row { border-top: 1px solid var(--faint); padding: 6px 0; font-size: 13.5px; }
+.row b { margin-right: 6px; } .row .note { margin: 2px 0 0 14px; }
 .verdict { border-left: 6px solid; padding: 14px 20px; border-radius: 8px; background: var(--card);
   margin: 22px 0; font-size: 19px; font-weight: 600; }
 .verdict small { display: block; font-size: 14px; font-weight: 400; color: var(--soft); }
@@ -152,7 +155,7 @@ def _cell(value: object) -> tuple[str, bool]:
         return ("yes" if value else "no"), False
     if isinstance(value, int | float):
         return escape(count_text(value)), True
-    return escape(str(value)), False
+    return escape(str(value)), re.fullmatch(r"[0-9.,]+%?", str(value)) is not None
 
 
 def count_text(value: float) -> str:
