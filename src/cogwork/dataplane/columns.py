@@ -219,7 +219,7 @@ class Columns:
         Returns:
             Where in the list the first one is that was not taken.
         """
-        index: Py_ssize_t = at
+        index: cython.Py_ssize_t = at
         while index < len(records) and self.add_message(records[index].encode()):
             index += 1
         return index

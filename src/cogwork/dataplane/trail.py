@@ -363,7 +363,7 @@ def render(facts: list, where: str, consumers: dict, middles: tuple) -> list:
     position: uint64_t
     time_us: uint64_t
     messages: list = []
-    shard: str = where[-8:]
+    shard: str = where[len(where) - 8 :]
     for is_settled, number, attempt, outcome, consumer, position, digest, time_us in facts:
         event: str = "settled" if is_settled else "accepted"
         name: str = consumers.get(consumer, "null")
