@@ -23,6 +23,7 @@ class ExitCode(IntEnum):
     NOT_FOUND = 6
     TIMEOUT = 7
     NOT_ACCEPTED = 8
+    VIOLATED = 9
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -42,12 +43,14 @@ OF_TYPE = {
     "cogwork.client.errors.Released": ExitCode.NOT_ACCEPTED,
     "cogwork.schema.errors.Conflict": ExitCode.NOT_ACCEPTED,
     "cogwork.schema.errors.Incompatible": ExitCode.NOT_ACCEPTED,
+    "cogwork.arrow.errors.UnknownStream": ExitCode.NOT_FOUND,
     "cogwork.container.addressing.AddressingError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.ConfigurationError": ExitCode.CONFIGURATION,
     "cogwork.container.users.PasswordHashError": ExitCode.CONFIGURATION,
     "cogwork.io.tls.TlsFilesError": ExitCode.CONFIGURATION,
     "cogwork.io.listener.ListenError": ExitCode.CONNECTION,
     "cogwork.io.stream.StreamError": ExitCode.CONNECTION,
+    "cogwork.spark.errors.OptionError": ExitCode.USAGE,
     "cogwork.amqp.exceptions.CogworkError": ExitCode.ERROR,
     "builtins.TimeoutError": ExitCode.TIMEOUT,
     "builtins.OSError": ExitCode.CONNECTION,

@@ -8,102 +8,50 @@ of ours keeps its traceback.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from cogwork.cli.exit_codes import ExitCode, code_of, line_of
+from cogwork.cli.lazy import Entry, LazyGroup, ReaderLeftError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 __all__ = ("cogwork", "main")
 
 
-class _Entry(NamedTuple):
-    module: str
-    summary: str
-
-
 COMMANDS = {
-    "serve": _Entry("cogwork.cli.serve", "Run a container."),
-    "up": _Entry("cogwork.cli.up", "Run a mesh of containers on this machine."),
-    "send": _Entry("cogwork.cli.send", "Send messages to an address."),
-    "receive": _Entry("cogwork.cli.receive", "Print what arrives at an address."),
-    "call": _Entry("cogwork.cli.call", "Send a request and print the reply."),
-    "status": _Entry("cogwork.cli.status", "Show what a container holds and has done."),
-    "queue": _Entry(
+    "serve": Entry("cogwork.cli.serve", "Run a container."),
+    "up": Entry("cogwork.cli.up", "Run a mesh of containers on this machine."),
+    "send": Entry("cogwork.cli.send", "Send messages to an address."),
+    "receive": Entry("cogwork.cli.receive", "Print what arrives at an address."),
+    "call": Entry("cogwork.cli.call", "Send a request and print the reply."),
+    "status": Entry("cogwork.cli.status", "Show what a container holds and has done."),
+    "queue": Entry(
         "cogwork.cli.queue", "List, declare, peek into, purge, move and relocate queues."
     ),
-    "stream": _Entry("cogwork.cli.stream", "Create, list, show, move, trim and delete streams."),
-    "schema": _Entry(
+    "stream": Entry("cogwork.cli.stream", "Create, list, show, move, trim and delete streams."),
+    "schema": Entry(
         "cogwork.cli.schema", "Register, list, show and check by the schemas of addresses."
     ),
-    "link": _Entry("cogwork.cli.link", "Add, remove and list a container's links to others."),
-    "mesh": _Entry("cogwork.cli.mesh", "Show the containers of a mesh, and the ways to them."),
-    "leave": _Entry("cogwork.cli.leave", "Have a container leave its mesh for good, and stop."),
-    "log": _Entry("cogwork.cli.log", "Inspect and verify the files of a log."),
-    "bench": _Entry("cogwork.cli.bench", "Measure the server at URL."),
-    "engine": _Entry("cogwork.cli.engine", "List the engines of streams."),
-    "passwd": _Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
+    "pipeline": Entry(
+        "cogwork.cli.pipeline", "Run Spark jobs over streams, and the pipelines of the house."
+    ),
+    "link": Entry("cogwork.cli.link", "Add, remove and list a container's links to others."),
+    "mesh": Entry("cogwork.cli.mesh", "Show the containers of a mesh, and the ways to them."),
+    "leave": Entry("cogwork.cli.leave", "Have a container leave its mesh for good, and stop."),
+    "log": Entry("cogwork.cli.log", "Inspect and verify the files of a log."),
+    "bench": Entry("cogwork.cli.bench", "Measure the server at URL."),
+    "engine": Entry("cogwork.cli.engine", "List the engines of streams."),
+    "passwd": Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
 }
 """Each command is the function of its own name in its module."""
 
 
-class _ReaderLeftError(Exception):
-    """Whoever read our output has gone. By its own name click would end the process for it."""
-
-
-@contextmanager
-def _naming_broken_pipes() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise _ReaderLeftError from error
-
-
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they run."""
-
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,  # noqa: ANN401 # click's signature
-    ) -> click.Context:
-        """Reads the command line; `--help` prints here."""
-        with _naming_broken_pipes():
-            return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Runs the command."""
-        with _naming_broken_pipes():
-            return super().invoke(ctx)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
-        """Lists names in the order in which people meet them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 # click's signature
-        """Imports the command; None is an unknown name."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        command: click.Command = getattr(importlib.import_module(entry.module), cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # click's signature
-        """Writes the list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
-
-
-@click.group(cls=LazyGroup, invoke_without_command=True)
+@click.group(cls=LazyGroup, entries=COMMANDS, invoke_without_command=True)
 @click.version_option(package_name="cogwork", prog_name="cogwork", message="%(prog)s %(version)s")
 @click.pass_context
 def cogwork(ctx: click.Context) -> None:
@@ -134,7 +82,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _refuse(error)
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    except (_ReaderLeftError, BrokenPipeError):
+    except (ReaderLeftError, BrokenPipeError):
         _abandon_stdout()
         return ExitCode.BROKEN_PIPE
     except Exception as error:

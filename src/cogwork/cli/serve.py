@@ -65,6 +65,7 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--config", type=CONFIG_PATH, metavar="FILE", help="The configuration, in TOML.")
 @click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
+@click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
 @click.option("--worker", "worker_json", hidden=True, help="What a supervisor tells a worker.")
 @click.option("--arrow-reader", "job_json", hidden=True, help="What a container tells a reader.")
@@ -77,6 +78,7 @@ def serve(
     readers: int | None,
     config: Path | None,
     data_dir: str | None,
+    telemetry: bool,
     as_json: bool,
     worker_json: str | None,
     job_json: str | None,
@@ -97,6 +99,7 @@ def serve(
             data_dir,
             links=links,
             workers=workers,
+            has_telemetry=telemetry,
             readers=readers,
         )
         return whole if worker is None else worker.configured(whole)
@@ -113,6 +116,7 @@ def serve(
         "--arrow": readers,
     }
     options = _words(single, {"--listen": listen, "--link": links})
+    options += ["--telemetry"] * telemetry
     if job_json is not None:
         return _read_for(job_json, configuration, read)
     if worker is None and configuration.workers > 1:

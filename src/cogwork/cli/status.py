@@ -35,6 +35,7 @@ KINDS = {
     "queue": "queues",
     "stream": "streams",
     "node": "nodes",
+    "org.cogwork.consumer": "consumers",
 }
 
 ROWS_MAX = 50
@@ -106,6 +107,16 @@ COLUMNS = {
         "owner": "owner",
     },
     "stream": STREAM_COLUMNS,
+    "org.cogwork.consumer": {
+        "query": "query",
+        "kind": "kind",
+        "address": "reads",
+        "position": "position",
+        "behind": "behind",
+        "records_per_s": "records/s",
+        "batch": "batch",
+        "reported_s": "reported",
+    },
     "node": {"address": "address", "kind": "kind", "status": "status"},
 }
 """What people are shown of each kind; `--json` has everything."""
@@ -120,8 +131,9 @@ def status(url: str, as_json: bool) -> None:
     """Show what a container holds and has done.
 
     Connections, links, and addresses with their counts: in, out, released, dropped, unsettled,
-    depth. Streams, with bounds, rates and readers. Queues, with the disorder of what they gave out
-    in the last while: how many items that came later went out before an item.
+    depth. Streams, with bounds, rates and readers; queries of Spark, with how far behind they are.
+    Queues, with the disorder of what they gave out in the last while: how many items that came
+    later went out before an item.
     """
     kinds = KINDS if as_json else COLUMNS
 

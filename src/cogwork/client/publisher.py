@@ -123,6 +123,14 @@ class Publisher(LinkEnd):
         """Sends messages and goes on; awaiting what is returned waits for their outcomes."""
         return self._outbox.post_all(bodies, settled)
 
+    def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
+        """Sends messages that are encoded already; see `post_batch`.
+
+        Args:
+            messages: Whole messages, as AMQP 1.0 §3.2 has them.
+        """
+        return self._outbox.post_encoded(messages)
+
     async def ready(self) -> None:
         """Waits, where much was posted, until the container has taken most of it."""
         if not self._outbox.has_room:

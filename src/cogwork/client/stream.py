@@ -37,6 +37,9 @@ READ_CREDIT = 10_000
 
 PRODUCER_SIZE_BYTES = 16
 
+PRODUCER_SIZE_MAX = 64
+"""A stream takes no longer ones."""
+
 OnTruncated = Literal["raise", "first"]
 
 
@@ -45,13 +48,26 @@ class StreamPublisher(Publisher):
 
     _outbox: StreamOutbox[Outcome]
 
-    def __init__(self, mesh: Mesh, address: str) -> None:
+    def __init__(
+        self,
+        mesh: Mesh,
+        address: str,
+        producer: bytes | None = None,
+        patience_s: float | None = None,
+    ) -> None:
         """Is not attached yet.
 
         Args:
             mesh: Keeps it attached.
             address: The stream's.
+            producer: The id by which the stream is to know it, in place of a new one.
+            patience_s: How long a message is tried that is not taken; None for a minute.
+
+        Raises:
+            ValueError: The id is too long, or empty.
         """
+        if producer is not None and not 0 < len(producer) <= PRODUCER_SIZE_MAX:
+            raise ValueError(f"a producer's id has 1 to {PRODUCER_SIZE_MAX} octets")
         super().__init__(mesh, address)
         self._outbox = StreamOutbox(
             mesh.flusher,
@@ -59,7 +75,10 @@ class StreamPublisher(Publisher):
             partial(outcome_of, address),
             partial(urandom, PRODUCER_SIZE_BYTES),
             asyncio.get_running_loop().call_later,
+            producer,
         )
+        if patience_s is not None:
+            self._outbox.patience_s = patience_s
 
     @property
     def producer(self) -> bytes:
@@ -90,6 +109,10 @@ class StreamPublisher(Publisher):
         """Appends messages and goes on; awaiting what is returned waits for their outcomes."""
         _refuse_settled(settled=settled)
         return self._outbox.append_all(bodies)
+
+    def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
+        """Appends messages that are encoded already; see `post_batch`."""
+        return self._outbox.append_encoded(messages)
 
 
 def _refuse_settled(*, settled: bool) -> None:
@@ -142,9 +165,22 @@ class Stream:
 
     # -- appending
 
-    def publisher(self) -> StreamPublisher:
-        """Opens a link of its own to append with; use it in `async with`."""
-        return StreamPublisher(self._mesh, self.address)
+    def publisher(
+        self, *, producer: bytes | None = None, patience_s: float | None = None
+    ) -> StreamPublisher:
+        """Opens a link of its own to append with; use it in `async with`.
+
+        Args:
+            producer: An id to append under, instead of a new one. Who comes with the same one and
+                the same messages, in the same order from the first one on, appends what is missing
+                of them. It is never given up for another: where the stream takes no more under it,
+                everything that has no outcome fails.
+            patience_s: How long a message is tried that is not taken; None for a minute.
+
+        Raises:
+            ValueError: The id is too long, or empty.
+        """
+        return StreamPublisher(self._mesh, self.address, producer, patience_s)
 
     async def append(self, bodies: Iterable[object]) -> None:
         """Appends messages, in order, each once, and waits until all are kept.

@@ -15,10 +15,12 @@ from cogwork.amqp.performatives import Role
 from cogwork.container.declarations import Declarations
 from cogwork.container.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
+from cogwork.container.reported import Reported
 from cogwork.container.requester import ClientRequester
 from cogwork.container.stream_declarations import StreamDeclarations
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.nodes.management.consumers import CONSUMER
 from cogwork.nodes.topic import TopicNode
 from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAUTHORIZED, ManagementError
 from cogwork.spi.node import Refused
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
         ManagedQueue,
         ManagedStream,
         OnOutcome,
+        Report,
         Requester,
     )
     from cogwork.spi.mesh import MeshView
@@ -67,7 +70,11 @@ class View:
         self.mesh: MeshView = mesh_view.View(container)
         self._declarations = Declarations(vhost)
         self._streams = StreamDeclarations(vhost)
-        self.collections: Mapping[str, Collection] = collections_of(container, vhost)
+        self._reported = Reported(vhost.name, lambda: container.core.now)
+        self.collections: Mapping[str, Collection] = {
+            **collections_of(container, vhost),
+            CONSUMER: self._reported.rows,
+        }
 
     def requester(self, source: Terminus | None) -> ClientRequester | None:
         """Finds whose request came by a link; None where the link has gone."""
@@ -113,6 +120,16 @@ class View:
 
     def _vhost_of(self, link: Link) -> VirtualHost:
         return self._container.peers.client_of(link.session.connection).vhost
+
+    # -- consumers that are no links
+
+    def note_report(self, report: Report) -> None:
+        """Keeps what a query elsewhere tells of itself, for a while."""
+        self._reported.note(report)
+
+    def forget_report(self, name: str) -> bool:
+        """Gives it up; returns whether it was there."""
+        return self._reported.forget(name)
 
     # -- subscriptions
 

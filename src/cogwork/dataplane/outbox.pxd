@@ -66,6 +66,8 @@ cdef class Outbox(Terminus):
     cdef list waiters
     cdef list failed
     cdef bytes checked(self, object body)
+    cdef bytes fitting(self, bytes data)
+    cdef Batch post_each(self, list messages, bint settled)
     cdef int pump(self) except -1
     cdef int ship(self, Dispatch dispatch, uint64_t token, bytes data) except -1
     cdef int submit(self, Dispatch dispatch) except -1

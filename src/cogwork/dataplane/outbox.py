@@ -288,8 +288,11 @@ class Outbox:
             BacklogFull: Too many messages wait.
             EncodeError: A value has no encoding; nothing was sent.
         """
+        return self.post_each([self.checked(body) for body in bodies], settled)
+
+    def post_each(self, messages, settled):
         batch: Batch = Batch.__new__(Batch)
-        batch.messages = [self.checked(body) for body in bodies]
+        batch.messages = messages
         batch.codes = bytearray(len(batch.messages))
         batch.states = {}
         batch.waiting = len(batch.messages)
@@ -300,6 +303,15 @@ class Outbox:
         self.submit(batch)
         return batch
 
+    def post_encoded(self, messages: list) -> Batch:
+        """Sends messages that are encoded; see `post_all`.
+
+        Raises:
+            BacklogFull: Too many messages wait.
+            MessageTooLarge: One is; nothing was sent.
+        """
+        return self.post_each([self.fitting(data) for data in messages], False)
+
     def checked(self, body):
         """Encodes a message, and raises where it is too large."""
         data: bytes
@@ -307,6 +319,10 @@ class Outbox:
             data = data_section(body)
         else:
             data = (body if isinstance(body, Message) else Message(body)).encode()
+        return self.fitting(data)
+
+    def fitting(self, data):
+        """Returns an encoded message, and raises where it is too large."""
         if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
             raise MessageTooLarge(
                 f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"

@@ -16,6 +16,10 @@ cdef class StreamOutbox(Outbox):
     cdef double failing_since_s
     cdef bint is_failing
     cdef set doubtful
+    cdef bint is_kept
+    cdef object reason
+    cdef int note_reason(self, int code, bytes state) except -1
+    cdef int give_in(self) except -1
     cdef bytes stamped(self, bytes data, bint is_plain)
     cdef int hold(self, uint64_t token, Dispatch dispatch) except -1
     cdef int renew(self) except -1

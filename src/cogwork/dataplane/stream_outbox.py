@@ -7,6 +7,9 @@ it is sent again in order, after a pause.
 
 A stream that does not know the sequence (it has forgotten the producer, or one of its messages was
 rejected for good) gets what is left under a new id. What was in doubt then stays so.
+
+A producer whose id was given, so that another process can go on as the same one, keeps it: where
+it would have to take a new one everything that has no outcome fails instead.
 """
 
 from __future__ import annotations
@@ -34,7 +37,6 @@ from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.string import memcpy
 
 from cogwork.amqp.errors import EncodeError
-from cogwork.dataplane.outbox import MessageTooLarge
 
 __all__ = ("SOURCE_HASH", "StreamOutbox")
 
@@ -69,6 +71,7 @@ class StreamOutbox(Outbox):
         explain: object,
         new_producer: object,
         call_later: object,
+        producer: bytes | None = None,
     ) -> None:
         """Starts without a link.
 
@@ -78,11 +81,13 @@ class StreamOutbox(Outbox):
             explain: Makes an outcome for the application, of its code and its encoded state.
             new_producer: Makes an id that nobody has.
             call_later: The event loop's method.
+            producer: An id that is kept whatever happens; None for a new one.
         """
         Outbox.__init__(self, flusher, create_future, explain, True)
         self.new_producer = new_producer
         self.call_later = call_later
-        self.producer = new_producer()
+        self.is_kept = producer is not None
+        self.producer = new_producer() if producer is None else producer
         self.patience_s = PATIENCE_S
         self.pause_s = PAUSE_FIRST_S
         self.doubtful = set()
@@ -107,13 +112,19 @@ class StreamOutbox(Outbox):
             self.sequence = before
             raise
 
-    def checked(self, body):
-        data: bytes = self.stamped(Outbox.checked(self, body), type(body) is bytes)
-        if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
-            raise MessageTooLarge(
-                f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"
+    def append_encoded(self, messages: list) -> Batch:
+        """Sends messages that are encoded; see `Outbox.post_encoded`."""
+        before: uint64_t = self.sequence
+        try:
+            return self.post_each(
+                [self.fitting(self.stamped(data, False)) for data in messages], False
             )
-        return data
+        except BaseException:
+            self.sequence = before
+            raise
+
+    def checked(self, body):
+        return self.fitting(self.stamped(Outbox.checked(self, body), type(body) is bytes))
 
     def stamped(self, data, is_plain):
         """Returns a message with the producer's id and the next sequence.
@@ -196,10 +207,12 @@ class StreamOutbox(Outbox):
         elif verdict.code == REJECTED and OUT_OF_SEQUENCE in (state_of(verdict) or b""):
             if not self.again:
                 self.renews = True
+                self.note_reason(verdict.code, state_of(verdict))
             self.hold(token, dispatch)
         else:
             self.renews = True
             self.is_paused = True
+            self.note_reason(verdict.code, state_of(verdict))
             dispatch.resolved(token, verdict.code, state_of(verdict))
         if self.is_paused and not self.sent:
             self.call_later(self.pause_s if self.again else 0.0, self.go_on)
@@ -237,6 +250,7 @@ class StreamOutbox(Outbox):
         again, self.again = self.again, []
         self.is_failing = False
         self.renews = True
+        self.note_reason(RELEASED, None)
         for token, dispatch in again:
             dispatch.resolved(token, LOST if token in self.doubtful else RELEASED, None)
 
@@ -261,12 +275,32 @@ class StreamOutbox(Outbox):
     def renew(self):
         """Takes a new id, and numbers all that was not sent anew."""
         dispatch: Dispatch
+        if self.is_kept:
+            return self.give_in()
         self.producer = self.new_producer()
         self.sequence = 0
         for dispatch in list(self.backlog):
             self.restamp(dispatch)
         self.backlog_count = sum([cython.cast(Dispatch, one).unsent() for one in self.backlog])
         return 0
+
+    def note_reason(self, code, state):
+        """Remembers why a producer that is kept cannot go on."""
+        if self.is_kept and self.reason is None:
+            self.reason = self.explain(code, state).error()
+        return 0
+
+    def give_in(self):
+        """Fails all that has no outcome, and takes nothing more."""
+        dispatch: Dispatch
+        unresolved: list = [*self.sent.values(), *self.backlog]
+        self.failure = self.reason
+        self.sent.clear()
+        self.backlog.clear()
+        self.backlog_count = 0
+        for dispatch in unresolved:
+            dispatch.fail(self.failure)
+        return self.release_waiters()
 
     def restamp(self, dispatch):
         """Numbers what was given together; of what is in doubt nobody will ever know."""

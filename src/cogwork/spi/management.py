@@ -8,6 +8,7 @@ at a time, so that looking costs nothing where nobody looks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cogwork.amqp.errors import CogworkError
@@ -27,6 +28,7 @@ __all__ = (
     "ManagementError",
     "OnOutcome",
     "Pending",
+    "Report",
     "Requester",
     "Row",
 )
@@ -77,6 +79,31 @@ class Requester(Protocol):
 
         False, too, where replies pile up that it does not take.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a query that reads elsewhere tells of itself.
+
+    Attributes:
+        name: What it is asked for by.
+        address: The stream's.
+        kind: What it is: `spark`.
+        query: Its own name, for people.
+        position: The offset of the record that is next.
+        end: The stream's next offset, as far as it knows.
+        records_per_s: How quickly it reads.
+        batch: The number of its last batch.
+    """
+
+    name: str
+    address: str
+    kind: str
+    query: str
+    position: int
+    end: int
+    records_per_s: float
+    batch: int
 
 
 class Collection(Protocol):
@@ -197,7 +224,8 @@ class ContainerView(Protocol):
     def collections(self) -> Mapping[str, Collection]:
         """The entities by type: container, connection, session, link, address, queue, stream, node.
 
-        The default virtual host's has `org.cogwork.link` and `org.cogwork.mesh`, too.
+        And `org.cogwork.consumer`; the default virtual host's has `org.cogwork.link` and
+        `org.cogwork.mesh`, too.
         """
 
     @property
@@ -240,6 +268,12 @@ class ContainerView(Protocol):
         Raises:
             ManagementError: As for `bind`.
         """
+
+    def note_report(self, report: Report) -> None:
+        """Keeps what a query elsewhere tells of itself, for a while."""
+
+    def forget_report(self, name: str) -> bool:
+        """Gives it up; returns whether it was there."""
 
     def queue(self, address: str) -> ManagedQueue | None:
         """Finds a queue; None where there is none yet."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.nodes.management.consumers import CONSUMER, Consumers
 from cogwork.nodes.management.links import LINK, MESH, Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
@@ -90,6 +91,12 @@ class Operations:
             "TRIM": streams.trim,
             "MOVE": streams.move,
         }
+        if CONSUMER in container.collections:
+            consumers = Consumers(container)
+            self._by_type[CONSUMER] = look | {
+                "REPORT": consumers.report,
+                "DELETE": consumers.forget,
+            }
         if LINK in container.collections:
             links = Links(container)
             self._by_type[LINK] = look | {"CREATE": links.create, "DELETE": links.delete}

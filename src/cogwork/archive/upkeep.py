@@ -1,0 +1,233 @@
+"""Keeping a table in shape: small files become large ones, old snapshots and orphans go.
+
+Theory of operation. Compaction reads files whose offsets follow each other and writes them as one;
+the commit demands that all of them are still in the table, so it may run beside an archiver, and
+whichever of the two is killed, or comes second, has changed nothing. Expiry gives up old
+snapshots. The sweep removes files that no snapshot has:
+
+- A file that an archiver wrote, with offsets below the mark, at once: a commit has to begin at the
+  mark, and marks do not go back, so no archiver can bring it in any more.
+- Anything else only once it is old: a live archiver or compaction may be about to commit it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+import pyarrow.parquet as pq
+from pyarrow import fs as arrow_fs
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from cogwork.archive import layout
+from cogwork.archive.errors import ArchiveError
+from cogwork.archive.notice import Notice, unheard
+from cogwork.archive.table import local_path
+from cogwork.archive.work import ParquetFile, remove
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from cogwork.archive.notice import Listener
+    from cogwork.archive.table import ArchiveTable, DataFile
+
+__all__ = ("Kept", "Upkeep", "compact", "expire", "keep", "sweep")
+
+TARGET_BYTES = 128 * 2**20
+"""What a compacted file is to have, about: large enough for scans, small enough to share out."""
+
+SMALL_FILES_MIN = 4
+"""Fewer are not worth a rewrite."""
+
+ORPHAN_AGE_S = 3600.0
+SNAPSHOT_AGE_S = 86_400.0
+SNAPSHOTS_KEPT_MIN = 10
+READ_ROWS = 16_384
+
+
+class Upkeep(NamedTuple):
+    """How a table is kept.
+
+    Attributes:
+        target_bytes: What files are compacted to.
+        small_files_min: How many small files in a row are compacted.
+        snapshot_age_s: So old snapshots are given up.
+        snapshots_kept_min: But so many are kept.
+        orphan_age_s: So old a file has to be that could still belong to a live attempt.
+    """
+
+    target_bytes: int = TARGET_BYTES
+    small_files_min: int = SMALL_FILES_MIN
+    snapshot_age_s: float = SNAPSHOT_AGE_S
+    snapshots_kept_min: int = SNAPSHOTS_KEPT_MIN
+    orphan_age_s: float = ORPHAN_AGE_S
+
+
+class Kept(NamedTuple):
+    """What was done.
+
+    Attributes:
+        compacted: How many files became fewer.
+        into: How many they became.
+        expired: How many snapshots were given up.
+        swept: How many files were removed.
+    """
+
+    compacted: int = 0
+    into: int = 0
+    expired: int = 0
+    swept: int = 0
+
+
+def keep(table: ArchiveTable, how: Upkeep | None = None, on_notice: Listener = unheard) -> Kept:
+    """Compacts, expires and sweeps, in this order.
+
+    Args:
+        table: Which one.
+        how: By which measures.
+        on_notice: Told each step.
+    """
+    chosen = how or Upkeep()
+    compacted, into = compact(table, chosen, on_notice)
+    expired = expire(table, chosen)
+    on_notice(Notice("expired", table.stream, items=expired))
+    return Kept(compacted, into, expired, sweep(table, chosen, on_notice))
+
+
+# -- compaction
+
+
+def compact(table: ArchiveTable, how: Upkeep, on_notice: Listener = unheard) -> tuple[int, int]:
+    """Makes large files of small ones; returns how many went and came."""
+    table.refresh()
+    went = came = 0
+    for group in _groups(table.files(), how):
+        first, end = group[0].first, group[-1].last + 1
+        on_notice(Notice("compacting", table.stream, first, end, len(group)))
+        path = _rewrite(table, group, on_notice)
+        if not table.replace(group, [path]):
+            remove(table.io, path)
+            continue
+        went, came = went + len(group), came + 1
+        on_notice(Notice("compacted", table.stream, first, end, len(group)))
+    return went, came
+
+
+def _groups(files: Iterable[DataFile], how: Upkeep) -> Iterator[list[DataFile]]:
+    """Yields runs of small files of one day whose offsets follow each other."""
+    group: list[DataFile] = []
+    for file in files:
+        if group and not _belongs(group, file, how):
+            yield from [group] if len(group) >= how.small_files_min else []
+            group = []
+        if file.size_bytes < how.target_bytes // 2:
+            group.append(file)
+    yield from [group] if len(group) >= how.small_files_min else []
+
+
+def _belongs(group: list[DataFile], file: DataFile, how: Upkeep) -> bool:
+    size = sum(each.size_bytes for each in group)
+    last = group[-1]
+    return (
+        file.first == last.last + 1
+        and file.entry.partition == last.entry.partition
+        and size + file.size_bytes <= how.target_bytes
+    )
+
+
+def _rewrite(table: ArchiveTable, group: list[DataFile], on_notice: Listener) -> str:
+    """Writes the records of several files as one; returns its path."""
+    first, end = group[0].first, group[-1].last + 1
+    folder = group[0].entry.file_path.rpartition("/")[0]
+    attempt = f"{layout.COMPACTED}{uuid4().hex}"
+    path = f"{folder}/{layout.file_name_of(table.name, first, end, attempt)}"
+    target = ParquetFile(table.io, path)
+    at = first
+    try:
+        for batch in _batches(table, group):
+            if batch.num_rows and batch.column("offset")[0].as_py() != at:
+                raise ArchiveError(f"table {table.name} lacks the records from {at} on")
+            at += batch.num_rows
+            target.write(batch)
+            on_notice(Notice("compacting", table.stream, first, at))
+        if at != end:
+            raise ArchiveError(f"table {table.name} lacks the records from {at} to before {end}")
+        target.close()
+    except BaseException:
+        target.abandon()
+        remove(table.io, path)
+        raise
+    return path
+
+
+def _batches(table: ArchiveTable, group: list[DataFile]) -> Iterator[pa.RecordBatch]:
+    schema = layout.file_schema()
+    for file in group:
+        opened = table.io.new_input(file.entry.file_path).open()
+        with opened as source, pq.ParquetFile(source) as parquet:
+            for batch in parquet.iter_batches(READ_ROWS):
+                yield batch.select(schema.names).cast(schema)
+
+
+# -- expiry
+
+
+def expire(table: ArchiveTable, how: Upkeep) -> int:
+    """Gives up old snapshots; returns how many."""
+    table.refresh()
+    newest_first = sorted(
+        table.table.snapshots(), key=lambda snapshot: snapshot.sequence_number or 0, reverse=True
+    )
+    before_ms = (time.time() - how.snapshot_age_s) * 1000
+    gone = [
+        snapshot.snapshot_id
+        for snapshot in newest_first[max(1, how.snapshots_kept_min) :]
+        if snapshot.timestamp_ms <= before_ms
+    ]
+    if gone:
+        table.expire(gone)
+    return len(gone)
+
+
+# -- the sweep
+
+
+def sweep(table: ArchiveTable, how: Upkeep, on_notice: Listener = unheard) -> int:
+    """Removes files that no snapshot has and none can get; returns how many."""
+    on_notice(Notice("sweeping", table.stream))
+    # The listing comes first: what is committed after it is in the references all the same.
+    listed = list(_listed(table))
+    table.refresh()
+    needed = {local_path(path) for path in table.references()}
+    before = time.time() - how.orphan_age_s
+    swept = 0
+    for path, changed in listed:
+        if local_path(path) in needed or not (changed <= before or _is_too_late(path, table.mark)):
+            continue
+        if remove(table.io, path):
+            swept += 1
+            on_notice(Notice("sweeping", table.stream, items=swept))
+    on_notice(Notice("swept", table.stream, items=swept))
+    return swept
+
+
+def _is_too_late(path: str, mark: int) -> bool:
+    """Whether no archiver can bring a file in any more."""
+    name = layout.parse_file_name(path)
+    return name is not None and not name.is_compacted and name.first < mark
+
+
+def _listed(table: ArchiveTable) -> Iterator[tuple[str, float]]:
+    """Yields the files in a table's folder and when each was changed."""
+    if not isinstance(table.io, PyArrowFileIO):
+        raise ArchiveError("only tables whose files pyarrow reaches can be swept")
+    scheme, host, path = PyArrowFileIO.parse_location(table.location, table.io.properties)
+    files = table.io.fs_by_scheme(scheme, host)
+    chosen = arrow_fs.FileSelector(path, recursive=True, allow_not_found=True)
+    for info in files.get_file_info(chosen):
+        if info.type == arrow_fs.FileType.File:
+            location = table.location + info.path.removeprefix(path)
+            yield location, info.mtime_ns / 1e9 if info.mtime_ns is not None else time.time()

@@ -1,0 +1,91 @@
+"""Groups of commands whose modules are imported when they run."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ("Entry", "LazyGroup", "ReaderLeftError")
+
+
+class Entry(NamedTuple):
+    """A command that is not imported yet.
+
+    Attributes:
+        module: Has the command as a function of the command's own name.
+        summary: What it does, for the list of commands.
+    """
+
+    module: str
+    summary: str
+
+
+class ReaderLeftError(Exception):
+    """Whoever read our output has gone. By its own name click would end the process for it."""
+
+
+@contextmanager
+def _naming_broken_pipes() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderLeftError from error
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they run."""
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 # click's signature
+        entries: Mapping[str, Entry] | None = None,
+        **attributes: Any,  # noqa: ANN401 # click's signature
+    ) -> None:
+        """Has its commands, none of them imported.
+
+        Args:
+            *args: As click has them.
+            entries: The commands by name, in the order in which people meet them.
+            **attributes: As click has them.
+        """
+        super().__init__(*args, **attributes)
+        self._entries = entries or {}
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 # click's signature
+    ) -> click.Context:
+        """Reads the command line; `--help` prints here."""
+        with _naming_broken_pipes():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the command."""
+        with _naming_broken_pipes():
+            return super().invoke(ctx)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
+        """Lists names in the order in which people meet them."""
+        return list(self._entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 # click's signature
+        """Imports the command; None is an unknown name."""
+        entry = self._entries.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = getattr(importlib.import_module(entry.module), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # click's signature
+        """Writes the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in self._entries.items()])

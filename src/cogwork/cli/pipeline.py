@@ -1,0 +1,34 @@
+"""`cogwork pipeline`: Spark jobs over streams, and the pipelines that come with the house."""
+
+from __future__ import annotations
+
+import click
+
+from cogwork.cli.lazy import Entry, LazyGroup
+
+__all__ = ("pipeline",)
+
+COMMANDS = {
+    "run": Entry("cogwork.cli.pipelines.run", "Run a PySpark job of your own."),
+    "archive": Entry(
+        "cogwork.cli.pipelines.archive", "Keep streams as Apache Iceberg tables, each record once."
+    ),
+    "replay": Entry(
+        "cogwork.cli.pipelines.replay", "Send what an archive holds back into the mesh."
+    ),
+    "audit": Entry(
+        "cogwork.cli.pipelines.audit", "Prove that nothing was lost, doubled or out of order."
+    ),
+    "analytics": Entry(
+        "cogwork.cli.pipelines.analytics", "Show rates, latencies, traffic and capacity."
+    ),
+}
+"""Each command is the function of its own name in its module."""
+
+
+@click.group(cls=LazyGroup, entries=COMMANDS)
+def pipeline() -> None:
+    """Run Spark jobs over streams, and the pipelines of the house.
+
+    These commands need the extra `spark`: pip install 'cogwork[spark]'.
+    """

@@ -1,0 +1,1 @@
+"""The commands of `cogwork pipeline`, one a module."""

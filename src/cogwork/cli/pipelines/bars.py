@@ -1,0 +1,96 @@
+"""How far a pipeline is: bars on a terminal, plain lines otherwise; all on stderr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.progress import TaskID
+
+    from cogwork.archive.notice import Notice
+
+__all__ = ("Bars",)
+
+
+class Bars:
+    """A bar for each stream."""
+
+    def __init__(self, *, quiet: bool = False, screen: Console | None = None) -> None:
+        """Shows nothing yet.
+
+        Args:
+            quiet: Whether only bars are shown, and no lines.
+            screen: Where; stderr if not given.
+        """
+        self._screen = screen or Console(stderr=True)
+        self._quiet = quiet
+        self._tasks: dict[str, TaskID] = {}
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=self._screen,
+            transient=True,
+            disable=not self._screen.is_terminal,
+        )
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """Prints a line of the command's output."""
+        if self._screen.is_terminal:
+            self._progress.console.print(text, markup=False, highlight=False)
+        else:
+            click.echo(text)
+
+    def warn(self, text: str) -> None:
+        """Prints a line about something that is not as it should be."""
+        self._progress.console.print(f"cogwork: {text}", markup=False, highlight=False)
+
+    def advance(self, name: str, done: int, total: int) -> None:
+        """Shows how much of something is done."""
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, total=total)
+        self._progress.update(self._tasks[name], completed=done, total=total)
+
+    def on_notice(self, notice: Notice) -> None:
+        """Is told by an archiver what it does."""
+        name = f"stream/{notice.stream}"
+        if notice.step == "opened":
+            self._begun = (notice.start, notice.end)
+            if notice.end > notice.start:
+                self.advance(name, 0, notice.end - notice.start)
+        elif notice.step == "committed":
+            start, end = self._begun
+            self.advance(name, notice.end - start, end - start)
+            if not (self._quiet or self._screen.is_terminal):
+                self.warn(f"{name}: {notice.end - start:,} of {end - start:,} records archived")
+        elif notice.step == "lost":
+            self.warn(f"{name} has given up its records from {notice.start} to before {notice.end}")
+        elif notice.step == "compacted" and not self._quiet:
+            self.warn(f"{name}: {notice.items} small files are one")
+
+    _begun = (0, 0)

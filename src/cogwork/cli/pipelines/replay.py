@@ -1,0 +1,153 @@
+"""`cogwork pipeline replay`: what an archive holds, back into the mesh."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.pipelines.bars import Bars
+from cogwork.cli.pipelines.extra import needs_the_extra
+from cogwork.cli.reach import reach
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogwork.archive.replay import Plan, Replayed
+    from cogwork.archive.table import ArchiveTable
+    from cogwork.client import Mesh
+
+__all__ = ("replay",)
+
+PREFIX = "stream/"
+
+
+class Speed(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
+    """How fast: `max`, or a multiple of then, `10x`."""
+
+    name = "speed"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Reads the text; 0 is as fast as it goes."""
+        text = str(value)
+        if text == "max":
+            return 0.0
+        try:
+            speed = float(text.removesuffix("x"))
+        except ValueError:
+            speed = 0.0
+        if not 0 < speed < float("inf"):
+            self.fail(f"{value!r} is none: 10x or max is", param, ctx)
+        return speed
+
+
+@click.command()
+@click.argument("url")
+@click.option("--archive", "place", required=True, metavar="DIR|CATALOG", help="The archive.")
+@click.option("--stream", required=True, metavar="NAME", help="Which stream's records.")
+@click.option("--from", "start", default="first", metavar="T|OFFSET", help="The first; first.")
+@click.option("--to", "end", default="end", metavar="T|OFFSET", help="To before this; end.")
+@click.option("--into", required=True, metavar="ADDRESS", help="Where to: any address.")
+@click.option(
+    "--speed", type=Speed(), default="1x", show_default=True, help="10x is ten times then; max."
+)
+@click.option("--run", default="", metavar="NAME", help="Replays the same range once more.")
+@click.option("--json", "as_json", is_flag=True, help="What became of it as one JSON object.")
+def replay(
+    url: str,
+    *,
+    place: str,
+    stream: str,
+    start: str,
+    end: str,
+    into: str,
+    speed: float,
+    run: str,
+    as_json: bool,
+) -> ExitCode:
+    """Send what an archive holds back into the mesh, in order.
+
+    Into a stream each record goes once: a replay that was ended or killed is started again with
+    the same arguments, and goes on. At other addresses a message may come twice, with the same
+    message-id.
+    """
+    with needs_the_extra():
+        from cogwork.archive import Archive  # noqa: PLC0415 # the extra
+        from cogwork.archive.replay import plan_of  # noqa: PLC0415
+    with Archive.open(place) as archive, Bars(quiet=as_json) as bars:
+        table = archive.table(stream.removeprefix(PREFIX))
+        try:
+            plan = plan_of(table, start, end, into, run)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        replayed, is_whole = _replay(url, table, plan, speed, bars)
+    if as_json:
+        row = {
+            "stream": plan.stream,
+            "start": plan.start,
+            "end": plan.end,
+            "into": into,
+            "producer": plan.producer.hex(),
+            **replayed._asdict(),
+            "whole": is_whole,
+        }
+        click.echo(json.dumps(row))
+    else:
+        before = f", {replayed.skipped:,} were there before" if replayed.skipped else ""
+        click.echo(
+            f"{replayed.sent:,} records of stream/{plan.stream} from {plan.start} to before "
+            f"{plan.end} sent into {into}{before}"
+        )
+    return ExitCode.OK if is_whole else ExitCode.INTERRUPTED
+
+
+def _replay(
+    url: str, table: ArchiveTable, plan: Plan, speed: float, bars: Bars
+) -> tuple[Replayed, bool]:
+    """Sends it; returns what became of it, and whether that is all."""
+    from cogwork.archive.replay import replay as send  # noqa: PLC0415 # the extra
+    from cogwork.archive.replay import sent_before  # noqa: PLC0415
+    from cogwork.arrow import ArrowClient  # noqa: PLC0415
+
+    total = plan.end - plan.start
+
+    async def work(mesh: Mesh) -> tuple[Replayed, bool]:
+        skip = 0
+        if plan.is_into_stream:
+            with ArrowClient(url) as client:
+                skip = await asyncio.to_thread(sent_before, client, plan)
+        with _stopped_by_signals() as stopping:
+            replayed = await send(
+                mesh,
+                table,
+                plan,
+                speed=speed or None,
+                skip=skip,
+                on_progress=lambda done: bars.advance(plan.into, done, total),
+                stopping=stopping,
+            )
+            return replayed, not stopping.is_set()
+
+    return reach(url, work)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[asyncio.Event]:
+    """Has SIGTERM and Ctrl-C end a replay after what is under way."""
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, stopping.set)
+    try:
+        yield stopping
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,83 @@
+"""`cogwork pipeline run`: a user's own PySpark job."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cogwork.cli.pipelines.spark_options import settings_of, spark_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("run",)
+
+FILE = click.Path(exists=True, dir_okay=False)
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("file", type=FILE, metavar="FILE.py")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARG]...")
+@click.option("--url", default="amqp://localhost", help="The container that the job is about.")
+@spark_options
+@click.option("--explain", is_flag=True, help="Show on stderr what Spark makes of each action.")
+def run(
+    file: str,
+    arguments: tuple[str, ...],
+    *,
+    url: str,
+    master: str | None,
+    remote: str | None,
+    settings: tuple[str, ...],
+    log: str | None,
+    explain: bool,
+) -> None:
+    """Run a PySpark job of your own.
+
+    FILE.py finds `spark`, `url`, and the functions `source`, `live`, `sink` and `live_sink`; the
+    arguments are its own. Options of this command stand before FILE.py.
+    """
+    from cogwork.spark.job import explaining, run_job  # noqa: PLC0415 # PySpark takes a second
+    from cogwork.spark.listener import listen  # noqa: PLC0415
+    from cogwork.spark.session import open_session  # noqa: PLC0415
+
+    chosen = settings_of(settings)
+    with ExitStack() as stack:
+        stack.enter_context(_ending_on_sigterm())
+        spark = open_session(
+            Path(file).stem,
+            master=master,
+            remote=remote,
+            settings=chosen,
+            log=Path(log).resolve() if log else None,
+        )
+        stack.callback(_stop, spark)
+        if remote is None:  # a listener would run at the server
+            stack.callback(listen(spark, url).close)
+        if explain:
+            stack.enter_context(explaining(spark, lambda plan: click.echo(plan, err=True)))
+        run_job(spark, file, arguments, url)
+
+
+def _stop(spark: object) -> None:
+    with suppress(Exception):  # its JVM may have gone before
+        spark.stop()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Ends at SIGTERM as at Ctrl-C: Spark's processes end with this one."""
+
+    def interrupt(number: int, frame: object) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,71 @@
+"""What queries elsewhere report of themselves: a Spark query is a consumer without a link."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.nodes.management.permission import ADDRESS, refuse
+from cogwork.nodes.management.request import Reply
+from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError, Report
+
+if TYPE_CHECKING:
+    from cogwork.nodes.management.request import Request
+    from cogwork.spi.management import ContainerView, Requester
+
+__all__ = ("CONSUMER", "Consumers")
+
+CONSUMER = "org.cogwork.consumer"
+"""A consumer that tells where it is, where `link` is one that the container sees."""
+
+TEXT_MAX = 200
+"""Characters of a name: it is kept, and shown."""
+
+
+class Consumers:
+    """The operations on them. Whoever may receive from a stream may report how far it is."""
+
+    def __init__(self, container: ContainerView) -> None:
+        """Needs the container.
+
+        Args:
+            container: Who keeps the reports.
+        """
+        self._container = container
+
+    def report(self, request: Request, requester: Requester) -> Reply:
+        """Takes a report: `address`, `kind`, `query`, `position`, `end`, and a rate and a batch."""
+        address = request.text("address")
+        if not requester.may("receive", address) and not requester.may("manage", ADDRESS):
+            refuse(requester, "receive", address)
+        rate = request.attributes().get("records_per_s", 0.0)
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or rate < 0:
+            raise ManagementError(BAD_REQUEST, f"records_per_s is a number, not {rate!r:.80}")
+        report = Report(
+            name=request.required_name(),
+            address=address,
+            kind=request.text("kind"),
+            query=request.text("query"),
+            position=request.number("position", 0),
+            end=request.number("end", 0),
+            records_per_s=float(rate),
+            batch=request.number("batch", 0),
+        )
+        for text in (report.name, report.address, report.kind, report.query):
+            if len(text) > TEXT_MAX:
+                raise ManagementError(
+                    BAD_REQUEST, f"{text!r:.80}... has over {TEXT_MAX} characters"
+                )
+        self._container.note_report(report)
+        return Reply({}, 204)
+
+    def forget(self, request: Request, requester: Requester) -> Reply:
+        """Gives up a report: its query has ended."""
+        name = request.required_name()
+        row = self._container.collections[CONSUMER].find(name)
+        if row is None:
+            raise ManagementError(NOT_FOUND, f"nobody has reported as {name!r:.200}")
+        address = str(row["address"])
+        if not requester.may("receive", address) and not requester.may("manage", ADDRESS):
+            refuse(requester, "receive", address)
+        self._container.forget_report(name)
+        return Reply({}, 204)

@@ -1,0 +1,158 @@
+"""What streams hold, asked by the driver, and whether what is wanted is still there."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from cogwork.arrow import ArrowClient, Bounds, UnknownStream
+from cogwork.spark.errors import DataLoss, SourceError
+from cogwork.spark.ranges import Range
+from cogwork.spark.words import EARLIEST, LATEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cogwork.spark.read_options import Place, ReadOptions
+
+__all__ = ("StreamBounds", "loss_of")
+
+FRESH_S = 0.1
+"""An idle query asks up to 60 times a second."""
+
+SAMPLE_ROWS = 100
+
+
+class StreamBounds:
+    """Asks for the bounds of the streams that the options name. Used by one thread."""
+
+    def __init__(
+        self, options: ReadOptions, monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Asks nothing yet.
+
+        Args:
+            options: The source's.
+            monotonic_s: A clock.
+        """
+        self._options = options
+        self._monotonic_s = monotonic_s
+        self._client = ArrowClient(options.url, timeout_s=options.timeout_s)
+        self._found: dict[str, Bounds] = {}
+        self._found_at_s: float | None = None
+
+    def close(self) -> None:
+        """Lets the connection go."""
+        self._client.close()
+
+    def of_all(self) -> dict[str, Bounds]:
+        """Returns the bounds of every stream that is read, not older than a moment.
+
+        Raises:
+            SourceError: There is no such stream.
+        """
+        now_s = self._monotonic_s()
+        if self._found_at_s is None or now_s - self._found_at_s > FRESH_S:
+            self._found = self._ask()
+            self._found_at_s = now_s
+        return self._found
+
+    def _ask(self) -> dict[str, Bounds]:
+        pattern = self._options.pattern
+        if pattern is None:
+            return {name: self._of_named(name) for name in self._options.names}
+        found = {}
+        for name in self._client.streams(pattern):
+            try:
+                found[name] = self._client.bounds(name)
+            except UnknownStream:  # deleted meanwhile
+                continue
+        return found
+
+    def _of_named(self, name: str) -> Bounds:
+        try:
+            return self._client.bounds(name)
+        except UnknownStream as error:
+            raise SourceError(f"there is no stream {name}") from error
+
+    # -- places
+
+    def ranges(self) -> list[Range]:
+        """Returns what a batch reads, within what there is.
+
+        Raises:
+            DataLoss: Some of it is not there.
+            SourceError: There is no such stream.
+        """
+        bounds = self.of_all()
+        starts = self.places(self._options.start)
+        ends = self.places(self._options.end)
+        return [self.kept(Range(name, starts[name], ends[name]), bounds[name]) for name in bounds]
+
+    def places(self, place: Place) -> dict[str, int]:
+        """Returns the offset of a place in every stream."""
+        return {name: self._offset_of(place, name, found) for name, found in self.of_all().items()}
+
+    def _offset_of(self, place: Place, name: str, found: Bounds) -> int:
+        if place.time_us is not None:
+            return min(self._client.offset_at(name, place.time_us), found.next)
+        offset = place.in_stream(name)
+        if offset == EARLIEST:
+            return found.first
+        return found.next if offset == LATEST else offset
+
+    def kept(self, wanted: Range, found: Bounds) -> Range:
+        """Returns what is there of a range.
+
+        Raises:
+            DataLoss: Some is not, and that is an error.
+        """
+        if wanted.start > wanted.end:
+            raise SourceError(
+                f"stream {wanted.stream}: it is to be read from {wanted.start} to before "
+                f"{wanted.end}, which is nothing"
+            )
+        if self._options.fails_on_loss and (loss := loss_of(wanted, found)) is not None:
+            raise loss
+        start = min(max(wanted.start, found.first), found.next)
+        return Range(wanted.stream, start, max(start, min(wanted.end, found.next)))
+
+    def row_size_bytes(self, stream: str, start: int, end: int) -> float:
+        """Returns about how many bytes a record has, by the first ones of a range."""
+        until = min(end, start + SAMPLE_ROWS)
+        batches = list(self._client.read(stream, start, until))
+        size_bytes = sum(int(batch.nbytes) for batch in batches)
+        return max(1.0, size_bytes / max(1, until - start))
+
+    def starts_of(self, start: Mapping[str, int]) -> dict[str, int]:
+        """Returns where to go on in every stream; one that is new is read from its beginning.
+
+        Raises:
+            DataLoss: A stream is gone, has lost what would be next, or is another one by now.
+        """
+        bounds = self.of_all()
+        fails = self._options.fails_on_loss
+        if fails and (gone := sorted(start.keys() - bounds.keys())):
+            raise DataLoss(f"there is no stream {gone[0]} any more (failOnDataLoss)")
+        going_on = {}
+        for name, found in bounds.items():
+            at = start.get(name, found.first)
+            if fails and (loss := loss_of(Range(name, at, at), found)) is not None:
+                raise loss
+            going_on[name] = at if found.first <= at <= found.next else found.first
+        return going_on
+
+
+def loss_of(wanted: Range, found: Bounds) -> DataLoss | None:
+    """Returns the error that says what of a range is not there; None where all is."""
+    if wanted.start < found.first:
+        return DataLoss(
+            f"stream {wanted.stream}: the records from {wanted.start} to before {found.first} have "
+            "been given up (failOnDataLoss=false goes on without them)"
+        )
+    if max(wanted.start, wanted.end) > found.next:
+        return DataLoss(
+            f"stream {wanted.stream}: offset {max(wanted.start, wanted.end)} is beyond its end, "
+            f"{found.next} (failOnDataLoss=false reads what there is)"
+        )
+    return None

@@ -1,0 +1,185 @@
+"""A user's own PySpark job: what it finds, how it ends, and where it went wrong.
+
+Theory of operation. The job is a file of Python that is run as a program; it finds `spark` and a
+few functions that know the container. What it raises becomes one line that names the line of the
+file: the traceback of Spark, of its JVM and of its workers says a page of what the user cannot
+change. Streaming queries that still run at the end of the file go on until they end, or somebody
+ends the program.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cogwork.spark.errors import JobFailed
+from cogwork.spark.lines import line_of_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+__all__ = ("JobTools", "run_job")
+
+
+class JobTools:
+    """What a job finds besides `spark`."""
+
+    def __init__(self, spark: SparkSession, url: str) -> None:
+        """Does nothing yet.
+
+        Args:
+            spark: The session.
+            url: Of the container.
+        """
+        self._spark = spark
+        self.url = url
+
+    def names(self) -> dict[str, Any]:
+        """Returns what the job finds, by name."""
+        return {
+            "spark": self._spark,
+            "url": self.url,
+            "source": self.source,
+            "live": self.live,
+            "sink": self.sink,
+            "live_sink": self.live_sink,
+        }
+
+    def source(self, stream: str, schema: str | None = None, **options: str) -> DataFrame:
+        """Returns a stream, or several between commas, as a table.
+
+        Args:
+            stream: The streams' names.
+            schema: The columns that are wanted, as DDL; None for all.
+            **options: Those of the source.
+        """
+        reader = self._spark.read.format("cogwork").option("url", self.url).options(**options)
+        return (reader if schema is None else reader.schema(schema)).load(stream)
+
+    def live(self, stream: str, schema: str | None = None, **options: str) -> DataFrame:
+        """Returns a stream as a table that grows, for a streaming query."""
+        reader = self._spark.readStream.format("cogwork").option("url", self.url)
+        reader = reader.options(**options)
+        return (reader if schema is None else reader.schema(schema)).load(stream)
+
+    def sink(self, rows: DataFrame, address: str, **options: str) -> None:
+        """Publishes the rows of a table."""
+        writer = rows.write.format("cogwork").option("url", self.url).options(**options)
+        writer.mode("append").save(address)
+
+    def live_sink(
+        self, rows: DataFrame, address: str, checkpoint: str, **options: str
+    ) -> DataStreamWriter:
+        """Returns a query that publishes rows as they come; `.start()` starts it."""
+        writer = rows.writeStream.format("cogwork").option("url", self.url).options(**options)
+        return writer.option("path", address).option("checkpointLocation", checkpoint)
+
+
+def run_job(spark: SparkSession, file: str, arguments: Sequence[str], url: str) -> None:
+    """Runs a job, and waits for the queries that it leaves running.
+
+    Args:
+        spark: The session.
+        file: The job.
+        arguments: What it finds in `sys.argv`.
+        url: Of the container.
+
+    Raises:
+        JobFailed: The job raised something; the text says what, and where in the file.
+    """
+    try:
+        with _as_program(file, arguments):
+            runpy.run_path(file, JobTools(spark, url).names(), "__main__")
+        for query in spark.streams.active:
+            query.awaitTermination()
+    except SystemExit as leaving:
+        if leaving.code not in (None, 0):
+            raise
+    except Exception as error:
+        raise JobFailed(failure_of(error, file)) from error
+
+
+@contextmanager
+def _as_program(file: str, arguments: Sequence[str]) -> Iterator[None]:
+    """Lets the job find its arguments, and modules beside it."""
+    argv, path = sys.argv, list(sys.path)
+    sys.argv = [file, *arguments]
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path
+
+
+def failure_of(error: BaseException, file: str) -> str:
+    """Says in one line what went wrong, and where in the user's file."""
+    said = line_of_spark(error) or f"{type(error).__name__}: {_first_line(error)}"
+    line = None
+    if isinstance(error, SyntaxError) and error.filename == file:
+        line = error.lineno
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == file:
+            line = frame.lineno
+    return f"{file}:{line}: {said}" if line is not None else f"{file}: {said}"
+
+
+def _first_line(error: BaseException) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+EXPLAINED = (
+    *("collect", "count", "first", "foreach", "foreachPartition", "head", "show", "take"),
+    *("toArrow", "toLocalIterator", "toPandas"),
+)
+"""What makes Spark work on a table."""
+
+
+@contextmanager
+def explaining(spark: SparkSession, show: Callable[[str], None]) -> Iterator[None]:
+    """Shows the plan of each table before Spark works on it.
+
+    Args:
+        spark: The session.
+        show: Gets the plan.
+    """
+    kind: Any = type(spark.range(0))
+    before = {name: getattr(kind, name) for name in EXPLAINED if hasattr(kind, name)}
+    before |= {name: kind.__dict__[name] for name in ("write", "writeStream")}
+    depth = [0]
+
+    def plan_of(frame: Any) -> None:  # noqa: ANN401 # of Spark or of Spark Connect
+        if depth[0]:
+            return
+        with redirect_stdout(StringIO()) as printed:
+            frame.explain(mode="formatted")
+        show(printed.getvalue())
+
+    def wrapped(method: Any) -> Any:  # noqa: ANN401 # whatever it is
+        def run(frame: Any, *args: Any, **more: Any) -> Any:  # noqa: ANN401
+            plan_of(frame)
+            depth[0] += 1
+            try:
+                return method(frame, *args, **more)
+            finally:
+                depth[0] -= 1
+
+        return run
+
+    for name in before:
+        found = before[name]
+        is_property = isinstance(found, property)
+        setattr(kind, name, property(wrapped(found.fget)) if is_property else wrapped(found))
+    try:
+        yield
+    finally:
+        for name, found in before.items():
+            setattr(kind, name, found)

@@ -1,0 +1,92 @@
+"""Ranges of streams, cut into tasks."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ("Range", "cut_all", "shares")
+
+ROWS_MAX = 250_000
+"""Rows of a task at most: a task that is tried again does not lose more than a fraction of a
+second's work for each core, and some memory."""
+
+TASKS = 4
+"""How many tasks a read is cut into where nobody says: not by the cores of some machine, for a
+trigger that is tried again on another one must be cut in the same places."""
+
+ROWS_MIN = 20_000
+"""Below so many rows another task costs more than it brings, unless somebody asks for it."""
+
+GRAIN = 8192
+"""Tasks begin at multiples of this offset where they can: there, batches are cut."""
+
+
+class Range(NamedTuple):
+    """Records of one stream.
+
+    Attributes:
+        stream: Its name.
+        start: The first offset.
+        end: The offset after the last record.
+    """
+
+    stream: str
+    start: int
+    end: int
+
+
+def cut_all(ranges: Sequence[Range], partitions_min: int | None) -> list[Range]:
+    """Cuts ranges into tasks; empty ones are left out.
+
+    Args:
+        ranges: At most one of each stream.
+        partitions_min: How many tasks the user wants at least; None for a few.
+    """
+    total = sum(each.end - each.start for each in ranges)
+    if total <= 0:
+        return []
+    wanted = partitions_min or min(TASKS, -(-total // ROWS_MIN))
+    rows = max(1, min(ROWS_MAX, -(-total // wanted)))
+    return [piece for each in ranges for piece in _cut(each, rows)]
+
+
+def _cut(whole: Range, rows: int) -> list[Range]:
+    """Cuts at multiples of the grain, where pieces are larger than that."""
+    count = -(-(whole.end - whole.start) // rows)
+    if count <= 1:
+        return [whole] if whole.end > whole.start else []
+    step = -(-(whole.end - whole.start) // count)
+    edges = [whole.start]
+    for index in range(1, count):
+        edge = whole.start + index * step
+        if step > 2 * GRAIN:
+            edge = edge // GRAIN * GRAIN
+        if edges[-1] < edge < whole.end:
+            edges.append(edge)
+    edges.append(whole.end)
+    return [Range(whole.stream, start, end) for start, end in pairwise(edges)]
+
+
+def shares(lags: Mapping[str, int], limit: int) -> dict[str, int]:
+    """Divides a limit among streams by how far each is behind, so that none waits for another.
+
+    Args:
+        lags: What each stream has.
+        limit: Of all together.
+    """
+    total = sum(lags.values())
+    if total <= limit:
+        return dict(lags)
+    given = {}
+    left = limit
+    for stream in sorted(lags, key=lambda each: lags[each]):
+        share = lags[stream] * limit // total
+        given[stream] = min(lags[stream], max(1, share), left)
+        left -= given[stream]
+    loudest = max(lags, key=lambda each: lags[each])
+    given[loudest] += left
+    return given

