@@ -33,7 +33,7 @@ $(VENV)/.setup-stamp: $(VENV)/.venv-stamp pyproject.toml setup.py $(SOURCES)
 build: setup
 
 test: setup
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check .
@@ -57,6 +57,10 @@ bench/build/relay: bench/relay.c
 
 bench: setup bench/build/relay
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/arrow.py
+	$(BIN)/python bench/spark.py
+	$(BIN)/python bench/archive.py
+	$(BIN)/python bench/audit.py
 
 soak: setup
 	COGWORK_LEDGER_ITEMS=100000 $(BIN)/python -m pytest -s tests/system/test_work_ledger.py

@@ -9,9 +9,9 @@ from cogwork.consensus.errors import ConsensusError, Unavailable, Unknown
 from cogwork.consensus.orb import CAPABILITIES, OrbHost
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from cogwork.consensus.batch import Batch
+    from cogwork.consensus.batch import Batch, Chunk
     from cogwork.consensus.capabilities import Capabilities
     from cogwork.consensus.engine import Appended, Bounds, Engine, EngineContext
 
@@ -27,6 +27,8 @@ class Faults:
         opening: How often opening fails before it succeeds.
         delay_s: How long answers take.
         bounds_s: How long a stream takes to say what it holds.
+        lagging: How often a read finds nothing, as at a replica that is behind the one that
+            told of the records.
     """
 
     def __init__(self) -> None:
@@ -35,6 +37,7 @@ class Faults:
         self.opening = 0
         self.delay_s = 0.0
         self.bounds_s = 0.0
+        self.lagging = 0
 
 
 FAULTS = Faults()
@@ -69,6 +72,12 @@ class FlakyEngine:
     async def bounds(self) -> Bounds:
         await asyncio.sleep(FAULTS.bounds_s)
         return await self._engine.bounds()
+
+    async def read(self, offset: int, max_bytes: int = 1 << 20) -> Sequence[Chunk]:
+        if FAULTS.lagging:
+            FAULTS.lagging -= 1
+            return ()
+        return await self._engine.read(offset, max_bytes)
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
         fault = FAULTS.appends.pop(0) if FAULTS.appends else None

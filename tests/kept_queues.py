@@ -11,6 +11,7 @@ from cogwork.dataplane.journal import Journal
 from cogwork.dataplane.journal_image import JournalImage
 from cogwork.dataplane.restoration import Checkpoint, restore
 from cogwork.dataplane.store import Store
+from cogwork.dataplane.trail import Trail
 
 
 def text_of(data: bytes) -> str:
@@ -30,7 +31,12 @@ class KeptQueue:
     """
 
     def __init__(
-        self, image: JournalImage | None = None, *, accepts_dead: bool = True, **options: object
+        self,
+        image: JournalImage | None = None,
+        *,
+        accepts_dead: bool = True,
+        is_audited: bool = False,
+        **options: object,
     ) -> None:
         self.dead: list[str] = []
         self.letters: list[tuple[int, str, bytes, bytes | None, int]] = []
@@ -45,7 +51,11 @@ class KeptQueue:
         self.journal = Journal(self.core, first.sequence_max, self.seen_max, first.seen)
         self.journal.held_partitions = first.held_partitions
         self.store.journal = self.journal
+        if is_audited:
+            self.store.trail = Trail(self.store.shelf, self.store.shard)
         restore(self.store, first)
+        if is_audited:
+            self.journal.gathered(0)
         self.entry = AddressEntry(self.core, "queue/a", BALANCED_CODE)
         self.entry.add_outlet(self.store)
         self.store.inlet = self.entry

@@ -245,7 +245,9 @@ class KilledJournal:
         ]
         for each in entries:
             now.take(ENTRY, each.index, each)
-        hard_state = HardState(self._term, chance.choice([None, "a", "bb"]), self._committed)
+        hard_state = None
+        if self._number == 1 or chance.random() < 0.5:
+            hard_state = HardState(self._term, chance.choice([None, "a", "bb"]), self._committed)
         return Write(self._number, hard_state, snapshot, entries)
 
     def _install(self) -> Snapshot:

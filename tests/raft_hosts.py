@@ -34,7 +34,7 @@ class Kept:
         self.entries: list[Entry] = []
 
     def write(self, write: Write) -> None:
-        self.hard_state = write.hard_state
+        self.hard_state = write.hard_state or self.hard_state
         if write.entries:
             first = write.entries[0].index
             self.entries = [each for each in self.entries if each.index < first]

@@ -64,7 +64,7 @@ class Disk:
         number = 0
         for write in self.waiting:
             number = write.number
-            self.hard_state = write.hard_state
+            self.hard_state = write.hard_state or self.hard_state
             if write.snapshot is not None:
                 self.snapshot = write.snapshot
                 self.entries = []

@@ -3,18 +3,20 @@
     python examples/flights/demo.py [--picture FILE]
 
 In the middle of each act a container is killed: the one that carries the traffic, then the one that
-leads the stream, and at last, for good, the owner of a queue. The exit code is 1 where a count
-disagrees.
+leads the stream, and then, for good, the owner of a queue. At last the stream is archived and Spark
+is asked what pandas was asked. The exit code is 1 where a count disagrees.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import click
+from archived import Archived, archive_and_ask
 from calls import CALLS_OF_EACH_ROUTE, SERVICE, Asked, Delays, ask_delays
 from flights import REPLICATED, STREAM, TOPIC, WORK, Flights, load
 from outlive import Outlived, outlive_the_owner
@@ -29,7 +31,7 @@ from work import WORKERS, Shift, do_the_work
 DIGITS = 12
 """So much of a digest is shown."""
 
-DEADLINE_S = 240
+DEADLINE_S = 420
 """The acts take a tenth of it; who waits longer has lost something."""
 
 
@@ -50,7 +52,7 @@ class Rate(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of the five acts.
+    """What came of the six acts.
 
     Attributes:
         checks: What was counted.
@@ -77,7 +79,7 @@ def main(picture: Path | None) -> None:
         f"{len(flights):,} flights; three linked containers: from a to c by b at a cost of 2, or\n"
         f"directly at {DIRECT_COST}. [red]In the middle of each act b is killed[/] (SIGKILL), in\n"
         "the fourth the leader of the stream, which comes back while the others go on;\n"
-        "in the last one the owner of a replicated queue, for good"
+        "in the fifth the owner of a replicated queue, for good. Then Spark takes over"
     )
     try:
         result = asyncio.run(play(flights, console))
@@ -95,13 +97,14 @@ def main(picture: Path | None) -> None:
 
 
 async def play(flights: Flights, console: Console) -> Result:
-    """Plays the five acts, and starts b again after each of the first three."""
+    """Plays the six acts, and starts b again after each of the first three."""
     followers = [
         _follower(flights, "flights.JFK.#", "c", flights.count("origin", "JFK")),
         _follower(flights, "flights.*.LAX.*", "a", flights.count("dest", "LAX")),
         _follower(flights, "flights.#", "c", len(flights)),
     ]
     expected = flights.mean_delays()
+    carriers = flights.mean_delays_by_carrier()
     calls = len(expected) * CALLS_OF_EACH_ROUTE
     delays = Delays()
     totals = {
@@ -114,6 +117,8 @@ async def play(flights: Flights, console: Console) -> Result:
         "read": len(flights) * len(PLACES),
         "put": len(flights),
         "done": len(flights),
+        "archived": len(flights),
+        "carriers": len(carriers),
     }
     async with asyncio.timeout(DEADLINE_S), Triangle.running() as triangle:
         with _progress(console) as progress:
@@ -130,6 +135,8 @@ async def play(flights: Flights, console: Console) -> Result:
             await triangle.bring_back_b()
             kept = await append_and_read(triangle, flights, advance)
             outlived = await outlive_the_owner(triangle, flights, advance)
+            survivor = triangle.url_of_a_survivor(outlived.killed)
+            archived = await archive_and_ask(survivor, STREAM, triangle.folder / "archive", advance)
     checks = [
         *map(_followed, followers),
         _repeated(flown, followers),
@@ -138,6 +145,7 @@ async def play(flights: Flights, console: Console) -> Result:
         *_kept(kept, flights),
         _equal(f"{REPLICATED}: confirmed once", len(flights), outlived.confirmed.count(1)),
         _equal(f"{REPLICATED}: left", 0, outlived.left),
+        *_archived(archived, carriers, len(flights)),
     ]
     strikes = [_struck("flights", flown), _struck("work items", shift), _struck("calls", asked)]
     led = [
@@ -148,7 +156,14 @@ async def play(flights: Flights, console: Console) -> Result:
         checks,
         strikes,
         led,
-        [*_rates(flown, followers, shift, asked, kept), *_rates_outlived(outlived)],
+        [
+            *_rates(flown, followers, shift, asked, kept),
+            *_rates_outlived(outlived),
+            Rate(
+                "archived, all told",
+                f"{archived.rows / archived.took_s:,.0f} a second",
+            ),
+        ],
     )
 
 
@@ -222,6 +237,18 @@ def _kept(kept: Kept, flights: Flights) -> list[Check]:
             " / ".join(sorted(digest[:DIGITS] for digest in digests)),
             digests == {wanted},
         ),
+    ]
+
+
+def _archived(archived: Archived, carriers: dict[str, float], total: int) -> list[Check]:
+    """The table has each record once, and Spark's means of it are those of pandas."""
+    equal = sum(
+        math.isclose(mean, archived.delays.get(carrier, math.nan))
+        for carrier, mean in carriers.items()
+    )
+    return [
+        _equal(f"{STREAM}, as an Iceberg table", total, archived.rows),
+        _equal("carriers' mean delays by Spark", len(carriers), equal),
     ]
 
 

@@ -63,6 +63,11 @@ class Flights:
         means = self.frame.groupby(["origin", "dest"])["arr_delay"].mean().dropna()
         return {f"{origin}-{dest}": float(mean) for (origin, dest), mean in means.items()}
 
+    def mean_delays_by_carrier(self) -> dict[str, float]:
+        """Returns the mean delay on arrival, in minutes, by carrier."""
+        means = self.frame.groupby("carrier")["arr_delay"].mean()
+        return {str(carrier): float(mean) for carrier, mean in means.items()}
+
 
 def _place(address: str, row: dict[str, object]) -> str:
     if address != TOPIC:

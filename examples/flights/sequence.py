@@ -37,6 +37,7 @@ LEADERLESS_S = 1.0
 """So long the dead leader stays away."""
 
 _octets = msgspec.msgpack.Encoder().encode
+_json = msgspec.json.Encoder().encode
 
 
 @dataclass
@@ -50,10 +51,10 @@ class Sequence:
     count: int = 0
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
 
-    def add(self, offset: int, flight: object) -> None:
+    def add(self, offset: int, body: object) -> None:
         """Takes the next one."""
         self.count += 1
-        self._hash.update(_octets((offset, flight)))
+        self._hash.update(_octets((offset, body)))
 
     @property
     def digest(self) -> str:
@@ -65,8 +66,13 @@ class Sequence:
         """Returns the table's: each flight once, in its order."""
         made = cls()
         for row in range(len(flights)):
-            made.add(row, flights.flight(row))
+            made.add(row, _body(flights, row))
         return made
+
+
+def _body(flights: Flights, row: int) -> bytes:
+    """Writes a flight as JSON, which every engine that looks into the stream can read."""
+    return _json(flights.flight(row))
 
 
 @dataclass
@@ -163,7 +169,7 @@ class _Appended:
             for at in range(0, total, BATCH):
                 await out.ready()
                 rows = range(at, min(at + BATCH, total))
-                posted.append(out.post_batch(map(self.flights.flight, rows)))
+                posted.append(out.post_batch(_body(self.flights, row) for row in rows))
                 if len(posted) > BATCHES_AT_ONCE:
                     self._confirm(await posted.popleft())
             for each in posted:

@@ -56,6 +56,7 @@ class Triangle:
 
     Attributes:
         clients: Connected to a and to c.
+        folder: Where configurations and data are; gone at the end.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,7 +69,7 @@ class Triangle:
         self._urls: dict[str, str] = {}
         self._ports: dict[str, int] = {}
         self._costs: dict[str, dict[str, int]] = {}
-        self._folder = folder
+        self.folder = folder
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._consoles: dict[str, Mesh] = {}
 
@@ -101,6 +102,10 @@ class Triangle:
         """Makes a client that goes to another container when its own is lost."""
         places = [first, *(place for place in self._urls if place != first)]
         return cogwork.connect([self._urls[place] for place in places], force=True)
+
+    def url_of_a_survivor(self, killed: str) -> str:
+        """Returns the URL of a container other than the one that was killed."""
+        return next(url for name, url in self._urls.items() if name != killed)
 
     # -- who leads
 
@@ -242,16 +247,16 @@ class Triangle:
     def _start(self, name: str, **costs: int) -> None:
         """Starts a container, linked with others at these costs."""
         self._costs[name] = costs
-        file = self._folder / f"{name}.toml"
+        file = self.folder / f"{name}.toml"
         links = "".join(
             f'[[link]]\nurl = "{self._urls[other]}"\ncost = {cost}\n'
             for other, cost in costs.items()
         )
         file.write_text(
-            f'id = "{name}"\ndata_dir = "{self._folder / name}"\n{VOTERS}'
+            f'id = "{name}"\ndata_dir = "{self.folder / name}"\n{VOTERS}'
             f"[[listen]]\nport = {self._ports.get(name, 0)}\n{links}"
         )
-        log = self._folder / f"{name}.log"
+        log = self.folder / f"{name}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
                 [*SERVE, str(file)], stdout=subprocess.PIPE, stderr=output, text=True

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
+from cogwork.client import ConnectError
 
 from .meshes import Member, linked, meshed
 from .served import COGWORK, READY_TIMEOUT_S, within
@@ -110,6 +111,12 @@ class Story:
 
     async def read(self, name: str) -> str:
         """Reads everything at one container, whatever becomes of that; returns the digest."""
+        while True:
+            with contextlib.suppress(ConnectError):  # it is just being started anew
+                return await self._read(name)
+            await asyncio.sleep(0.05)
+
+    async def _read(self, name: str) -> str:
         digest, count = hashlib.sha256(), 0
         async with (
             cogwork.connect(self.members[name].url) as mesh,

@@ -342,6 +342,20 @@ async def test_any_client_may_count_its_messages(url: str) -> None:
 
 
 @story
+async def test_who_asks_a_replica_that_lags_asks_again_though_nothing_new_comes(
+    url: str, faults: flaky.Faults
+) -> None:
+    async with cogwork.connect(url) as mesh:
+        stream = mesh.stream("flaky")
+        following = (await row_of(mesh, "flaky"))["next"]
+        await stream.append([b"x" * 300_000] * 20)  # more than what is kept of the live end
+        faults.lagging = 2
+        async with stream.read(following) as reader:
+            assert await bodies(reader, 20) == [b"x" * 300_000] * 20
+        assert faults.lagging == 0
+
+
+@story
 async def test_our_client_goes_on_where_one_message_is_refused(
     url: str, faults: flaky.Faults
 ) -> None:

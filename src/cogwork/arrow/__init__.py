@@ -1,14 +1,23 @@
 """Streams as Arrow record batches: for table tools, in threads and forked workers.
 
-with ArrowClient("amqp://localhost") as client:
-    first, following = client.bounds("orders")
-    for batch in client.read("orders", first, following, ["offset", "body"]):
-        ...
+    with ArrowClient("amqp://localhost") as client:
+        first, following = client.bounds("orders")
+        for batch in client.read("orders", first, following, ["offset", "body"]):
+            ...
+
+What needs pyarrow is loaded when it is asked for: a container that starts readers does not.
 """
 
-from cogwork.arrow.client import ArrowClient, Bounds
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from cogwork.arrow.errors import ArrowError, BeyondEnd, StreamTruncated, UnknownStream
-from cogwork.arrow.schema import COLUMNS, schema_of
+
+if TYPE_CHECKING:
+    from cogwork.arrow.client import ArrowClient, Bounds
+    from cogwork.arrow.schema import COLUMNS, schema_of
 
 __all__ = (
     "COLUMNS",
@@ -20,3 +29,18 @@ __all__ = (
     "UnknownStream",
     "schema_of",
 )
+
+_PLACES = {
+    "ArrowClient": "cogwork.arrow.client",
+    "Bounds": "cogwork.arrow.client",
+    "COLUMNS": "cogwork.arrow.schema",
+    "schema_of": "cogwork.arrow.schema",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Loads what needs pyarrow."""
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(place), name)

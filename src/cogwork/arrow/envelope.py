@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = (
     "ADDRESS_PREFIX",
     "BEYOND_END",
-    "OFFERED",
     "Range",
     "decode_batch",
     "encode_batch",
@@ -31,9 +30,6 @@ __all__ = (
 )
 
 ADDRESS_PREFIX = "_arrow/"
-
-OFFERED = Symbol("cogwork:arrow")
-"""A container that has readers offers this; the property tells their port for each scheme."""
 
 START = Symbol("cogwork:stream-start")
 END = Symbol("cogwork:arrow-end")

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cogwork.arrow.batches import batch_of, columns_from
-from cogwork.arrow.envelope import BEYOND_END, OFFERED, Range, decode_batch
+from cogwork.arrow.envelope import BEYOND_END, Range, decode_batch
 from cogwork.arrow.errors import ArrowError, BeyondEnd, StreamTruncated, UnknownStream
 from cogwork.arrow.ranges import RangeReader
 from cogwork.arrow.schema import schema_of
+from cogwork.arrow.serving.job import OFFERED
 from cogwork.client.errors import (
     AuthenticationError,
     ClientError,

@@ -49,7 +49,12 @@ _COLUMNS: Final = (
     "memory",
 )
 
-_ENGINES: Final = "engines"
+_OTHERS: Final = {
+    "engines": "cogwork.cli.bench_engines",
+    "isr": "cogwork.cli.bench_switching",
+    "xsr": "cogwork.cli.bench_switching",
+}
+"""What is measured where the first word is one of these, and by which module."""
 
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
@@ -65,7 +70,7 @@ def _list_scenarios(context: click.Context, _parameter: click.Parameter, value: 
 
 
 class _BenchCommand(click.Command):
-    """Measures a server, or, where the first word is `engines`, the engines of streams."""
+    """Measures a server, or, where the first word says so, something else."""
 
     def make_context(
         self,
@@ -75,9 +80,10 @@ class _BenchCommand(click.Command):
         **extra: Any,  # noqa: ANN401 # click's signature
     ) -> click.Context:
         """Reads the command line."""
-        if args[:1] == [_ENGINES]:
-            engines: click.Command = importlib.import_module("cogwork.cli.bench_engines").engines
-            return engines.make_context(f"{info_name} {_ENGINES}", args[1:], parent, **extra)
+        if args and args[0] in _OTHERS:
+            module = importlib.import_module(_OTHERS[args[0]])
+            other: click.Command = getattr(module, args[0])
+            return other.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
 
@@ -145,7 +151,8 @@ def bench(
 ) -> None:
     """Measure the server at URL, like amqp://localhost:5672.
 
-    `cogwork bench engines` measures the engines of streams; it has options of its own.
+    `cogwork bench engines` measures the engines of streams, `cogwork bench isr` and `xsr` how much
+    brokers switch inside and to clients; they have options of their own.
 
     Rates depend on what else the machine does: compare the server's CPU seconds for a million
     deliveries (--pid). Every message is numbered and checked; where one is lost or comes twice,

@@ -23,6 +23,7 @@ class ExitCode(IntEnum):
     NOT_FOUND = 6
     TIMEOUT = 7
     NOT_ACCEPTED = 8
+    VIOLATED = 9
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 

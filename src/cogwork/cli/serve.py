@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--config", type=CONFIG_PATH, metavar="FILE", help="The configuration, in TOML.")
 @click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
+@click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
 @click.option("--worker", "worker_json", hidden=True, help="What a supervisor tells a worker.")
 @click.option("--arrow-reader", "job_json", hidden=True, help="What a container tells a reader.")
@@ -76,6 +78,7 @@ def serve(
     readers: int | None,
     config: Path | None,
     data_dir: str | None,
+    telemetry: bool,
     as_json: bool,
     worker_json: str | None,
     job_json: str | None,
@@ -96,11 +99,15 @@ def serve(
             data_dir,
             links=links,
             workers=workers,
+            has_telemetry=telemetry,
             readers=readers,
         )
         return whole if worker is None else worker.configured(whole)
 
     configuration = read()
+    if configuration.arrow.readers and find_spec("pyarrow") is None:
+        wanted = "pip install 'cogwork[arrow]'"
+        raise ConfigurationError("options", 0, "arrow.readers", "no pyarrow", wanted)
     single: dict[str, object] = {
         "--id": container_id,
         "--config": config,
@@ -109,6 +116,7 @@ def serve(
         "--arrow": readers,
     }
     options = _words(single, {"--listen": listen, "--link": links})
+    options += ["--telemetry"] * telemetry
     if job_json is not None:
         return _read_for(job_json, configuration, read)
     if worker is None and configuration.workers > 1:
@@ -127,7 +135,8 @@ def serve(
 
 def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCode:
     """Runs a reader of a container."""
-    from cogwork.arrow.serving.reader import ReaderJob, run  # noqa: PLC0415  # needs pyarrow
+    from cogwork.arrow.serving.job import ReaderJob  # noqa: PLC0415  # most have no readers
+    from cogwork.arrow.serving.reader import run  # noqa: PLC0415  # needs pyarrow
 
     job = msgspec.json.decode(job_json, type=ReaderJob)
     prefix = f"{job.container} reader {job.number} ".replace("%", "%%")
@@ -140,19 +149,11 @@ def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCo
 def _crew_of(
     options: list[str], worker_json: str | None, worker: Worker | None, container: Container
 ) -> Crew | None:
-    """Makes the crew of readers that a container is to have.
-
-    Raises:
-        ConfigurationError: There is no pyarrow.
-    """
+    """Makes the crew of readers that a container is to have."""
     if not container.configuration.arrow.readers:
         return None
-    try:
-        from cogwork.arrow.serving.crew import Crew  # noqa: PLC0415  # most containers have none
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            "options", 0, "arrow.readers", f"no {error.name}", "pip install 'cogwork[arrow]'"
-        ) from error
+    from cogwork.arrow.serving.crew import Crew  # noqa: PLC0415  # most containers have none
+
     told = [] if worker_json is None else ["--worker", worker_json]
     command = (*COMMAND, "serve", *options, *told, "--arrow-reader")
     return Crew(container, command, 0 if worker is None else worker.number)

@@ -91,7 +91,14 @@ class ChunkList(Generic[T]):
 
     def find(self, offset: int) -> int:
         """Returns the ordinal of the chunk that holds an offset; the next one if none does yet."""
-        return self._base + bisect_right(self._chunks, offset, self._gone, key=_next_offset)
+        chunks = self._chunks
+        if self.first < self.next and (newest := chunks[-1]) is not None:
+            # Whoever follows reads there.
+            if offset >= newest.next_offset:
+                return self.next
+            if offset >= newest.offset:
+                return self.next - 1
+        return self._base + bisect_right(chunks, offset, self._gone, key=_next_offset)
 
     def find_time(self, time_ms: int) -> int:
         """Returns the ordinal of the first chunk of this time or later."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.container.rules import queue_options, rule_of, stream_options
+from cogwork.container.settings import Vhost
 from cogwork.router.addresses import (
     DEFAULT_RULES,
     AddressRule,
@@ -16,9 +17,9 @@ from cogwork.router.addresses import (
 from cogwork.schema import SCHEMAS
 
 if TYPE_CHECKING:
-    from cogwork.container.settings import Configuration, Node, Queue, Stream, Vhost
+    from cogwork.container.settings import Configuration, Node, Queue, Stream
 
-__all__ = ("AddressingError", "schema_engine_of", "table_of")
+__all__ = ("AddressingError", "schema_engine_of", "table_of", "told_streams")
 
 _BUILT_IN = AddressTable(DEFAULT_RULES)
 
@@ -32,7 +33,8 @@ def table_of(vhost: Configuration | Vhost, schema_engine: str = "orb") -> Addres
 
     Args:
         vhost: One of `[[vhost]]`, or the configuration for the default one.
-        schema_engine: What keeps the stream of its schemas, unless it is configured.
+        schema_engine: What keeps the streams of its schemas and of its own records, unless these
+            are configured.
 
     Raises:
         AddressingError: A rule cannot be used.
@@ -42,17 +44,32 @@ def table_of(vhost: Configuration | Vhost, schema_engine: str = "orb") -> Addres
         rules += [_queue_rule(queue) for queue in vhost.queues]
         rules += [_stream_rule(stream) for stream in vhost.streams]
         rules += [_node_rule(node) for node in vhost.nodes]
-        if not any(stream.address.removeprefix("/") == SCHEMAS for stream in vhost.streams):
-            rules.append(
-                AddressRule(pattern=SCHEMAS, kind="stream", options={"engine": schema_engine})
-            )
+        known = {stream.address.removeprefix("/") for stream in vhost.streams}
+        rules += [
+            AddressRule(pattern=address, kind="stream", options={"engine": schema_engine})
+            for address in (SCHEMAS, *told_streams(vhost))
+            if address not in known
+        ]
         return AddressTable.with_defaults(rules)
     except AddressRuleError as error:
         raise AddressingError(str(error)) from error
 
 
+def told_streams(tables: Configuration | Vhost) -> list[str]:
+    """Lists the addresses of the streams that the container appends its own records to.
+
+    They are the default virtual host's.
+    """
+    if isinstance(tables, Vhost):
+        return []
+    names = [each.stream for each in tables.audits]
+    if tables.telemetry is not None:
+        names.append(tables.telemetry.stream)
+    return [f"stream/{name}" for name in dict.fromkeys(names)]
+
+
 def schema_engine_of(configuration: Configuration) -> str:
-    """Returns what keeps the streams of schemas: replicas where there is a cluster, else memory."""
+    """Returns what keeps the streams of schemas and records: replicas in a cluster, else memory."""
     has_cluster = configuration.cluster.voters is not None
     return "raft" if has_cluster or configuration.data_dir is not None else "orb"
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.settings import (
         Address,
+        Audit,
         Configuration,
         Link,
         Listen,
@@ -76,6 +77,8 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     for at, vhost in enumerate(configuration.vhosts):
         for problem in _virtual_host(vhost):
             yield problem.below("vhost", at)
+    yield from _each("audit", configuration.audits, _audit)
+    yield from _twice("audit", "queue", [it.queue.lstrip("/") for it in configuration.audits])
     yield from _twice("engine", "name", [engine.name for engine in configuration.engines])
     yield from _twice("vhost", "name", [vhost.name for vhost in configuration.vhosts])
 
@@ -237,6 +240,12 @@ def _queue(queue: Queue) -> Iterator[Problem]:
         yield from _plain("dead_letter", queue.dead_letter)
     if queue.dead_letter == queue.address:
         yield Problem(("dead_letter",), "the queue's own address", "another address")
+
+
+def _audit(audit: Audit) -> Iterator[Problem]:
+    yield from _pattern("queue", audit.queue)
+    if audit.sample > 1:
+        yield Problem(("sample",), f"{audit.sample:g}", "at most 1")
 
 
 def _stream(stream: Stream) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ import msgspec
 from cogwork.container.checks import Problem, find_problem
 from cogwork.container.errors import ConfigurationError
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
-from cogwork.container.settings import Configuration, Link, Listen, Tls
+from cogwork.container.settings import Configuration, Link, Listen, Telemetry, Tls
 from cogwork.container.shape import describe, keys_at, type_at
 from cogwork.container.toml_lines import Path, find_lines, line_of
 
@@ -132,6 +132,7 @@ def with_options(
     *,
     links: Sequence[str] = (),
     workers: int | None = None,
+    has_telemetry: bool = False,
     readers: int | None = None,
 ) -> Configuration:
     """Lets the options of the command line win over the file.
@@ -143,6 +144,7 @@ def with_options(
         data_dir: `--data`.
         links: Each `--link`, besides those of the file.
         workers: `--workers`.
+        has_telemetry: `--telemetry`.
         readers: `--arrow`.
 
     Raises:
@@ -155,6 +157,8 @@ def with_options(
         changes["data_dir"] = data_dir
     if workers is not None:
         changes["workers"] = workers
+    if has_telemetry and configuration.telemetry is None:
+        changes["telemetry"] = Telemetry()
     if readers is not None:
         changes["arrow"] = msgspec.structs.replace(configuration.arrow, readers=readers)
     if listen:

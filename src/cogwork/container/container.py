@@ -17,7 +17,7 @@ from msgspec import structs
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.container.access import Access
-from cogwork.container.addressing import schema_engine_of, table_of
+from cogwork.container.addressing import schema_engine_of, table_of, told_streams
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
 from cogwork.container.cluster.departure import Departure
@@ -35,6 +35,8 @@ from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
 from cogwork.container.schemas.service import CheckThreads, Schemas
 from cogwork.container.settings import BLOCK_TIMEOUT_S
+from cogwork.container.telemetry.audits import Audits
+from cogwork.container.telemetry.heartbeat import Heartbeat
 from cogwork.container.vhost_journals import VhostJournals
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
@@ -133,6 +135,8 @@ class Container:
             self.vhosts,
             has_cluster=has_disk or configuration.cluster.voters is not None,
         )
+        has_telemetry = configuration.telemetry is not None
+        self._audits = Audits(self.id, configuration.audits, times_items=has_telemetry)
         self._ticks = 0
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
@@ -149,6 +153,8 @@ class Container:
         self.leaving: Leaving | None = None
         self.on_leave: Callable[[], None] = _stay
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
+        options = configuration.telemetry
+        self._heartbeat = None if options is None else Heartbeat(self, options)
 
     def _limit_core(self) -> None:
         self.core.held_bytes_max = self.limits.held_bytes
@@ -164,7 +170,10 @@ class Container:
             run=self._effects.run,
             engines=VhostEngines(self.engines, name),
             journals=VhostJournals(self.journals, self.queues, name),
+            audits=None if name else self._audits,
         )
+        if not name:
+            self._audits.begin(vhost)
         vhost.view = View(self, vhost)
         vhost.schemas = Schemas(vhost, tables.schemas, self._check_threads)
         self.vhosts[name] = vhost
@@ -213,6 +222,8 @@ class Container:
             mesh=structs.replace(old.mesh, redirect_margin=configuration.mesh.redirect_margin),
             cluster=old.cluster,
             workers=old.workers,
+            telemetry=old.telemetry,
+            audits=old.audits,
             arrow=old.arrow,
         )
         wanted = _vhosts_of(configuration)
@@ -362,6 +373,9 @@ class Container:
         self.core.expire_held()
         self._detach_overdue()
         self.peers.beat(now_s)
+        self._audits.tick()
+        if self._heartbeat is not None:
+            self._heartbeat.tick(now_s)
         self._ticks += 1
         if self._ticks % SWEEP_TICKS == 0:
             self._sweep(now_s)
@@ -451,7 +465,8 @@ def _may_not_wait(end: OutgoingLink) -> bool:
 def _declared(tables: Configuration | Vhost) -> list[str]:
     """Lists the addresses of queues and streams that are there from the start."""
     queues = [queue.address for queue in tables.queues]
-    return queues + [stream.address for stream in tables.streams]
+    streams = [stream.address for stream in tables.streams]
+    return [*queues, *streams, *told_streams(tables)]
 
 
 def _vhosts_of(configuration: Configuration) -> dict[str, Configuration | Vhost]:

@@ -30,14 +30,16 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "queue": attrgetter("address"),
     "stream": attrgetter("address"),
     "schema": attrgetter("address"),
+    "audit": attrgetter("queue"),
     "engine": attrgetter("name"),
     "node": attrgetter("address"),
 }
 
 RESTART_KEYS = frozenset(
     {"id", "data_dir", "workers", "listen", "link", "mesh", "cluster", "engine", "node", "arrow"}
+    | {"telemetry", "audit"}
 )
-"""What the process holds on to: its identity, its directory, sockets, links and nodes."""
+"""What the process holds on to: its identity, its directory, sockets, links, nodes and records."""
 
 LIVE_MESH_KEYS = frozenset({"redirect_margin"})
 """What every newcomer is looked at anew for."""

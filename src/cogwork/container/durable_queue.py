@@ -66,6 +66,8 @@ class DurableQueue(ABC):
         journal.on_dirty = note
         self.journal = self.store.journal = journal
         restore(self.store, image)
+        if self.store.trail is not None:
+            journal.gathered(0)
         return journal
 
     def begin(self, checkpoint: Checkpoint | None = None) -> bytes:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.core import Core
     from cogwork.spi.management import OnOutcome
 
-__all__ = ("Outgoing",)
+__all__ = ("ACCEPTED", "RECEIVED", "Outgoing")
 
 ACCEPTED, RECEIVED = 0x24, 0x23
 """Descriptor codes of delivery states (AMQP 1.0 §3.4.1, §3.4.2)."""

@@ -14,11 +14,13 @@ from msgspec import Meta, Struct, field
 from cogwork.amqp.redirect import Host
 from cogwork.container.limits import Count, Limits, Positive
 from cogwork.container.mesh.settings import Link, MeshOptions
+from cogwork.container.telemetry.settings import Audit, Telemetry
 
 __all__ = (
     "Address",
     "Anonymous",
     "Arrow",
+    "Audit",
     "Configuration",
     "Engine",
     "Limits",
@@ -34,6 +36,7 @@ __all__ = (
     "Schema",
     "Stream",
     "StreamOptions",
+    "Telemetry",
     "Tls",
     "User",
     "Vhost",
@@ -413,6 +416,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         queues: `[[queue]]`.
         streams: `[[stream]]`.
         schemas: `[[schema]]`.
+        telemetry: `[telemetry]`; None tells nothing.
+        audits: `[[audit]]`.
         engines: `[[engine]]`.
         nodes: `[[node]]`.
         arrow: `[arrow]`.
@@ -433,6 +438,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     queues: list[Queue] = field(default_factory=list, name="queue")
     streams: list[Stream] = field(default_factory=list, name="stream")
     schemas: list[Schema] = field(default_factory=list, name="schema")
+    telemetry: Telemetry | None = None
+    audits: list[Audit] = field(default_factory=list, name="audit")
     engines: list[Engine] = field(default_factory=list, name="engine")
     nodes: list[Node] = field(default_factory=list, name="node")
     arrow: Arrow = field(default_factory=Arrow)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cogwork.container.schemas.service import Schemas
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.spi.audits import Audits
     from cogwork.spi.effects import Effect
     from cogwork.spi.engines import Engines
     from cogwork.spi.journals import Journals
@@ -90,6 +91,7 @@ class VirtualHost:
         run: Callable[[VirtualHost, Iterable[Effect]], None],
         engines: Engines | None = None,
         journals: Journals | None = None,
+        audits: Audits | None = None,
     ) -> None:
         """Starts without addresses.
 
@@ -102,6 +104,7 @@ class VirtualHost:
             run: Carries out what a node wants done in this virtual host.
             engines: For the streams.
             journals: For the queues on disk.
+            audits: For whoever follows the queues.
         """
         self.core = core
         self.name = name
@@ -121,6 +124,7 @@ class VirtualHost:
         self._run = run
         self.engines = engines
         self._journals = journals
+        self._audits = audits
         self._start_topics()
 
     def _start_topics(self) -> None:
@@ -346,8 +350,7 @@ class VirtualHost:
 
     def kind_of(self, address: str) -> str:
         """Tells the kind of the node at an address; `direct` where there is none."""
-        rule = self.rules_in_use.get(address)
-        return rule.kind if rule is not None else "direct"
+        return rule.kind if (rule := self.rules_in_use.get(address)) else "direct"
 
     def declare(self, address: str, rule: AddressRule) -> None:
         """Gives one address a rule of its own, and makes its node.
@@ -374,10 +377,9 @@ class VirtualHost:
             )
         options = dict(rule.options)
         options.setdefault("unmatched", rule.unmatched.value)
-        if rule.ttl_s is not None:
-            options.setdefault("ttl_s", rule.ttl_s)
-        if rule.dead_letter is not None:
-            options.setdefault("dead_letter", rule.dead_letter)
+        for name, value in (("ttl_s", rule.ttl_s), ("dead_letter", rule.dead_letter)):
+            if value is not None:
+                options.setdefault(name, value)
         return factory(
             NodeContext(
                 core=self.core,
@@ -391,6 +393,7 @@ class VirtualHost:
                 reach=self._subscriptions,
                 engines=self.engines,
                 journals=self._journals,
+                audits=self._audits,
             )
         )
 

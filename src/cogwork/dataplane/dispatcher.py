@@ -347,6 +347,8 @@ class Dispatcher:
         pack(self.ledger, item, cython.address(s))
         if item.attempt > 1:
             self.redelivered += 1
+        elif self.ledger.waits is not None:
+            self.ledger.waits.add(waited_us(item.stored_s, self.ledger.now()))
         item.flags &= ~(HANDED | LENT | MARKS | PRESETTLED)
         item.flags |= ACQUIRED
         if consumer.marks_received:
@@ -357,6 +359,8 @@ class Dispatcher:
             item.flags |= PRESETTLED
         if self.ledger.journal is not None:
             self.ledger.journal.out(item)
+        if self.ledger.trail is not None:
+            self.ledger.trail.handed(item)
         return self.ship(item, consumer, cython.address(s))
 
     def ship(self, item, consumer, s):
@@ -409,3 +413,11 @@ class Dispatcher:
                 browser.link.session.wire.hold()
             browser.link.take(cython.address(s))
         return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def waited_us(from_s: cython.double, to_s: cython.double) -> uint64_t:
+    """Says how long something has waited; the clock may stand for a batch, and is never behind."""
+    return cython.cast(uint64_t, (to_s - from_s) * 1e6) if to_s > from_s else 0

@@ -27,6 +27,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef public object expand
     cdef uint64_t version
     cdef readonly uint64_t received
+    cdef readonly uint64_t received_bytes
     cdef int route(self, Shipment* s) except -1
     cdef int anycast(self, Shipment* s) except -1
     cdef int anycast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1

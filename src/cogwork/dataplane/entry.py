@@ -195,6 +195,7 @@ class AddressEntry(CopyingEntry):
 
     def route(self, s):
         self.received += 1
+        self.received_bytes += s.size
         if self.distribution == MULTICAST:
             return self.multicast(s, self.matching())
         return self.anycast(s)

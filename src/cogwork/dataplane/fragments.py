@@ -170,6 +170,8 @@ class FragmentingEnd(CreditingEnd):
         waits: cython.int
         begun: cython.bint = d.begun
         d.begun = True
+        if self.current_entry is not None:
+            self.current_entry.received_bytes += size
         if self.current_outlets is None:
             self.core.deliveries.append(d, data, size)
             return 0

@@ -38,6 +38,11 @@ class Histogram:
         return 0
 
     @property
+    def count(self) -> int:
+        """Counts the values."""
+        return count_of(cython.address(self.latest)) + count_of(cython.address(self.earlier))
+
+    @property
     def maximum(self) -> int:
         """The largest value."""
         return max(self.latest.maximum, self.earlier.maximum)

@@ -136,6 +136,7 @@ class IncomingLink(FragmentingEnd):
                 if self.permit is not None and not self.permit[bytes_from(found, length)]:
                     return self._unroutable(s)
                 root.received += 1
+                root.received_bytes += s.size
                 return root.multicast(
                     s,
                     root.interest.match_octets(found + skip, length - skip),
@@ -179,6 +180,7 @@ class IncomingLink(FragmentingEnd):
             self._route_each(cython.address(s), pieces, count)
             return self.top_up()
         entry.received += count
+        entry.received_bytes += size_of(pieces, count)
         if entry.distribution == MULTICAST:
             entry.multicast_run(cython.address(s), pieces, count, entry.matching())
         else:
@@ -269,3 +271,15 @@ def _starts_with(p: octets, prefix: bytes, size: uint32_t) -> cython.bint:
         if p[at] != q[at]:
             return False
     return True
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def size_of(pieces: cython.pointer(Piece), count: uint32_t) -> uint64_t:
+    """Adds up the sizes of the messages of a run."""
+    at: uint32_t
+    size_bytes: uint64_t = 0
+    for at in range(count):
+        size_bytes += pieces[at].size
+    return size_bytes

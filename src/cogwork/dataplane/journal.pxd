@@ -31,6 +31,9 @@ cdef enum:
     SEEN = 6
     DEAD = 7
     HELD = 8
+    GATHERED = 9
+    TOLD = 10
+    SETTLED = 11
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -39,6 +42,9 @@ cdef enum:
     SEEN_BYTES = 11
     DEAD_BYTES = 18
     HELD_BYTES = 9
+    GATHERED_BYTES = 9
+    TOLD_BYTES = 9
+    SETTLED_BYTES = 14
 
 
 @cython.final
@@ -69,6 +75,9 @@ cdef class Journal:
     cdef int back(self, Item* item) except -1
     cdef int saw(self, uint64_t seen_ms, bytes message_id) except -1
     cdef int hold_partitions(self, uint64_t bits) except -1
+    cpdef int gathered(self, uint64_t mark) except -1
+    cpdef int told(self, uint64_t mark) except -1
+    cdef int settled(self, uint64_t number, uint32_t attempt, int outcome) except -1
     cdef int note_seen(self, octets message_id, uint32_t size, double now_s) except -1
     cdef int done_later(self, uint64_t number) except -1
     cdef int hold_for(self, Terminus end) except -1

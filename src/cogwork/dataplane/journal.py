@@ -184,6 +184,29 @@ class Journal:
         self.held_partitions = bits
         return 0
 
+    def gathered(self, mark):
+        """Writes that what was settled so far is about to be told to an audit."""
+        p: cython.pointer(uint8_t) = self.reserve(GATHERED_BYTES)
+        p[0] = GATHERED
+        store_u64(p + 1, mark)
+        return 0
+
+    def told(self, mark):
+        """Writes that what was settled before that mark has been told to the audit."""
+        p: cython.pointer(uint8_t) = self.reserve(TOLD_BYTES)
+        p[0] = TOLD
+        store_u64(p + 1, mark)
+        return 0
+
+    def settled(self, number, attempt, outcome):
+        """Writes anew that an item was settled, of which the audit may not have been told."""
+        p: cython.pointer(uint8_t) = self.reserve(SETTLED_BYTES)
+        p[0] = SETTLED
+        store_u64(p + 1, number)
+        store_u32(p + 9, attempt)
+        p[13] = cython.cast(uint8_t, outcome)
+        return 0
+
     def note_seen(self, message_id, size, now_s):
         """Keeps a message-id for the next checkpoint."""
         self.seen.append((self.wall_ms(now_s), bytes_from(message_id, size)))

@@ -32,7 +32,14 @@ cdef class JournalImage:
     cdef public uint32_t birth_base
     cdef readonly uint64_t sequence_max
     cdef readonly uint64_t held_partitions
+    cdef public bint is_audited
+    cdef readonly list untold
+    cdef dict marks
+    cdef int _settle(self, uint64_t number, uint32_t attempt, int outcome) except -1
+    cdef int _done(self, uint64_t number) except -1
+    cdef int _tell(self, uint64_t mark) except -1
     cdef int64_t _apply_one(self, octets p, int64_t size) except -1
+    cdef int64_t _apply_mark(self, octets p, int64_t size) except -1
     cdef int _put(self, octets p, uint32_t size) except -1
     cdef int64_t _bury(self, octets p, int64_t size) except -1
     cdef int _note_seen(self, KeptItem item) except -1

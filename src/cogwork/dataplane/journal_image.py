@@ -16,6 +16,8 @@ from cython.cimports.cogwork.dataplane.journal import (
     DEAD_BYTES,
     DONE,
     DONE_BYTES,
+    GATHERED,
+    GATHERED_BYTES,
     HELD,
     HELD_BYTES,
     OUT_AGAIN,
@@ -24,6 +26,10 @@ from cython.cimports.cogwork.dataplane.journal import (
     PUT_BYTES,
     SEEN,
     SEEN_BYTES,
+    SETTLED,
+    SETTLED_BYTES,
+    TOLD,
+    TOLD_BYTES,
 )
 from cython.cimports.cogwork.dataplane.octets import (
     bytes_from,
@@ -32,10 +38,14 @@ from cython.cimports.cogwork.dataplane.octets import (
     load_u64,
     octets_of,
 )
+from cython.cimports.cogwork.dataplane.trail import SAID_ACCEPTED, SAID_NOTHING, said_of
 
 __all__ = ("SOURCE_HASH", "JournalImage", "KeptItem")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+UNTOLD_MAX = cython.declare(cython.Py_ssize_t, 250_000)
+"""Settlements that an audit may be told of after a restart; the newest count."""
 
 
 class KeptItem:
@@ -69,6 +79,8 @@ class JournalImage:
         birth_base: Above what any item's number was made of.
         sequence_max: The highest place in the queue.
         held_partitions: Those of a queue that containers share which were held here, as bits.
+        is_audited: Whether an audit wants to be told what was settled.
+        untold: What was settled and may not have been told to it: number, attempt and outcome.
     """
 
     def __init__(self, seen_max: int = 0):
@@ -81,6 +93,8 @@ class JournalImage:
         self.commits = deque(maxlen=COMMITS)
         self.seen = deque(maxlen=seen_max)
         self.keeps_seen = seen_max > 0
+        self.untold = []
+        self.marks = {}
 
     def apply(self, payload: bytes) -> None:
         """Applies the records of a turn.
@@ -115,10 +129,11 @@ class JournalImage:
                 item.is_out = True
             return OUT_BYTES
         if kind == DONE and size >= DONE_BYTES:
-            self.items.pop(load_u64(p + 1), None)
+            self._done(load_u64(p + 1))
             return DONE_BYTES
         if kind == COMMITTED and size >= COMMITTED_BYTES:
             self.items.pop(load_u64(p + 1), None)
+            self._settle(load_u64(p + 1), load_u32(p + 9), SAID_ACCEPTED)
             self.commits.append((load_u64(p + 1), load_u32(p + 9)))
             return COMMITTED_BYTES
         if kind == BACK and size >= BACK_BYTES:
@@ -137,7 +152,51 @@ class JournalImage:
         if kind == HELD and size >= HELD_BYTES:
             self.held_partitions = load_u64(p + 1)
             return HELD_BYTES
-        return self._bury(p, size) if kind == DEAD and size >= DEAD_BYTES else 0
+        if kind == DEAD and size >= DEAD_BYTES:
+            return self._bury(p, size)
+        return self._apply_mark(p, size)
+
+    def _apply_mark(self, p, size):
+        """Applies a record of what an audit is told; returns what it takes, 0 where it is none."""
+        kind: cython.int = p[0]
+        if kind == GATHERED and size >= GATHERED_BYTES:
+            self.is_audited = True
+            self.marks[load_u64(p + 1)] = len(self.untold)
+            return GATHERED_BYTES
+        if kind == TOLD and size >= TOLD_BYTES:
+            self._tell(load_u64(p + 1))
+            return TOLD_BYTES
+        if kind == SETTLED and size >= SETTLED_BYTES:
+            self._settle(load_u64(p + 1), load_u32(p + 9), p[13])
+            return SETTLED_BYTES
+        return 0
+
+    def _settle(self, number, attempt, outcome):
+        """Keeps what was settled until the audit has been told."""
+        dropped: cython.Py_ssize_t
+        if not self.is_audited:
+            return 0
+        self.untold.append((number, attempt, outcome))
+        if len(self.untold) > UNTOLD_MAX:
+            dropped = len(self.untold) // 2
+            del self.untold[:dropped]
+            self.marks = {mark: max(at - dropped, 0) for mark, at in self.marks.items()}
+        return 0
+
+    def _done(self, number):
+        item: KeptItem = self.items.pop(number, None)
+        if item is not None and item.reason is None:
+            self._settle(number, item.attempt, SAID_NOTHING)
+        return 0
+
+    def _tell(self, mark):
+        """Forgets what was settled before a mark; the audit has been told."""
+        at: object = self.marks.get(mark)
+        if at is None:
+            return 0
+        del self.untold[:at]
+        self.marks = {each: left - at for each, left in self.marks.items() if each > mark}
+        return 0
 
     def _bury(self, p, size):
         why: int64_t = p[13]
@@ -151,6 +210,7 @@ class JournalImage:
             item.reason = bytes_from(p + DEAD_BYTES, why).decode("ascii", "replace")
             item.error = bytes_from(p + DEAD_BYTES + why, error_size)
             item.is_out = False
+            self._settle(item.number, item.attempt, said_of(item.reason))
         return DEAD_BYTES + why + error_size
 
     def _put(self, p, size):

@@ -1,6 +1,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from cogwork.dataplane.commits cimport Commits
+from cogwork.dataplane.histogram cimport Histogram
 from cogwork.dataplane.shipment cimport Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.stock cimport Stock
@@ -13,6 +14,7 @@ cdef class Ledger(Stock):
     cdef public bint redelivers_doubtful
     cdef Commits commits
     cdef TimerHeap deadlines
+    cdef public Histogram waits
     cdef readonly uint64_t accepted
     cdef readonly uint64_t rejected
     cdef readonly uint64_t released

@@ -27,6 +27,7 @@ from cython.cimports.cogwork.dataplane.stored import (
     number_of,
 )
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
+from cython.cimports.cogwork.dataplane.trail import SAID_ACCEPTED, SAID_MODIFIED, SAID_RELEASED
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -44,6 +45,7 @@ class Ledger(Stock):
         in_doubt_timeout_s: How long an item in doubt waits for its claim.
         redelivers_doubtful: Whether it is then delivered again, marked; else it is parked with the
             dead, or stays in doubt where these are not kept.
+        waits: How long items waited for their first attempt, in microseconds; None counts nothing.
     """
 
     def __init__(self, core):
@@ -89,6 +91,8 @@ class Ledger(Stock):
         elif verdict.code == LOST:
             self.lose(item)
         else:
+            if self.trail is not None:
+                self.trail.settled(item, SAID_RELEASED)
             self.released += 1
             self.give_back(item)
         return SETTLE
@@ -96,7 +100,9 @@ class Ledger(Stock):
     def commit(self, item):
         """Confirms a claim: the item is done with."""
         self.accepted += 1
-        if item.flags & (HANDED | LENT | MARKS):
+        if self.trail is not None:
+            self.trail.settled(item, SAID_ACCEPTED)
+        if self.trail is not None or item.flags & (HANDED | LENT | MARKS):
             self.commits.add(number_of(item), item.attempt)
             if self.journal is not None:
                 self.journal.committed(number_of(item), item.attempt)
@@ -113,6 +119,8 @@ class Ledger(Stock):
         failed: cython.bint = False
         undeliverable: cython.bint = False
         self.modified += 1
+        if self.trail is not None:
+            self.trail.settled(item, SAID_MODIFIED)
         read_modified(
             verdict.state,
             verdict.state_size,

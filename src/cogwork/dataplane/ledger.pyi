@@ -1,5 +1,6 @@
 from typing import Final
 
+from cogwork.dataplane.histogram import Histogram
 from cogwork.dataplane.stock import Stock
 
 SOURCE_HASH: str
@@ -9,6 +10,7 @@ IN_DOUBT: Final[str]
 class Ledger(Stock):
     in_doubt_timeout_s: float
     redelivers_doubtful: bool
+    waits: Histogram | None
     def claim(
         self, item: int, attempt: int, code: int = 0x24, state: bytes | None = None
     ) -> int: ...

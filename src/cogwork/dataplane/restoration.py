@@ -74,6 +74,9 @@ class Restoration:
             self._restore(kept, kept.sequence == 0 and kept.due_ms > now_ms)
         self._doubt()
         store.shelf.slots.settle(image.birth_base)
+        if store.trail is not None:
+            store.trail.sequence_base = store.journal.sequence_base if store.journal else 0
+            store.trail.recall(image.untold)
         for number, attempt in image.commits:
             store.commits.add(number, attempt)
         if store.recent is not None:
@@ -168,6 +171,10 @@ class Checkpoint:
         self.seen = list(store.journal.seen or ())
         for number, attempt in store.commits.remembered():
             self.scratch.committed(number, attempt)
+        if store.trail is not None:
+            self.scratch.gathered(0)
+            for number, attempt, outcome in store.trail.untold():
+                self.scratch.settled(number, attempt, outcome)
         if store.journal.held_partitions:
             self.scratch.hold_partitions(store.journal.held_partitions)
 

@@ -23,6 +23,7 @@ cdef class SendingEnd(LinkEnd):
     cdef public bint no_local
     cdef readonly bint presettles
     cdef bint stalled
+    cdef readonly uint64_t sent_bytes
     cdef int make_template(self) except -1
     cdef bint can_start(self) noexcept
     cdef bint may_go_on(self) except -1

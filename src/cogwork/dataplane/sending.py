@@ -117,6 +117,7 @@ class SendingEnd(LinkEnd):
         self.delivery_count += count
         self.credit -= count
         self.deliveries += count
+        self.sent_bytes += size_bytes
         if not settled:
             self.unsettled += count
         return wire.committed(total)
@@ -162,6 +163,7 @@ class SendingEnd(LinkEnd):
         self.delivery_count += 1
         self.credit -= 1
         self.deliveries += 1
+        self.sent_bytes += size
         if not settled:
             self.unsettled += 1
             session.sent.track(delivery_id, self.index, s)
@@ -184,6 +186,7 @@ class SendingEnd(LinkEnd):
             p = put_bool(p + 3, True)
         if size:
             memcpy(p, data, size)
+        self.sent_bytes += size
         session.next_outgoing_id += 1
         session.remote_window -= 1
         return session.wire.committed(end_performative(frame, p, size))

@@ -10,12 +10,14 @@ from cogwork.dataplane.shelf cimport Shelf
 from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.stored cimport ACQUIRED, AGES, Item
+from cogwork.dataplane.trail cimport Trail
 
 
 cdef class Stock(Terminus):
     cdef readonly Core core
     cdef readonly Shelf shelf
     cdef public Journal journal
+    cdef public Trail trail
     cdef public object handler
     cdef public double ttl_s
     cdef public uint32_t maximum_length
@@ -47,6 +49,7 @@ cdef class Stock(Terminus):
     cdef int lay_out(self, Item* item, str reason, bytes error) except -1
     cdef Item* put_aside_as(self, uint64_t number) noexcept
     cdef int mourn(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
+    cdef int remove(self, Item* item) except -1
     cdef int forget(self, Item* item) except -1
     cdef int discard(self, Item* item) except -1
     cdef int drop_all(self) except -1

@@ -19,6 +19,7 @@ import cython
 from cython.cimports.cogwork.dataplane.octets import bytes_from
 from cython.cimports.cogwork.dataplane.shelf import is_away
 from cython.cimports.cogwork.dataplane.stored import ASIDE, EXCLUDED, HANDED, READY, number_of
+from cython.cimports.cogwork.dataplane.trail import SAID_REMOVED
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -37,6 +38,7 @@ class Stock(Terminus):
     Attributes:
         shelf: Where the items stand.
         journal: Where changes are written down; None where a queue is kept in memory alone.
+        trail: What an audit hears of; None where there is none.
         handler: Its `on_batch(store)` is called after a batch in which items died.
         ttl_s: The longest an item lives; 0 leaves it to the message.
         maximum_length: Items held at most; 0 for no bound.
@@ -107,6 +109,8 @@ class Stock(Terminus):
         item.stored_s = self.now()
         self.shelf.enter(item)
         self.journal.put(item)
+        if self.trail is not None:
+            self.trail.accepted(item)
         return self.bury(item, DROPPED, None)
 
     def expire(self, now_s):
@@ -151,6 +155,8 @@ class Stock(Terminus):
 
     def bury(self, item, reason, error):
         """Gives up an item that will not be delivered, and keeps it for the handler."""
+        if self.trail is not None:
+            self.trail.buried(item, reason)
         if self.journal is None or not self.keeps_dead:
             self.mourn(reason, item.data, item.size, error, item.failures)
             return self.forget(item)
@@ -195,6 +201,10 @@ class Stock(Terminus):
         """Takes back what `take_dead` handed over: nobody has accepted it."""
         self.unsent.extend(numbers)
 
+    def remove(self, item):
+        """Notes that an item is taken out, for an audit."""
+        return 0 if self.trail is None else self.trail.settled(item, SAID_REMOVED)
+
     def forget(self, item):
         """Gives an item up for good."""
         if self.journal is not None:
@@ -215,6 +225,8 @@ class Stock(Terminus):
         slot: uint32_t = 0
         item: cython.pointer(Item)
         self.journal = None
+        if self.trail is not None:
+            self.trail.clear()
         self.shelf.restore()
         while True:
             item = self.shelf.slots.next_item(cython.address(slot))
@@ -316,6 +328,7 @@ class Stock(Terminus):
             taken.append(self.message_of(item))
             self.removed += 1
             if numbers is None:
+                self.remove(item)
                 if self.journal is not None:
                     self.journal.done_later(number_of(item))
                 self.discard(item)
@@ -334,7 +347,8 @@ class Stock(Terminus):
             if item != cython.NULL:
                 if self.journal is not None:
                     self.journal.done(number)
-                self.graves.pop(number, None)
+                if self.graves.pop(number, None) is None:
+                    self.remove(item)
                 self.discard(item)
 
     def tombstone(self, numbers: list) -> None:
@@ -389,6 +403,7 @@ class Stock(Terminus):
             if item == cython.NULL:
                 break
             if not is_away(item):
+                self.remove(item)
                 self.forget(item)
                 count += 1
         self.removed += count

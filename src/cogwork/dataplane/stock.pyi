@@ -4,6 +4,7 @@ from cogwork.dataplane.core import Core
 from cogwork.dataplane.journal import Journal
 from cogwork.dataplane.shelf import Shelf
 from cogwork.dataplane.terminus import Terminus
+from cogwork.dataplane.trail import Trail
 
 SOURCE_HASH: str
 EXPIRED: Final[str]
@@ -12,6 +13,7 @@ DROPPED: Final[str]
 
 class Stock(Terminus):
     journal: Journal | None
+    trail: Trail | None
     ttl_s: float
     maximum_length: int
     maximum_bytes: int

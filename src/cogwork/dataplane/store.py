@@ -290,6 +290,8 @@ class Store(Ledger):
         self.place(item, e)
         if self.journal is not None:
             self.journal.put(item)
+        if self.trail is not None:
+            self.trail.accepted(item)
         return self.dispatcher.offer(item)
 
     def hold_consumer(self, item):
@@ -427,6 +429,8 @@ class Store(Ledger):
         """
         self.ticked_s = now_s
         self.shelf.disorder.histogram.turn(now_s)
+        if self.waits is not None:
+            self.waits.turn(now_s)
         self.shelf.restore()
         self.expire(now_s)
         self.end_doubts(now_s)

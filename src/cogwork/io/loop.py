@@ -5,9 +5,10 @@ context of its own. That takes some microseconds each time, and more when reader
 removed: as much as the work on a connection that comes and goes. Here the selector calls the
 readers itself (`Poller`, which is compiled), and waits on, until there is something for asyncio to
 do: one of its own descriptors is ready, a callback or a timer was scheduled, or its time is up.
-Readers can be preferred (`prefer`): they are called before the others, however busy these are. All
-the rest is asyncio's, and whatever runs on this loop runs on the stock one too, `prefer` where the
-loop has it.
+Readers can be preferred (`prefer`): they are called before the others, however busy these are. What
+they collect can be dealt with once they all have been called (`call_after_readers`). All the rest
+is asyncio's, and whatever runs on this loop runs on the stock one too, these two where the loop has
+them.
 """
 
 from __future__ import annotations
@@ -54,6 +55,13 @@ class EventLoop(asyncio.SelectorEventLoop):
     def prefer(self, fd: FileDescriptorLike) -> None:
         """Calls a descriptor's reader before those of others, until it is removed."""
         self._direct.prefer(_fd_of(fd))
+
+    def call_after_readers(self, callback: Callable[[], object]) -> None:
+        """Calls something once, when the readers have been called that have input by then.
+
+        It takes no pass of the loop: there is no handle, and nothing to cancel.
+        """
+        self._direct.poller.after.append(callback)
 
     def call_soon(
         self,
@@ -187,6 +195,7 @@ class _DirectSelector(selectors.BaseSelector):
         self._keys.clear()
         self._readers.clear()
         self._masks.clear()
+        self.poller.after.clear()
 
 
 def _fd_of(fileobj: FileDescriptorLike) -> int:

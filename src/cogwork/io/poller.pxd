@@ -28,6 +28,7 @@ cdef enum:
 cdef class Poller:
     cdef readonly dict readers
     cdef public bint is_wanted
+    cdef readonly list after
     cdef readonly int epoll_fd
     cdef object on_fault
     # What `epoll_wait` has told and was not served yet.
@@ -41,4 +42,5 @@ cdef class Poller:
     cdef int serve(self, list others) except -1
     cdef bint look(self, list others) except -1
     cdef int serve_one(self, int fd, uint32_t mask, list others) except -1
+    cdef int end_round(self) except -1
     cdef int call(self, object reader) except -1

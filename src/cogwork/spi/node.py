@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.spi.audits import Audits
     from cogwork.spi.effects import Effect
     from cogwork.spi.engines import Engines
     from cogwork.spi.journals import Journals
@@ -61,6 +62,7 @@ class NodeContext:
         reach: Tells other containers what is wanted here; None where there is nobody to tell.
         engines: Opens streams; None where there are none.
         journals: Keep queues on disk; None where nothing does.
+        audits: Follow queues; None where nobody does.
     """
 
     core: Core
@@ -74,6 +76,7 @@ class NodeContext:
     reach: Subscriptions | None = None
     engines: Engines | None = None
     journals: Journals | None = None
+    audits: Audits | None = None
 
 
 class Subscriptions(Protocol):

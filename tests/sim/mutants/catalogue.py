@@ -33,6 +33,13 @@ MUTANTS = (
         scene="elections",
     ),
     Mutant(
+        "a new term or vote waits until much is committed",
+        OUTBOX + "take_write",
+        "self._is_hard_new or commit >= self._hint",
+        "commit >= self._hint",
+        scene="elections",
+    ),
+    Mutant(
         "entries that replace others are not written",
         OUTBOX + "cut",
         "self.written_index = min(self.written_index, last)",

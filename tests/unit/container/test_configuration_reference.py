@@ -31,6 +31,8 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[queue]]`": settings.Queue,
     "`[[stream]]`": settings.Stream,
     "`[[schema]]`": settings.Schema,
+    "`[telemetry]`": settings.Telemetry,
+    "`[[audit]]`": settings.Audit,
     "`[[engine]]`": settings.Engine,
     "`[[node]]`": settings.Node,
     "`[[vhost]]`": settings.Vhost,

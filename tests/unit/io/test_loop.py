@@ -303,6 +303,105 @@ def test_what_is_preferred_is_read_between_two_others_and_the_loop_has_its_turn(
     assert read.index("urgent") <= 1
 
 
+def test_what_is_preferred_and_collects_something_has_that_dealt_with_before_others_are_read() -> (
+    None
+):
+    async def story() -> list[str]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, EventLoop)
+        read: list[str] = []
+        with ExitStack() as stack:
+            for number in range(3):
+                flood(loop, stack, f"busy {number}", read)
+            near, far = pair(stack)
+
+            def take() -> None:
+                far.recv(16)
+                read.append("urgent")
+                loop.call_after_readers(lambda: read.append("turn"))
+
+            loop.add_reader(far, take)
+            stack.callback(loop.remove_reader, far)
+            loop.prefer(far)
+            near.send(b"x")
+            while "turn" not in read:
+                await asyncio.sleep(0)
+        return read
+
+    read = run(story())
+    assert read.index("turn") == read.index("urgent") + 1
+    assert read.index("urgent") <= 1
+
+
+def test_what_readers_collect_is_dealt_with_once_all_were_called_without_a_pass_of_the_loop() -> (
+    None
+):
+    async def story() -> list[str]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, EventLoop)
+        seen: list[str] = []
+        done = asyncio.Event()
+        collected: list[str] = []
+
+        def end() -> None:
+            seen.append(" ".join(sorted(collected)))
+            collected.clear()
+            if len(seen) == 1:
+                for near in nears:
+                    near.send(b"y")
+            else:
+                loop.call_soon(done.set)
+
+        def take(far: socket.socket, name: str) -> None:
+            if not collected:
+                loop.call_after_readers(end)
+            collected.append(name + far.recv(16).decode())
+
+        with ExitStack() as stack:
+            pairs = [pair(stack) for _ in range(2)]
+            nears = [near for near, _ in pairs]
+            for name, (near, far) in zip("ab", pairs, strict=True):
+                near.send(b"x")
+                loop.add_reader(far, take, far, name)
+                stack.callback(loop.remove_reader, far)
+            passes = 0
+            while not done.is_set():
+                passes += 1
+                await (done.wait() if passes > 1 else asyncio.sleep(0))
+        return seen
+
+    assert run(story()) == ["ax bx", "ay by"]
+
+
+def test_what_is_asked_for_by_a_callback_comes_before_the_loop_waits_and_a_fault_hurts_nobody() -> (
+    None
+):
+    async def story() -> tuple[list[str], list[object]]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, EventLoop)
+        done: list[str] = []
+        faults: list[object] = []
+        over = loop.create_future()
+        loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
+
+        def fail() -> None:
+            raise ZeroDivisionError
+
+        def again() -> None:
+            done.append("first")
+            loop.call_after_readers(lambda: done.append("second"))
+            loop.call_after_readers(lambda: over.set_result(None))
+
+        loop.call_after_readers(fail)
+        loop.call_after_readers(again)
+        await over
+        return done, faults
+
+    done, faults = run(story())
+    assert done == ["first", "second"]
+    assert [type(each) for each in faults] == [ZeroDivisionError]
+
+
 def test_what_is_preferred_starves_nobody() -> None:
     async def story() -> list[str]:
         loop = asyncio.get_running_loop()

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cogwork.amqp.types import UShort
-from cogwork.arrow.envelope import OFFERED
 from cogwork.arrow.serving.desk import Desk
 from cogwork.arrow.serving.frames import Frames
-from cogwork.arrow.serving.reader import ReaderJob
+from cogwork.arrow.serving.job import OFFERED, ReaderJob
 from cogwork.io.listener import reserved_socket
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from cogwork.amqp.errors import AmqpError, CogworkError, Condition
 from cogwork.arrow.serving.asker import Asker
@@ -31,32 +31,17 @@ from cogwork.dataplane.core import Core
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.arrow.serving.job import ReaderJob
     from cogwork.container.attachments import Attachments
     from cogwork.container.settings import Configuration
 
-__all__ = ("ReaderJob", "run")
+__all__ = ("run",)
 
 TICK_S = 0.1
 SWEEP_TICKS = 10
 CLOSE_S = 0.5
 
 log = logging.getLogger("cogwork")
-
-
-class ReaderJob(Struct, frozen=True):
-    """What a container tells its reader.
-
-    Attributes:
-        container: The container's id.
-        number: Of the reader, from 0 on.
-        fd: The socket to the container.
-        ports: Those of the configured listeners, in their order.
-    """
-
-    container: str
-    number: int
-    fd: int
-    ports: list[int]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cogwork.cli.loadgen.jobs import Job, Report
     from cogwork.cli.loadgen.usage import ProcessUsage
 
-__all__ = ("Broker", "Result", "Route", "Transit", "measure")
+__all__ = ("Broker", "Result", "Route", "Transit", "measure", "measure_each")
 
 _STALL_S: Final = 10.0
 """Silence after which what is missing is counted as lost."""
@@ -119,6 +119,7 @@ class Transit:
         is_ordered: Whether each receiver must get a producer's deliveries in order; where not,
             their number and their sum must still be right.
         seconds: How long to send, where the senders have no count.
+        settle_s: How long everything comes to rest before anything is sent.
         progress: Told how far it is.
     """
 
@@ -128,6 +129,7 @@ class Transit:
     fan_out: int = 1
     is_ordered: bool = True
     seconds: float = 0.0
+    settle_s: float = _SETTLE_S
     progress: Callable[[int, int], None] | None = None
 
 
@@ -137,10 +139,20 @@ def measure(route: Route, transit: Transit) -> Result:
     Raises:
         PeerError: A worker failed, or nothing moved any more before all was sent.
     """
+    return measure_each(route, transit)[0]
+
+
+def measure_each(route: Route, transit: Transit) -> tuple[Result, list[Report], list[Report]]:
+    """Runs a measurement; also returns what each sender and each receiver reported, in order.
+
+    Raises:
+        PeerError: A worker failed, or nothing moved any more before all was sent.
+    """
     with Crew() as crew:
         run = _Run(crew, route, transit)
         run.hire()
-        return run.measure()
+        result = run.measure()
+        return result, run.reports(run.senders), run.reports(run.receivers)
 
 
 @dataclass(slots=True)
@@ -190,7 +202,7 @@ class _Run:
         self.companions = [self.crew.hire(_with_url(job, url)) for job in self.transit.companions]
 
     def measure(self) -> Result:
-        time.sleep(_SETTLE_S)
+        time.sleep(self.transit.settle_s)
         counters = _Counters(self.route.usage)
         counters.start()
         for worker in self.senders + self.companions:
@@ -201,7 +213,7 @@ class _Run:
         counters.fill(result)
         self._end(self.receivers)
         self._sum_up(result)
-        _judge(result, self._reports(self.senders), self._reports(self.receivers), self.transit)
+        _judge(result, self.reports(self.senders), self.reports(self.receivers), self.transit)
         if not is_complete:
             result.problems.append(f"nothing arrived any more for {_STALL_S:g} s")
         return result
@@ -242,7 +254,7 @@ class _Run:
         )
 
     def _is_complete(self) -> bool:
-        reports = self._reports(self.senders)
+        reports = self.reports(self.senders)
         if len(reports) < len(self.senders):
             return False
         expected = sum(map(_passed, reports)) * self.transit.fan_out
@@ -257,11 +269,12 @@ class _Run:
             if time.monotonic() > deadline_s:
                 raise PeerError("a worker did not finish")
 
-    def _reports(self, workers: list[Worker]) -> list[Report]:
+    def reports(self, workers: list[Worker]) -> list[Report]:
+        """Returns what workers reported, in their order."""
         return [worker.report for worker in workers if worker.report is not None]
 
     def _sum_up(self, result: Result) -> None:
-        senders, receivers = self._reports(self.senders), self._reports(self.receivers)
+        senders, receivers = self.reports(self.senders), self.reports(self.receivers)
         takers = receivers or senders
         result.sent = sum(report.sent for report in senders)
         result.delivered = sum(report.delivered for report in takers) or result.sent
@@ -275,7 +288,7 @@ class _Run:
         result.latencies_us = next(
             (r.latencies_us for r in senders + receivers if r.latencies_us), {}
         )
-        everyone = self._reports(self.senders + self.receivers + self.companions)
+        everyone = self.reports(self.senders + self.receivers + self.companions)
         result.worker_cpu_s = sum(report.cpu_s for report in everyone)
         if result.cpu_s is not None and result.delivered:
             result.cpu_s_per_million = result.cpu_s / result.delivered * _MILLION

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ("needs_the_extra",)
 
-PACKAGES = frozenset(("pandas", "pyarrow", "pyiceberg", "pyspark", "sqlalchemy"))
+PACKAGES = frozenset(("matplotlib", "pandas", "pyarrow", "pyiceberg", "pyspark", "sqlalchemy"))
 
 
 @contextmanager

@@ -100,7 +100,7 @@ class Core:
         self.term, self.vote, commit = recovered.hard_state
         self.log = Log(snapshot.index, snapshot.term, recovered.entries, self.storage)
         last = self.log.last_index
-        self.outbox = Outbox(last, settings.held_messages)
+        self.outbox = Outbox(last, settings, commit)
         self.role = Role.FOLLOWER
         self.leader: str | None = None
         self.leadership: Leadership | None = None

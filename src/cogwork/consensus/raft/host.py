@@ -12,7 +12,7 @@ What the container does, with its own clock as `now_s`:
 - `receive` with each frame that a carrier brings; `tick` at `wake_s`, read after each turn; `lost`
   when it learns that a container is gone;
 - `propose`, `read_index` and so on, with the number of the group;
-- `ready` at the end of each turn, and does what it says: writes first, then frames, then the rest;
+- `ready` at the end of each turn, and does what it says: writes and frames, then the rest;
   `persisted` when a write is durable, in order, at once or late.
 """
 

@@ -20,6 +20,7 @@ from cogwork.consensus.raft.ready import HardState, Write
 if TYPE_CHECKING:
     from cogwork.consensus.raft.log import Log
     from cogwork.consensus.raft.messages import Message
+    from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.raft.snapshot import Snapshot
 
 __all__ = ("Outbox",)
@@ -39,6 +40,8 @@ class Outbox:
         "_hard_number",
         "_held",
         "_held_max",
+        "_hint",
+        "_hint_entries",
         "_is_hard_new",
         "_last_number",
         "_snapshot",
@@ -48,11 +51,20 @@ class Outbox:
         "written_index",
     )
 
-    def __init__(self, durable_index: int, held_max: int) -> None:
+    def __init__(self, durable_index: int, settings: Settings, hint: int = 0) -> None:
+        """Has nothing to write.
+
+        Args:
+            durable_index: So far the log is durable.
+            settings: How many messages may wait, and how far the written commit index may lag.
+            hint: The commit index that was written last.
+        """
         self.durable_index = self.written_index = durable_index
         self.messages: list[tuple[str, Message]] = []
         self._held: deque[tuple[int, str, Message]] = deque()
-        self._held_max = held_max
+        self._held_max = settings.held_messages
+        self._hint = hint
+        self._hint_entries = settings.hint_entries
         self._under_way: deque[tuple[int, int]] = deque()
         self._last_number = 0
         self._durable_number = 0
@@ -102,8 +114,9 @@ class Outbox:
     def take_write(self, log: Log, term: int, vote: str | None, commit: int) -> Write | None:
         """Returns what is to be written since the last time.
 
-        A write may tear behind its hard state: `commit` must not speak of entries that come after
-        it, as those that they replace would then pass for committed.
+        Term and vote are there where they are new. `commit` is a hint: it is written with them, and
+        where it has grown by much. A write may tear behind its hard state: `commit` must not speak
+        of entries that come after it, as those that they replace would then pass for committed.
         """
         last = log.last_index
         if last == self.written_index and not self._is_hard_new and self._snapshot is None:
@@ -111,7 +124,10 @@ class Outbox:
         entries = log.tail(self.written_index + 1) if last > self.written_index else ()
         self._last_number += 1
         commit = min(commit, self.durable_index)
-        hard_state = HardState(term, vote, commit)
+        hard_state = None
+        if self._is_hard_new or commit >= self._hint + self._hint_entries:
+            hard_state = HardState(term, vote, commit)
+            self._hint = commit
         write = Write(self._last_number, hard_state, self._snapshot, entries)
         self._under_way.append((self._last_number, last))
         self.written_index = last

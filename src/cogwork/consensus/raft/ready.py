@@ -1,9 +1,9 @@
 """What a group wants done: handed out at the end of a turn, in one piece.
 
-The caller does it in this order: takes the write in hand (and tells `persisted` when it is durable,
-at once or later), sends the messages, keeps the chunks, applies the committed entries, answers the
-reads. The group itself holds back every message that speaks of something that is not durable yet,
-until `persisted` says so: what stands in `messages` may always go.
+The caller takes the write in hand (and tells `persisted` when it is durable, at once or later) and
+sends the messages, in any order; then it keeps the chunks, applies the committed entries, answers
+the reads. The group itself holds back every message that speaks of something that is not durable
+yet, until `persisted` says so: what stands in `messages` may always go.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class HardState(NamedTuple):
     Attributes:
         term: The latest it knows.
         vote: Whom it voted for in that term.
-        commit: So far it knew to be committed; it may be behind, and is never written for itself.
+        commit: So far it knew to be committed; it may be far behind, and is a hint only.
     """
 
     term: int = 0
@@ -54,13 +54,13 @@ class Write(NamedTuple):
 
     Attributes:
         number: One more for each; `persisted(number)` speaks of all up to it.
-        hard_state: Replaces the one before.
+        hard_state: Replaces the one before; None where term and vote are as they were written.
         snapshot: The log is void, and begins after this one, which was accepted before.
         entries: Replace whatever the log has from the first one's index on.
     """
 
     number: int
-    hard_state: HardState
+    hard_state: HardState | None
     snapshot: Snapshot | None = None
     entries: Sequence[Entry] = ()
 

@@ -44,6 +44,7 @@ class Settings:
         entry_bytes: The largest payload.
         reads: That wait at a time.
         held_messages: That wait for the hard state; what is more is dropped, as a network does.
+        hint_entries: The commit index is written again when it has grown by so many.
     """
 
     election_s: float = 0.3
@@ -69,3 +70,4 @@ class Settings:
     entry_bytes: int = 16 * MIB
     reads: int = 4096
     held_messages: int = 1024
+    hint_entries: int = 64

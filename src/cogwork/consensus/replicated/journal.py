@@ -120,6 +120,15 @@ class Journal:
         for each in write.entries:
             lsns.append(append(group, ENTRY + each.kind, each.index, each.term, each.payload))
 
+    def settle(self, commit: int) -> None:
+        """Says in an orderly end what is committed, as far as it is durable.
+
+        Raises:
+            LogError: The log takes nothing now.
+        """
+        if commit > self.hard_state.commit and not self._is_dropped:
+            self._put_hard_state(self.hard_state._replace(commit=commit))
+
     def compact(self, snapshot: Snapshot) -> None:
         """Lets the entries up to a snapshot of this replica's own go.
 

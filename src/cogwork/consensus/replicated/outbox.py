@@ -51,6 +51,9 @@ class Pacing:
         waiting_bytes_max: What may be unanswered; one batch more is `Busy`.
         call_bytes_max: What goes in one call, but for a batch that is larger by itself.
         flight_bytes_max: What is on its way to the leader at once.
+        busy_bytes: With so much on its way, less than `gather_bytes` waits for an answer: what goes
+            in one call is one entry, and costs once what an entry costs.
+        gather_bytes: So much goes at once, whatever is on its way.
         answer_timeout_s: An answer that has taken so long is not waited for.
         pause_s: Before the same candidates are asked again that refused.
         give_up_s: So long a command is tried.
@@ -59,6 +62,8 @@ class Pacing:
     waiting_bytes_max: int = 32 << 20
     call_bytes_max: int = 1 << 20
     flight_bytes_max: int = 8 << 20
+    busy_bytes: int = 32 << 10
+    gather_bytes: int = 256 << 10
     answer_timeout_s: float = 0.4
     pause_s: float = 0.02
     give_up_s: float = 15.0
@@ -207,7 +212,7 @@ class Outbox:
         """Returns what is to be sent to `target` now; None where nothing is."""
         if not self.unsent or now_s < self._paused_until_s or self.target is None:
             return None
-        if self._flights and self._flight_bytes >= self._pacing.flight_bytes_max:
+        if self._flights and self._is_to_wait():
             return None
         number = self._next_number()
         flight = _Flight(self._round, now_s, 0)
@@ -223,6 +228,14 @@ class Outbox:
         self._flights[number] = flight
         self._flight_bytes += flight.size_bytes
         return Proposal(number, self._stream, [each.data for each in flight.commands])
+
+    def _is_to_wait(self) -> bool:
+        """Says whether an answer is to come first: too much is under way, or more may join."""
+        pacing, flight_bytes = self._pacing, self._flight_bytes
+        if flight_bytes >= pacing.flight_bytes_max:
+            return True
+        is_little = self._waiting_bytes - flight_bytes < pacing.gather_bytes
+        return flight_bytes >= pacing.busy_bytes and is_little
 
     # -- answers
 

@@ -195,7 +195,11 @@ class Replicas:
         if stream.is_deleted:
             self.give_up(stream)
         elif stream.member is not None:
-            self._close(stream, stream.member).files.close()
+            member = self._close(stream, stream.member)
+            group = member.group
+            with suppress(LogError):  # it is a hint only
+                member.journal.settle(min(group.commit, group.durable_index))
+            member.files.close()
 
     def give_up(self, stream: Stream) -> None:
         """Closes a stream's replica, and removes all that it has kept."""

@@ -1,9 +1,9 @@
 """The engine `raft`: all replicas of a container, and the way to those of others.
 
-Theory of operation. Everything happens in *turns*, at most one in each pass of the event loop:
-outboxes send what they have, the groups say what they want done, writes go to the write-ahead log
-in one piece, frames to other containers, committed entries to the replicas. What the disk thread
-reports, what others send, and the clock each ask for another turn.
+Theory of operation. Everything happens in *turns*, at most one after each round of readers of the
+event loop: outboxes send what they have, the groups say what they want done, frames go to other
+containers, writes to the write-ahead log in one piece, committed entries to the replicas. What the
+disk thread reports, what others send, and the clock each ask for another turn.
 
 Frames of consensus and calls share a carrier; the first octet tells them apart.
 """
@@ -56,8 +56,8 @@ FRAME = b"\x00"
 """The first octet of a parcel with a frame of consensus."""
 
 GATHER_BYTES = 256 << 10
-"""With more on its way to the disk, a turn waits for what has come by the next pass of the loop:
-what is written together, sent together and applied together costs once what it costs."""
+"""With more on its way to the disk, a turn waits for what the next round of readers brings: what
+is written together, sent together and applied together costs once what it costs."""
 
 TRIM_S = 1.0
 """How often it is looked for what is too old."""
@@ -117,7 +117,7 @@ class RaftService:
         self._members = self._replicas.members
         self._writing = Writing(wal, report)
         self._agenda = Agenda()
-        self._turn: asyncio.Handle | None = None
+        self._is_turn_due = False
         self._alarm = Alarm(self.turn_soon)
         self._wake_s = 0.0
         self._ticked_s = 0.0
@@ -218,8 +218,6 @@ class RaftService:
         """Lets go of all streams."""
         self._is_closed = True
         self._alarm.cancel()
-        if self._turn is not None:
-            self._turn.cancel()
         self._replicas.close()
         for stream in self.streams.values():
             stream.end("the container is stopping")
@@ -239,8 +237,7 @@ class RaftService:
 
     def durable(self, lsn: int) -> None:
         """Takes note that the write-ahead log is durable up to a place."""
-        number = self._writing.durable(lsn)
-        if number:
+        if number := self._writing.durable(lsn):
             self._host.persisted(number)
         if self._host.has_more or self._writing.is_waiting:
             self.turn_soon()
@@ -437,12 +434,16 @@ class RaftService:
         self._agenda.note_awaited(member)
 
     def turn_soon(self) -> None:
-        """Asks for a turn in the next pass of the event loop."""
-        if self._turn is None and not self._is_closed:
-            self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
+        """Asks for a turn, once the readers of the event loop have brought what there is now."""
+        if not self._is_turn_due and not self._is_closed:
+            self._is_turn_due = True
+            loop = asyncio.get_running_loop()
+            getattr(loop, "call_after_readers", loop.call_soon)(self._take_turn)
 
     def _take_turn(self) -> None:
-        self._turn = None
+        self._is_turn_due = False
+        if self._is_closed:
+            return
         host = self._host
         if host.unpersisted_bytes > GATHER_BYTES and not self._has_gathered:
             self._has_gathered = True
@@ -459,7 +460,7 @@ class RaftService:
         if host.has_more:
             self._do_what_is_ready()
         else:
-            self._writing.flush()
+            self._write()
         if host.has_more:
             self.turn_soon()
         self._carrier.flush()
@@ -474,17 +475,20 @@ class RaftService:
                 self._writing.add(members[number].journal, each.write)
         if ready.number:
             self._writing.end_turn(ready.number)
-        self._writing.flush()
         for container, frame in ready.frames:
             self._carrier.send(container, FRAME, frame)
         if ready.frames:
-            self._carrier.flush()  # others wait for that longer than for what is applied here
+            self._carrier.flush()  # others wait for that longer than for anything that is done here
+        self._write()
         for number, each in ready.groups:
-            member = members.get(number)
-            if member is not None:
+            if (member := members.get(number)) is not None:
                 member.take(each)
         for report in ready.reports:
             self.report(report)
+
+    def _write(self) -> None:
+        if number := self._writing.flush():
+            self._host.persisted(number)
 
     def _tick(self, now_s: float) -> None:
         self._switchboard.tick(now_s)

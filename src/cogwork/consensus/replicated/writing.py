@@ -55,11 +55,16 @@ class Writing:
         """Gives all writes since the last turn a number, by which `durable` knows them."""
         self._waiting.append(number)
 
-    def flush(self) -> None:
-        """Hands writes to the log, in order; what it does not take now waits for the next time."""
+    def flush(self) -> int:
+        """Hands writes to the log, in order; what it does not take now waits for the next time.
+
+        Returns:
+            The highest number whose writes are durable already, as they left nothing in the log:
+            of these it has nothing to tell (a replica that is closed writes nothing). 0 for none.
+        """
         wal = self._wal
-        if wal is None:
-            return
+        if wal is None or not self._waiting:
+            return 0
         try:
             while self._waiting:
                 first = self._waiting[0]
@@ -74,6 +79,7 @@ class Writing:
                 self._report(f"the write-ahead log takes nothing: {error}")
             self._is_refused = True
         wal.flush()
+        return self.durable(wal.durable_lsn)
 
     def durable(self, lsn: int) -> int:
         """Returns the highest number whose writes are all below a place; 0 for none."""

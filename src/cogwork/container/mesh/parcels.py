@@ -11,6 +11,7 @@ where it comes from, each behind its length in one octet.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.names import HOPS_MAX
@@ -30,6 +31,7 @@ class Parcel:
     """The address label of a parcel."""
 
     @staticmethod
+    @lru_cache(maxsize=1024)
     def label(to: str, origin: str) -> bytes:
         """Returns what stands before the octets."""
         target, source = to.encode(), origin.encode()

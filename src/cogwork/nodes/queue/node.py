@@ -72,6 +72,10 @@ class QueueNode:
         self._cut_off: dict[str, int] = {}
         self.store = _store(context, self.options)
         self.store.handler = self
+        self._journal: JournalHandle | None = None
+        self._watch = None
+        if context.audits is not None:
+            self._watch = context.audits.watch(self.address, self.store, self.when_durable)
         self._burial: Burial | None = None
         if self.options.dead_letter is not None:
             self._burial = Burial(self, self.options.dead_letter, self._emit)
@@ -80,7 +84,6 @@ class QueueNode:
         self.store.inlet = self._entry
         self.inlet: PartitionedInlet | None = None
         self._near_entry = self._entry
-        self._journal: JournalHandle | None = None
         self.replica: ReplicaHandle | None = None
         if context.journals is not None and self.options.durability != "memory":
             self._write_down(context.journals, context.options)
@@ -139,6 +142,8 @@ class QueueNode:
             is_browser=subscription.source.distribution_mode == COPY,
             is_far=subscription.is_far,
         )
+        if self._watch is not None:
+            self._watch.consumer(self.store.serial_of(subscription.link), subscription)
         tags = list(subscription.unsettled)
         codes = self.store.resume(subscription.link, tags, subscription.handed)
         for tag, code in zip(tags, codes, strict=True):
@@ -197,6 +202,8 @@ class QueueNode:
             self._entry.remove_outlet(self.inlet)
             self.inlet.close()
         self._entry.remove_outlet(self.store)
+        if self._watch is not None:
+            self._watch.close()
         self.store.close()
         self._entry.close()
 

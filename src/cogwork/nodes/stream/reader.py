@@ -8,6 +8,7 @@ nobody waits for it.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,6 +33,9 @@ __all__ = ("Reader", "Source")
 
 READ_SIZE_BYTES = 1 << 20
 """What is read from the engine at a time: some milliseconds of sending."""
+
+PAUSE_S = 0.05
+"""So long a replica that lags is not asked again."""
 
 SNAPSHOT = Symbol("x-opt-snapshot")
 
@@ -224,14 +228,20 @@ class Reader:
                 raise
             self.next = error.first
         else:
-            if not chunks:  # the engine's readers are behind its subscribers: the tail wakes us
+            if not chunks:  # who was asked is behind who told of them, and may be the last to know
                 self._is_busy = False
+                self.source.spawn(self, self._pump_later())
                 return
             if not self._is_over:
                 self._drop()
                 self._block = block_of(chunks)
                 self.source.note_held(self._block.size_bytes)
         self._is_busy = False
+        self.pump()
+
+    async def _pump_later(self) -> None:
+        """Goes on in a moment, whether or not anything comes meanwhile."""
+        await asyncio.sleep(PAUSE_S)
         self.pump()
 
 

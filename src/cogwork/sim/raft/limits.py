@@ -60,6 +60,7 @@ def draw_limits(
         ready_bytes=choice((200, 100_000)),
         reads=choice((8, 100)),
         held_messages=choice((8, 100)),
+        hint_entries=choice((1, 5, 64)),
     )
     if fixed:
         settings = replace(settings, **fixed)  # type: ignore[arg-type]  # as the scene says

@@ -7,6 +7,7 @@ from cogwork.consensus.raft.log import Log
 from cogwork.consensus.raft.messages import VoteReply
 from cogwork.consensus.raft.outbox import Outbox
 from cogwork.consensus.raft.ready import HardState
+from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.storage import NoStorage
 
@@ -18,11 +19,11 @@ def entry(index: int, term: int) -> Entry:
 
 
 def test_nothing_new_is_no_write() -> None:
-    assert Outbox(0, 10).take_write(Log(0, 0, (), NoStorage()), 0, None, 0) is None
+    assert Outbox(0, Settings()).take_write(Log(0, 0, (), NoStorage()), 0, None, 0) is None
 
 
 def test_a_message_waits_for_the_vote_it_speaks_of() -> None:
-    outbox, log = Outbox(0, 10), Log(0, 0, (), NoStorage())
+    outbox, log = Outbox(0, Settings()), Log(0, 0, (), NoStorage())
     outbox.send("b", REPLY)
     outbox.harden()
     outbox.send("c", REPLY)
@@ -37,7 +38,7 @@ def test_a_message_waits_for_the_vote_it_speaks_of() -> None:
 
 
 def test_messages_that_wait_are_bounded() -> None:
-    outbox = Outbox(0, 2)
+    outbox = Outbox(0, Settings(held_messages=2))
     outbox.harden()
     for _ in range(5):
         outbox.send("b", REPLY)
@@ -49,7 +50,7 @@ def test_messages_that_wait_are_bounded() -> None:
 
 def test_a_late_word_of_a_write_that_was_overtaken_says_nothing() -> None:
     """Entry (2, 1) is written, cut off, and comes again: its first write is not its second."""
-    outbox, log = Outbox(0, 10), Log(0, 0, (), NoStorage())
+    outbox, log = Outbox(0, Settings()), Log(0, 0, (), NoStorage())
     log.append(entry(1, 1))
     first = outbox.take_write(log, 1, None, 0)
     log.append(entry(2, 1))
@@ -77,7 +78,7 @@ def test_a_late_word_of_a_write_that_was_overtaken_says_nothing() -> None:
 
 
 def test_a_snapshot_is_durable_with_its_write_and_what_was_before_counts_no_more() -> None:
-    outbox, log = Outbox(0, 10), Log(0, 0, (), NoStorage())
+    outbox, log = Outbox(0, Settings()), Log(0, 0, (), NoStorage())
     log.append(entry(1, 1))
     first = outbox.take_write(log, 1, None, 0)
     snapshot = Snapshot(9, 2)
@@ -98,10 +99,11 @@ def test_what_is_committed_by_entries_that_may_still_be_torn_off_is_not_written_
 ):
     """Behind the hard state the write may end: entry (1, 1) is then there still."""
     log = Log(0, 0, (entry(1, 1),), NoStorage())
-    outbox = Outbox(1, 10)
+    outbox = Outbox(1, Settings(hint_entries=1))
     log.truncate(1)
     outbox.cut(1)
     log.append(entry(1, 2))
+    outbox.harden()
     write = outbox.take_write(log, 2, None, 1)
     assert write is not None
     assert write.hard_state == HardState(2, None, 0)
@@ -114,9 +116,34 @@ def test_what_is_committed_by_entries_that_may_still_be_torn_off_is_not_written_
 
 def test_what_a_snapshot_commits_is_not_written_before_it() -> None:
     log = Log(0, 0, (entry(1, 1),), NoStorage())
-    outbox = Outbox(1, 10)
+    outbox = Outbox(1, Settings())
     log.reset(5, 2)
     outbox.restart(Snapshot(5, 2))
+    outbox.harden()
     write = outbox.take_write(log, 2, None, 5)
     assert write is not None
     assert write.hard_state == HardState(2, None, 0)
+
+
+def test_the_commit_index_is_written_with_a_new_term_or_vote_and_else_only_now_and_then() -> None:
+    log, outbox = Log(0, 0, (), NoStorage()), Outbox(0, Settings(hint_entries=3))
+    found: list[HardState | None] = []
+    for index in range(1, 9):
+        log.append(entry(index, 1))
+        if index == 6:
+            outbox.harden()
+        write = outbox.take_write(log, 1, "a", index - 1)
+        assert write is not None
+        found.append(write.hard_state)
+        outbox.persisted(write.number)
+    committed = [None if each is None else each.commit for each in found]
+    assert committed == [None, None, None, 3, None, 5, None, None]
+
+
+def test_what_was_written_before_a_restart_is_not_written_again() -> None:
+    log = Log(0, 0, (entry(1, 1), entry(2, 1)), NoStorage())
+    outbox = Outbox(2, Settings(hint_entries=2), hint=2)
+    log.append(entry(3, 1))
+    write = outbox.take_write(log, 1, None, 2)
+    assert write is not None
+    assert (write.hard_state, [each.index for each in write.entries]) == (None, [3])

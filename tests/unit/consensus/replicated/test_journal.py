@@ -66,6 +66,21 @@ def test_entries_hard_state_and_kinds_come_back() -> None:
     assert found.snapshot == Snapshot()
 
 
+def test_an_orderly_end_says_what_is_committed_and_nothing_else() -> None:
+    log = Log()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, HardState(2, "b", 0), None, entries(1, 3)))
+    journal.write(Write(2, None, None, entries(4, 5)))
+    assert log.replayed().hard_state == HardState(2, "b", 0)
+    journal.settle(4)
+    assert log.replayed().hard_state == HardState(2, "b", 4)
+    count = len(log.records)
+    journal.settle(4)
+    journal.drop()
+    journal.settle(5)
+    assert len(log.records) == count + 1, "that it was given up"
+
+
 def test_an_entry_replaces_all_from_its_index_on() -> None:
     log = Log()
     journal = Journal(log, GROUP)

@@ -94,6 +94,37 @@ def test_commands_leave_in_order_and_their_answers_find_them() -> None:
     assert box.next_call(0.1) is None
 
 
+def test_while_much_is_under_way_little_waits_for_an_answer_and_then_goes_together() -> None:
+    pacing = Pacing(busy_bytes=1_500, gather_bytes=4_000)
+    box, leader = outbox(pacing=pacing), Leader()
+    box.append(batch(bytes(1_000)), None, 1, 0.0)
+    first = call_of(box)
+    box.append(batch(bytes(1_000)), None, 2, 0.0)
+    second = call_of(box)
+    assert [len(each.commands) for each in (first, second)] == [1, 1], "little is under way"
+    for token in (3, 4):
+        box.append(batch(bytes(1_000)), None, token, 0.0)
+        assert box.next_call(0.0) is None
+    assert len(box.answered(leader.apply(first), 0.1)) == 1
+    third = call_of(box, 0.1)
+    assert len(third.commands) == 2
+    box.append(batch(bytes(1_000)), None, 5, 0.2)
+    assert box.next_call(0.2) is None
+    box.append(batch(bytes(4_000)), None, 6, 0.2)
+    assert len(call_of(box, 0.2).commands) == 2, "much goes at once"
+
+
+def test_what_waits_for_an_answer_goes_when_none_comes() -> None:
+    box = outbox(pacing=Pacing(busy_bytes=100, gather_bytes=300))
+    box.append(batch(bytes(200)), None, 1, 0.0)
+    lost = call_of(box)
+    box.append(batch(b"1"), None, 2, 0.0)
+    assert box.next_call(0.3) is None
+    assert box.tick(0.4) == []
+    assert call_of(box, 0.4).commands[:1] == lost.commands
+    assert box.unsent == 0
+
+
 def test_an_unanswered_call_goes_to_the_next_one_and_nothing_is_twice() -> None:
     box, leader = outbox(), Leader()
     box.append(batch(b"1"), None, 1, 0.0)
@@ -221,7 +252,13 @@ def test_news_of_a_leader_have_everything_sent_there() -> None:
 @pytest.mark.parametrize("seed", range(200))
 def test_whatever_is_lost_each_record_is_there_once_and_in_order(seed: int) -> None:
     chance = random.Random(seed)
-    box, leader = outbox(pacing=Pacing(answer_timeout_s=0.3, give_up_s=1e9)), Leader()
+    pacing = Pacing(
+        answer_timeout_s=0.3,
+        give_up_s=1e9,
+        busy_bytes=chance.choice([1, 100, 1 << 20]),
+        gather_bytes=chance.choice([5, 1000]),
+    )
+    box, leader = outbox(pacing=pacing), Leader()
     sent = [b"%d" % number for number in range(40)]
     waiting = list(sent)
     late: list[Results | Refused] = []

@@ -91,3 +91,5 @@ def test_the_figures_of_an_outbox_are_there() -> None:
     assert f"not answered in {pacing.give_up_s:.0f} s fails" in PAGE
     assert f"at most {pacing.waiting_bytes_max >> 20} MiB" in PAGE
     assert f"`{OWN_MARK.hex(' ')}`" in PAGE
+    assert f"While {pacing.busy_bytes >> 10} KiB or more" in PAGE
+    assert f"less than {pacing.gather_bytes >> 10} KiB waits" in PAGE

@@ -21,13 +21,15 @@ class Taken:
         self.room = 0
         self.taken: list[object] = []
         self.flushes = 0
+        self.durable_lsn = 0
 
     @property
     def end_lsn(self) -> int:
         return len(self.taken)
 
-    def write(self, write: Write) -> None:
-        self._take(write)
+    def write(self, write: Write | None) -> None:
+        if write is not None:
+            self._take(write)
 
     def compact(self, snapshot: Snapshot) -> None:
         self._take(snapshot)
@@ -62,7 +64,28 @@ def test_all_is_written_in_order_and_what_is_refused_is_tried_again() -> None:
     assert [writing.durable(lsn) for lsn in (1, 2, 2, 3)] == [0, 1, 0, 2]
 
 
+def test_a_write_that_leaves_nothing_in_the_log_is_durable_with_all_that_is_before_it() -> None:
+    log = Taken()
+    log.room = 2
+    writing = Writing(cast("Wal", log), lambda _: None)
+    journal = cast("Journal", log)
+    nothing = cast("Write", None)
+    writing.add(journal, nothing)
+    writing.end_turn(1)
+    assert writing.flush() == 1, "the log would never tell of it"
+    writing.add(journal, cast("Write", "a"))
+    writing.end_turn(2)
+    writing.add(journal, nothing)
+    writing.end_turn(3)
+    assert writing.flush() == 0, "what comes before is not durable"
+    assert writing.durable(1) == 3
+    log.durable_lsn = 1
+    writing.add(journal, nothing)
+    writing.end_turn(4)
+    assert writing.flush() == 4
+
+
 def test_where_nothing_is_kept_nothing_is_written() -> None:
     writing = Writing(None, lambda _: None)
-    writing.flush()
+    assert writing.flush() == 0
     assert writing.durable(1 << 40) == 0

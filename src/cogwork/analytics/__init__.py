@@ -1,0 +1,1 @@
+"""Analytics of an archive: rates, sizes, latencies, traffic between containers, capacity."""

@@ -1,0 +1,95 @@
+"""A second look at items that are not as they should be, by their names.
+
+Theory of operation. All events of the suspects are read, and those of one item brought together by
+its queue and its name, so that two items whose hashes collide are told apart. Events of the same
+attempt and outcome are one that was told again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from cogwork.audit.events import LAST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, Row
+
+__all__ = ("Found", "Kind", "look_at")
+
+EVENTS_MAX = 20
+"""Events of one item that are shown."""
+
+
+class Kind(StrEnum):
+    """What is wrong with an item."""
+
+    LOST = "lost"
+    TWICE = "processed-twice"
+    SETTLED_TWICE = "settled-twice"
+    UNACCEPTED = "never-accepted"
+
+
+Found = dict[Kind, list[dict[str, Any]]]
+"""What is wrong with which items of a queue."""
+
+
+def look_at(events: DataFrame, suspects: Sequence[int], lost_before: int) -> dict[str, Found]:
+    """Reads the events of suspects, and says by queue what is wrong.
+
+    Args:
+        events: From `events_of`.
+        suspects: The hashes of queue and item.
+        lost_before: An item whose last event has a lower offset than this should not be open.
+    """
+    if not suspects:
+        return {}
+    wanted = f"xxhash64(queue, item) in ({', '.join(map(str, suspects))})"
+    rows = events.where("event in ('accepted', 'settled', 'held')").where(wanted).collect()
+    items: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["offset"]):
+        items[row["queue"], row["item"]].append(row)
+    found: dict[str, Found] = {}
+    for (queue, item), happened in items.items():
+        for kind in _kinds(happened, lost_before):
+            shown = [_shown(each) for each in happened[:EVENTS_MAX]]
+            found.setdefault(queue, {}).setdefault(kind, []).append(
+                {"kind": str(kind), "queue": queue, "item": item, "events": shown}
+            )
+    return found
+
+
+def _kinds(events: list[Row], lost_before: int) -> list[Kind]:
+    kinds: list[Kind] = []
+    happened = {each["event"] for each in events}
+    ends = {(each["attempt"], each["outcome"]) for each in events if each["outcome"] in LAST}
+    is_over = ends or "held" in happened or events[-1]["offset"] >= lost_before
+    if "accepted" in happened and not is_over:
+        kinds.append(Kind.LOST)
+    if [outcome for _, outcome in ends].count("accepted") > 1:
+        kinds.append(Kind.TWICE)
+    elif len(ends) > 1:
+        kinds.append(Kind.SETTLED_TWICE)
+    if ends and "accepted" not in happened:
+        kinds.append(Kind.UNACCEPTED)
+    return kinds
+
+
+def _shown(event: Row) -> dict[str, Any]:
+    try:
+        said = json.loads(event["body"])
+    except ValueError:
+        said = {}
+    return {
+        "offset": event["offset"],
+        "time_us": event["time"],
+        "event": event["event"],
+        "outcome": event["outcome"],
+        "container": said.get("container"),
+        "attempt": event["attempt"],
+        "consumer": said.get("consumer"),
+    }

@@ -1,0 +1,116 @@
+"""`cogwork pipeline analytics`: rates, sizes, latencies, traffic and capacity from an archive."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.pipelines.extra import needs_the_extra
+
+if TYPE_CHECKING:
+    from cogwork.analytics.analysis import Analysis
+
+__all__ = ("analytics",)
+
+
+@click.command()
+@click.option("--archive", "place", required=True, metavar="DIR|CATALOG", help="The archive.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="A page's file.")
+@click.option("--png", type=click.Path(path_type=Path, file_okay=False), help="A folder for plots.")
+@click.option(
+    "--bandwidth", default="1Gbit", show_default=True, metavar="RATE", help="Of a broker's network."
+)
+@click.option(
+    "--telemetry", default="$telemetry", show_default=True, metavar="STREAM", help="Of heartbeats."
+)
+@click.option("--master", help="Spark's: local[2], spark://HOST:PORT; all cores here without.")
+@click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with all figures.")
+def analytics(
+    place: str,
+    *,
+    html: Path | None,
+    png: Path | None,
+    bandwidth: str,
+    telemetry: str,
+    master: str | None,
+    remote: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Show rates, sizes, latencies, traffic between containers and capacity.
+
+    Figures of streams are from their tables; those of containers, addresses and links are from the
+    heartbeats in the archive, and switching rates from what `cogwork bench isr` and `xsr` left.
+    """
+    with needs_the_extra():
+        from cogwork.analytics.analysis import analyse  # noqa: PLC0415 # the extra
+        from cogwork.analytics.capacity import parse_bandwidth  # noqa: PLC0415
+        from cogwork.archive import Archive  # noqa: PLC0415
+        from cogwork.spark.session import open_session  # noqa: PLC0415
+    bandwidth_bit_s = parse_bandwidth(bandwidth)
+    with Archive.open(place) as tables:
+        session = open_session("cogwork pipeline analytics", master=master, remote=remote)
+        try:
+            analysis = analyse(
+                session,
+                tables,
+                bandwidth_bit_s,
+                name=place,
+                telemetry=telemetry.removeprefix("stream/"),
+                tell=lambda text: click.echo(f"cogwork: looking at {text}", err=True),
+            )
+        finally:
+            session.stop()
+    if html is not None or png is not None:
+        _draw(analysis, html, png)
+    if as_json:
+        click.echo(json.dumps(analysis.as_dict(), ensure_ascii=False, default=str))
+    else:
+        _show(analysis)
+    return ExitCode.OK
+
+
+def _draw(analysis: Analysis, html: Path | None, png: Path | None) -> None:
+    with needs_the_extra():
+        from cogwork.analytics.charts import charts_of  # noqa: PLC0415 # draws
+        from cogwork.analytics.page import page_of  # noqa: PLC0415
+    charts = charts_of(analysis)
+    if png is not None:
+        for chart in charts.values():
+            chart.save(png)
+    if html is not None:
+        html.write_text(page_of(analysis, charts), encoding="utf-8")
+
+
+def _show(analysis: Analysis) -> None:
+    from cogwork.analytics.sums import by_key, latencies_of  # noqa: PLC0415 # with the figures
+
+    for each in analysis.streams:
+        click.echo(f"stream/{each['stream']}: {each['records']:,} records, {each['bytes']:,} bytes")
+    for row in by_key(analysis.containers, ["container"], ["messages_in", "messages_out"]):
+        came, went = row["messages_in"], row["messages_out"]
+        click.echo(f"container {row['container']}: {came:,} messages came, {went:,} deliveries")
+    for row in latencies_of(analysis.addresses):
+        click.echo(
+            f"{row['address']} at {row['container']}: items waited p50 {row['p50'] / 1000:.3g} ms, "
+            f"p99 {row['p99'] / 1000:.3g} ms"
+        )
+    for move in analysis.moves:
+        click.echo(
+            f"move the consumers of {move.address} from {move.source} to {move.target}: "
+            f"{move.messages:,} messages less between containers ({move.share:.0%})"
+        )
+    for run in analysis.runs:
+        click.echo(
+            f"{run.bench.upper()} of {run.brokers} brokers, {run.queues} queues, "
+            f"{run.size_bytes} B: {run.rate:,.0f} messages/s"
+        )
+    for limit in analysis.capacity:
+        click.echo(
+            f"{limit.source}, {limit.size_bytes} B, {limit.share:.0%} of the network: Q {limit.q}, "
+            f"cluster of {limit.cluster_size}, XSR {limit.xsr:,.0f} messages/s"
+        )

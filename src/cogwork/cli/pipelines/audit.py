@@ -1,0 +1,114 @@
+"""`cogwork pipeline audit`: proves from an archive that nothing was lost, doubled or swapped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.pipelines.extra import needs_the_extra
+
+if TYPE_CHECKING:
+    from cogwork.audit.report import Check, Report
+
+__all__ = ("audit",)
+
+ROWS_SHOWN = 10
+
+COLOURS = {"holds": "green", "unproven": "yellow", "violated": "red"}
+
+
+@click.command()
+@click.option("--archive", "place", required=True, metavar="DIR|CATALOG", help="The archive.")
+@click.option("--stream", "streams", multiple=True, metavar="NAME", help="Only this; repeatable.")
+@click.option("--queue", "queues", multiple=True, metavar="ADDRESS", help="Only this; repeatable.")
+@click.option(
+    "--grace",
+    "grace_s",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="How long an item may be neither settled nor held.",
+)
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="A report's file.")
+@click.option("--master", help="Spark's: local[2], spark://HOST:PORT; all cores here without.")
+@click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def audit(
+    place: str,
+    *,
+    streams: tuple[str, ...],
+    queues: tuple[str, ...],
+    grace_s: float,
+    html: Path | None,
+    master: str | None,
+    remote: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Prove from an archive that nothing was lost, processed twice or out of order.
+
+    Looks at the streams in the archive, at the queues whose events `stream/$audit` has, and at what
+    subscribers wrote there. What is not as it should be is listed, and the exit code is 9.
+    """
+    with needs_the_extra():
+        from cogwork.archive import Archive  # noqa: PLC0415 # the extra
+        from cogwork.audit.run import audit as look  # noqa: PLC0415
+        from cogwork.spark.session import open_session  # noqa: PLC0415
+    with Archive.open(place) as tables:
+        session = open_session("cogwork pipeline audit", master=master, remote=remote)
+        try:
+            report = look(
+                session,
+                tables,
+                name=place,
+                streams=streams,
+                queues=queues,
+                grace_s=grace_s,
+                tell=lambda text: click.echo(f"cogwork: looking at {text}", err=True),
+            )
+        finally:
+            session.stop()
+    if html is not None:
+        with needs_the_extra():
+            from cogwork.audit.page import page_of  # noqa: PLC0415 # draws
+        html.write_text(page_of(report), encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps(report.as_dict(), ensure_ascii=False, default=str))
+    else:
+        _show(report)
+    return ExitCode.OK if report.is_clean else ExitCode.VIOLATED
+
+
+def _show(report: Report) -> None:
+    about = ""
+    for check in report.checks:
+        if check.about != about:
+            about = check.about
+            click.secho(about, bold=True)
+        _show_check(check)
+    proved = sum(check.verdict == "holds" for check in report.checks)
+    click.echo(
+        f"{proved} of {len(report.checks)} checks hold, {report.violations:,} violations, "
+        f"{report.duration_s:.1f} s"
+    )
+
+
+def _show_check(check: Check) -> None:
+    marks = {"holds": "✓", "unproven": "○", "violated": "✗"}
+    mark = click.style(marks[check.verdict], fg=COLOURS[check.verdict])
+    figures = ", ".join(
+        f"{name.replace('_', ' ')} {value:,}" if isinstance(value, int) else f"{name} {value}"
+        for name, value in check.figures.items()
+        if value is not None and not name.endswith("_us")
+    )
+    click.echo(f"  {mark} {check.claim}" + (f" ({figures})" if figures else ""))
+    if check.remark:
+        click.echo(f"    {check.remark}")
+    for row in check.rows[:ROWS_SHOWN]:
+        click.echo(f"    {json.dumps(row, ensure_ascii=False, default=str)}")
+    if check.violations > min(len(check.rows), ROWS_SHOWN):
+        click.echo(f"    … {check.violations - min(len(check.rows), ROWS_SHOWN):,} more")

@@ -1,0 +1,178 @@
+"""Figures of a small mesh whose heartbeats are known, and the page that shows them."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from audit_tables import BEGAN_US, Directory, said
+from click.testing import CliRunner
+
+from cogwork.analytics.analysis import analyse
+from cogwork.analytics.capacity import Run, capacities, limit_of, parse_bandwidth, tm_per_wd
+from cogwork.analytics.charts import charts_of
+from cogwork.analytics.errors import AnalyticsError
+from cogwork.analytics.moves import Flow, moves_of
+from cogwork.analytics.page import page_of
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.pipelines.analytics import analytics as command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+GIGABIT = 1e9
+
+
+def heartbeat(container: str, at: int, messages: int, *, incarnation: int = 1) -> dict[str, Any]:
+    """Makes the one of so many seconds after the start; half of the messages go elsewhere."""
+    other = "south" if container == "north" else "north"
+    wait = {"p50": 1023, "p90": 2047, "p99": 8191 * at // 10, "p999": 16383, "count": 10}
+    queue = {"address": "work/a", "vhost": "", "kind": "queue", "in": messages, "out": messages}
+    north = {"address": "work/a", "to": other, "messages": messages // 2, "bytes": 50 * messages}
+    return said(
+        "heartbeat",
+        container=container,
+        incarnation=incarnation,
+        time_us=BEGAN_US + at * 1_000_000,
+        interval_s=10,
+        connections=3,
+        messages_in=messages,
+        messages_out=2 * messages,
+        bytes_in=100 * messages,
+        bytes_out=200 * messages,
+        memory_bytes=50_000_000,
+        cpu_s=at / 10,
+        addresses=[{**queue, "bytes_in": 100 * messages, "depth": 5, "latency_us": wait}],
+        links=[{"to": other, "in": 0, "out": messages, "bytes_in": 0, "bytes_out": 9 * messages}],
+        matrix=[north] if container == "north" else [],
+    )
+
+
+BENCH = {
+    "kind": "bench",
+    "bench": "xsr",
+    "time_us": BEGAN_US,
+    "document": {"brokers": 3, "queues": 4},
+    "brokers": 2,
+    "queues": 4,
+    "size_bytes": 250,
+    "seconds": 2.0,
+    "messages_in": 40_000,
+    "messages": 320_000,
+    "rate": 160_000.0,
+    "single_rate": 100_000.0,
+    "efficiency": 0.8,
+    "by_broker": [{"url": "amqp://a", "messages": 160_000, "rate": 80_000.0}] * 2,
+    "problems": [],
+}
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> Directory:
+    """Two containers; the first one restarts, and the second gets all it has from the first."""
+    archive = Directory(tmp_path / "tables")
+    beats = [
+        heartbeat("north", 10, 1000),
+        heartbeat("south", 10, 100),
+        heartbeat("north", 20, 3000),
+        heartbeat("south", 20, 1500),
+        heartbeat("north", 30, 500, incarnation=2),
+    ]
+    archive.put("$telemetry", [*beats, beats[-1], said("bench", **BENCH)])
+    archive.put("flights", [{"body": b"x" * size} for size in range(100)])
+    return archive
+
+
+def test_counters_become_what_happened(spark: SparkSession, mesh: Directory) -> None:
+    found = analyse(spark, mesh, GIGABIT, name="here")
+    sums = {"north": 0, "south": 0}
+    for row in found.containers:
+        sums[row["container"]] += row["messages_in"]
+    assert sums == {"north": 3500, "south": 1500}
+    north = next(row for row in found.containers if row["container"] == "north")
+    assert (north["peak_in"], north["seconds"]) == (200, 30)
+    address = next(row for row in found.addresses if row["container"] == "north")
+    assert (address["in"], address["p50"], address["p99"]) == (3500, 1023, 24573)
+    assert sum(row["bytes_out"] for row in found.links) == 9 * 5000
+    assert found.flows == [Flow("work/a", "north", "south", 1750, 175_000)]
+    assert [(move.source, move.target, move.messages) for move in found.moves] == [
+        ("south", "north", 1750)
+    ]
+    flights = next(each for each in found.streams if each["stream"] == "flights")
+    assert (flights["records"], flights["bytes"], flights["sizes"][3]) == (100, 4950, 99)
+    assert sum(each["records"] for each in flights["intervals"]) == 100
+    measured = [each for each in found.capacity if each.source == "measured"]
+    assert [each.capacity for each in measured] == [20_000, 20_000]
+    charts = charts_of(found)
+    assert set(charts) == {
+        "records", "sizes", "messages_in", "messages_out", "addresses", "latency", "links",
+        "matrix", "switching",
+    }  # fmt: skip
+    page = page_of(found, charts)
+    assert "work/a: from south to north" in page
+    assert page.count("<svg ") == len(charts)
+    assert all(chart.png.startswith(b"\x89PNG") for chart in charts.values())
+
+
+def test_the_command_writes_page_and_plots(
+    spark: SparkSession, mesh: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Kept:
+        """A session that others still need."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(spark, name)
+
+        def stop(self) -> None:
+            pass
+
+    monkeypatch.setattr("cogwork.archive.Archive.open", lambda _: nullcontext(mesh))
+    monkeypatch.setattr("cogwork.spark.session.open_session", lambda *_, **__: Kept())
+    mesh.marks.pop("$telemetry")
+    arguments = ["--archive", "x", "--html", str(tmp_path / "page.html"), "--png", str(tmp_path)]
+    shown = CliRunner().invoke(command, arguments, standalone_mode=False)
+    assert shown.return_value == ExitCode.OK
+    assert "stream/flights: 100 records, 4,950 bytes" in shown.stdout
+    assert "No heartbeats are archived" in (tmp_path / "page.html").read_text()
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["records.png", "sizes.png"]
+    with pytest.raises(AnalyticsError, match="nothing is archived in there"):
+        analyse(spark, Directory(tmp_path), GIGABIT, name="there")
+
+
+def test_the_model_gives_the_documents_figures() -> None:
+    estimated = limit_of("document", 1000, 10_000, GIGABIT)
+    assert (estimated.q, estimated.brokers, estimated.cluster_size) == (12, 12, 13)
+    assert estimated.xsr == 1_440_000
+    narrow = limit_of("document", 1000, 10_000, GIGABIT, 0.3)
+    assert (narrow.q, narrow.brokers) == (4, 4)
+    assert tm_per_wd(160_000) == pytest.approx(4.61, abs=0.005)
+    assert tm_per_wd(960_000) == pytest.approx(27.65, abs=0.005)
+    assert {each.source for each in capacities([], GIGABIT)} == {"document"}
+
+
+def test_estimates_are_for_what_was_asked() -> None:
+    values = {name: BENCH[name] for name in ("bench", "time_us", "brokers", "queues", "size_bytes")}
+    run = Run(
+        **values, seconds=1, messages_in=1, messages=1, rate=1, single_rate=1, efficiency=1,
+        wanted_brokers=3, wanted_queues=4,
+    )  # fmt: skip
+    assert run.estimate == 3 * 4 * 25_000
+
+
+def test_consumers_stay_where_their_own_messages_come() -> None:
+    flows = [Flow("a", "x", "y", 100, 1000), Flow("b", "x", "y", 100, 1000)]
+    came = {("a", "y"): 100 + 150, ("b", "y"): 100 + 40}
+    moves = moves_of(flows, came)
+    assert [(move.address, move.messages, move.share) for move in moves] == [("b", 60, 0.3)]
+    assert moves_of([], {}) == []
+
+
+def test_bandwidths_are_read_as_people_write_them() -> None:
+    rates = [parse_bandwidth(text) for text in ("1Gbit", "100 Mbit/s", "125MB", "2.5Gb", "9600bit")]
+    assert rates == [1e9, 1e8, 1e9, 2.5e9, 9600]
+    for text in ("fast", "0Gbit", "1", "1Gbyte", "..Gbit"):
+        with pytest.raises(AnalyticsError, match="no bandwidth"):
+            parse_bandwidth(text)

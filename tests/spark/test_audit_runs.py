@@ -1,0 +1,107 @@
+"""Runs, breaks and books, without Spark: a run is a batch, a break is explained."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+from audit_tables import BEGAN_US
+
+from cogwork.audit.books import CAME, OUTCOMES, Settings, keep_books
+from cogwork.audit.runs import Break, explain, fold
+from cogwork.audit.witness import digest_of
+
+SEEDS = range(40)
+
+
+def breaks_of(numbers: list[int], batch: int) -> list[Break]:
+    """Folds numbers in batches, and finds the breaks as the query does."""
+    breaks, before = list[Break](), None
+    for at in range(0, len(numbers), batch):
+        part = np.array(numbers[at : at + batch])
+        place = np.arange(at, at + len(part))
+        runs = fold(np.zeros(len(part), np.int64), part, place, place, times_rise=False)
+        for first, last, begun in zip(runs.first, runs.last, runs.place_first, strict=True):
+            if before is not None and first != before + 1:
+                breaks.append(Break(0, before, int(first), int(last), int(begun)))
+            before = int(last) if before is None else max(before, int(last))
+    return breaks
+
+
+def expanded(rows: list[dict[str, int]], kind: str) -> Counter[int]:
+    return Counter(
+        number
+        for row in rows
+        if row["kind"] == kind
+        for number in range(row["first"], row["last"] + 1)
+    )
+
+
+def test_numbers_that_count_up_have_no_breaks_however_they_are_cut() -> None:
+    assert [breaks_of(list(range(100)), batch) for batch in (1, 7, 100)] == [[], [], []]
+
+
+def test_two_that_are_swapped_are_one_finding() -> None:
+    for batch in (1, 3, 100):
+        rows = explain(breaks_of([0, 1, 2, 4, 3, 5, 6], batch))
+        assert rows == [{"kind": "swapped", "first": 3, "last": 3, "place": 4, "after": 4}]
+
+
+def test_whatever_is_lost_and_repeated_is_told_number_by_number() -> None:
+    for seed in SEEDS:
+        stage = random.Random(seed)
+        lost = set(stage.sample(range(1, 59), 5))
+        numbers = [each for each in range(60) if each not in lost]
+        for at in sorted(stage.sample(range(1, len(numbers)), 4), reverse=True):
+            numbers.insert(at, stage.choice(numbers[:at]))
+        rows = explain(breaks_of(numbers, stage.choice((1, 5, 64))))
+        assert set(expanded(rows, "missing")) == lost, seed
+        repeated = Counter(numbers) - Counter(set(numbers))
+        assert expanded(rows, "duplicate") == repeated, seed
+
+
+def test_numbers_in_any_order_are_late_or_in_time_and_never_missing() -> None:
+    for seed in SEEDS:
+        stage = random.Random(seed)
+        numbers = [0, *stage.sample(range(1, 40), 39)]
+        rows = explain(breaks_of(numbers, 6))
+        late = {each for at, each in enumerate(numbers) if each < max(numbers[:at], default=0)}
+        assert set(expanded(rows, "swapped")) == late, seed
+        assert len(expanded(rows, "swapped")) + len(rows) > 0, seed
+        assert not expanded(rows, "missing") + expanded(rows, "duplicate"), seed
+
+
+def test_time_that_goes_back_ends_a_run() -> None:
+    number = np.arange(4)
+    time = BEGAN_US + np.array([0, 2, 1, 3])
+    runs = fold(np.zeros(4, np.int64), number, number, time, times_rise=True)
+    assert list(runs.first) == [0, 2]
+
+
+def test_the_books_count_each_item_once_and_name_those_that_are_wrong() -> None:
+    done = CAME | OUTCOMES["accepted"]
+    items = {
+        "hash": [11, 12, 13, 14, 15],
+        "code": [done, CAME, done, OUTCOMES["accepted"], CAME],
+        "end_first": [16, None, 16, 16, None],
+        "end_last": [16, None, 32, 16, None],
+        "came": [1, 4, 3, None, 5],
+        "went": [None, None, 8, 9, None],
+        "shard": [7] * 5,
+        "at": [10, 10, 10, 10, 99],
+    }
+    batch = pa.RecordBatch.from_pydict({k: pa.array(v, pa.int64()) for k, v in items.items()})
+    rows = [row for part in keep_books(Settings(50, 9))([batch]) for row in part.to_pylist()]
+    assert [row["hash"] for row in rows] == [None, 12, 13, 14]
+    counts = rows[0]
+    assert (counts["items"], counts["accepted"], counts["open"]) == (4, 3, 2)
+    assert (counts["lost"], counts["twice"], counts["unaccepted"]) == (1, 1, 1)
+    assert (counts["measured"], counts["disorder_max"]) == (1, 0)
+
+
+def test_digests_cover_offset_and_body() -> None:
+    assert digest_of(1, b"a") == digest_of(1, "a") == digest_of(1, memoryview(b"a"))
+    assert len({digest_of(1, b"a"), digest_of(2, b"a"), digest_of(1, b"b")}) == 3
+    assert digest_of(1, 5) is None

@@ -1,0 +1,83 @@
+"""Heartbeats of containers in a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import cogwork
+from cogwork.testing import container
+
+from .stories import story
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.client import Mesh
+
+OFTEN = "[telemetry]\nevery_s = 0.2\n"
+TIMEOUT_S = 15.0
+
+
+async def heartbeats(
+    mesh: Mesh, is_last: Callable[[dict[str, Any]], object]
+) -> list[dict[str, Any]]:
+    """Reads heartbeats from the first on, up to one that is as expected."""
+    found: list[dict[str, Any]] = []
+    async with asyncio.timeout(TIMEOUT_S), mesh.stream("$telemetry") as stream:
+        async for record in stream.read("first"):
+            assert (record.subject, record.content_type) == ("heartbeat", "application/json")
+            assert isinstance(record.body, bytes)
+            found.append(json.loads(record.body))
+            if is_last(found[-1]):
+                break
+    return found
+
+
+def row(beat: dict[str, Any], address: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        (each for each in beat["addresses"] if each["address"] == address), {"in": 0, "out": 0}
+    )
+    return found
+
+
+class TestOneContainer:
+    @story
+    async def test_it_counts_what_comes_and_goes(self) -> None:
+        async with container(OFTEN) as url, cogwork.connect(url) as mesh:
+            for _ in range(20):
+                await mesh.publish("work/jobs", b"x" * 1000)
+            async with mesh.consume("work/jobs") as jobs:
+                for _ in range(20):
+                    await (await anext(jobs)).accept()
+            beats = await heartbeats(mesh, lambda beat: row(beat, "work/jobs")["out"] == 20)
+        last = beats[-1]
+        jobs_row = row(last, "work/jobs")
+        assert (jobs_row["kind"], jobs_row["in"], jobs_row["depth"]) == ("queue", 20, 0)
+        assert 20 * 1000 < jobs_row["bytes_in"] < 20 * 1100
+        assert jobs_row["latency_us"]["count"] == 20
+        assert last["queues"] == 1
+        assert last["connections"] == 1
+        assert last["memory_bytes"] > 1 << 20
+        assert last["bytes_in"] > 20_000
+        assert (last["primary"], last["root"], last["exchanges"]) == (None, None, None)
+        times = [beat["time_us"] for beat in beats]
+        assert times == sorted(times)
+        assert {beat["incarnation"] for beat in beats} == {last["incarnation"]}
+
+    @story
+    async def test_a_large_message_is_counted_whole(self) -> None:
+        async with container(OFTEN) as url, cogwork.connect(url) as mesh:
+            async with mesh.consume("unicast/large") as received:
+                sending = asyncio.create_task(mesh.publish("unicast/large", b"x" * 500_000))
+                await (await anext(received)).accept()
+                await sending
+            beats = await heartbeats(mesh, lambda beat: row(beat, "unicast/large")["in"])
+        assert 500_000 < row(beats[-1], "unicast/large")["bytes_in"] < 501_000
+
+    @story
+    async def test_without_the_table_there_is_no_stream(self) -> None:
+        async with container() as url, cogwork.connect(url) as mesh:
+            reply = await mesh.manage("QUERY", {"type": "stream"})
+        assert "$telemetry" not in str(reply)
