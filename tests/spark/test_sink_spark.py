@@ -31,7 +31,8 @@ STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in ("in", 
 
 ROWS = 12_000
 
-KILLS = 2
+KILLS = int(os.environ.get("COGWORK_KILLS", "1"))
+"""Each is another start of Spark: some ten seconds."""
 
 WAIT_S = 90.0
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, LessThan
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import cogwork.sync
 import cogwork.testing
@@ -113,6 +113,28 @@ def test_ranges_by_offset_and_time_and_pattern(url: str) -> None:
     pieces = source(url, stream="ranges-a", minPartitions="4").reader(columns(TWO))
     assert len(pieces.partitions()) == 4
     assert len(rows_of(pieces, pieces.partitions())) == 10
+
+
+def test_json_is_parsed_and_what_does_not_fit_is_null(url: str) -> None:
+    given = [b'{"a": 1, "b": "x", "c": []}', b"{}", b"no json", b'{"a": "text"}', b'{"a": 2}', b"7"]
+    fill(url, "json", *given)
+    kind = StructType([StructField("a", LongType()), StructField("b", StringType())])
+    schema = StructType([StructField("body_json", kind), SCHEMA["offset"], SCHEMA["body"]])
+    reader = source(url, stream="json").reader(schema)
+    found = rows_of(reader, reader.partitions())
+    assert [row[0] for row in found] == [
+        {"a": 1, "b": "x"},
+        {"a": None, "b": None},
+        None,
+        None,
+        {"a": 2, "b": None},
+        None,
+    ]
+    assert [row[2] for row in found] == given
+    only = source(url, stream="json", endingOffsets="1").reader(StructType([schema[0]]))
+    assert rows_of(only, only.partitions()) == [({"a": 1, "b": "x"},)]
+    with pytest.raises(OptionError, match="no column 'body_json'"):
+        source(url, stream="json").reader(StructType([StructField("body_json", StringType())]))
 
 
 def test_an_unknown_stream_is_one_line(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,6 +41,8 @@ def test_a_stream_is_a_table(spark: SparkSession, url: str) -> None:
     assert tuple(found.collect()[0]) == (1000, sum(range(1000)), 999)
     first = table.orderBy("offset").first()
     assert first is not None
+    parsed = flights(spark, url, "body_json struct<a: bigint, b: array<string>>, body binary")
+    assert parsed.where("body_json is null and body is not null").count() == 1000
     assert (first.stream, first.sequence, first.properties) == ("flights", 0, {})
 
 
@@ -77,6 +80,9 @@ def test_a_query_goes_on_where_its_checkpoint_says(
         mesh.stream("flights").append([b"0"] * 5)
     run()
     assert seen[3:] == [(3, 5, 1000)]
+    rmtree(tmp_path / "checkpoint")
+    run()
+    assert seen[4:] == [(0, 400, 0), (1, 400, 400), (2, 205, 800)], "it starts all over"
 
 
 def test_what_goes_wrong_is_one_line_in_spark_too(spark: SparkSession, url: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 import cogwork
 from cogwork import sync
 from cogwork.amqp.types import ULong
-from cogwork.consensus.errors import Busy, SequenceReused, Unavailable, Unknown
+from cogwork.consensus.errors import Busy, OutOfSequence, SequenceReused, Unavailable, Unknown
 from cogwork.testing import container
 
 from .linked import linked
@@ -373,6 +373,35 @@ async def test_our_client_goes_on_where_one_message_is_refused(
             for post in rest:
                 await post
             assert publisher.producer != producer
+        async with mesh.stream("flaky").read(following) as reader:
+            assert await bodies(reader, 4) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "condition"),
+    [(SequenceReused(1), "cogwork:sequence-reused"), (OutOfSequence(0, 1), "out-of-sequence")],
+)
+@story
+async def test_a_producer_whose_id_was_given_never_takes_another(
+    url: str, faults: flaky.Faults, fault: Exception, condition: str
+) -> None:
+    async with cogwork.connect(url) as mesh:
+        following = (await row_of(mesh, "flaky"))["next"]
+        producer = f"kept {condition}".encode()
+        publisher = mesh.stream("flaky").publisher(producer=producer)
+        await publisher.open()
+        await publisher.send("a")
+        faults.appends = [lambda: fault]
+        with pytest.raises(cogwork.Rejected, match=condition):
+            await publisher.send("refused")
+        with pytest.raises(cogwork.Rejected, match=condition):
+            await publisher.send_batch("bcd")
+        with pytest.raises(cogwork.Rejected, match=condition):
+            publisher.post("e")
+        assert publisher.producer == producer
+        await publisher.shut()
+        async with mesh.stream("flaky").publisher(producer=producer) as again:
+            await again.send_batch("abcd")
         async with mesh.stream("flaky").read(following) as reader:
             assert await bodies(reader, 4) == ["a", "b", "c", "d"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     LongType,
     MapType,
@@ -15,6 +16,7 @@ from pyspark.sql.types import (
 )
 
 from cogwork.spark.errors import OptionError
+from cogwork.spark.json_bodies import COLUMN as JSON_COLUMN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,15 +42,20 @@ SCHEMA = StructType(
 )
 """All columns, in their order."""
 
+NESTED = (ArrayType, MapType, StructType)
+"""What a body that is JSON may be taken for."""
+
 
 def wanted_columns(schema: StructType) -> tuple[str, ...]:
-    """Returns the names of the columns in a user's schema.
+    """Returns which columns of a stream a user's schema needs; `body_json` needs the body.
 
     Raises:
         OptionError: There is no such column, or it is of another type.
     """
     types = {field.name: field.dataType.simpleString() for field in SCHEMA.fields}
     for field in schema.fields:
+        if field.name == JSON_COLUMN and isinstance(field.dataType, NESTED):
+            continue
         expected = types.get(field.name)
         if expected is None:
             raise OptionError(
@@ -57,7 +64,8 @@ def wanted_columns(schema: StructType) -> tuple[str, ...]:
         found = field.dataType.simpleString()
         if found != expected:
             raise OptionError(f"the column {field.name} is {expected}, not {found}: cast it later")
-    return tuple(schema.fieldNames())
+    named = ["body" if name == JSON_COLUMN else name for name in schema.fieldNames()]
+    return tuple(dict.fromkeys(named))
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:

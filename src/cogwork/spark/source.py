@@ -19,6 +19,8 @@ from cogwork.spark.bounds import StreamBounds, loss_of
 from cogwork.spark.columns import SCHEMA, arrow_schema_of, wanted_columns
 from cogwork.spark.errors import SourceError
 from cogwork.spark.filters import Narrowing
+from cogwork.spark.json_bodies import COLUMN as JSON_COLUMN
+from cogwork.spark.json_bodies import parsed
 from cogwork.spark.ranges import Range, cut_all
 from cogwork.spark.read_options import read_options
 
@@ -157,7 +159,7 @@ def read_range(
             try:
                 for batch in client.read(*wanted, columns):
                     wanted = wanted._replace(start=wanted.start + batch.num_rows)
-                    yield batch if batch.schema is expected else _conformed(batch, expected)
+                    yield _conformed(batch, expected)
             except (StreamTruncated, BeyondEnd) as error:
                 wanted = _what_is_left(wanted, error, fails=options.fails_on_loss)
             except ArrowError as error:
@@ -165,14 +167,18 @@ def read_range(
 
 
 def _conformed(batch: pa.RecordBatch, expected: pa.Schema) -> pa.RecordBatch:
-    """Gives a batch Spark's own types: the same octets, for map types are told apart by names."""
-    return type(batch).from_arrays(
-        [
-            column if column.type.equals(field.type) else column.cast(field.type)
-            for column, field in zip(batch.columns, expected, strict=True)
-        ],
-        schema=expected,
-    )
+    """Gives a batch the columns of the user's schema, in Spark's own types.
+
+    These are the same octets, for map types are told apart by names; but JSON is parsed.
+    """
+    columns = []
+    for field in expected:
+        if field.name == JSON_COLUMN:
+            columns.append(parsed(batch.column("body"), field.type))
+            continue
+        column = batch.column(field.name)
+        columns.append(column if column.type.equals(field.type) else column.cast(field.type))
+    return type(batch).from_arrays(columns, schema=expected)
 
 
 def _what_is_left(wanted: Range, error: StreamTruncated | BeyondEnd, *, fails: bool) -> Range:
