@@ -35,7 +35,7 @@ from cogwork.archive.notice import Notice
 from cogwork.archive.origin import Origin
 from cogwork.archive.reading import offset_at, read
 from cogwork.archive.upkeep import compact, expire, keep
-from cogwork.archive.work import DAY_US, _days_of
+from cogwork.archive.work import DAY_US, Job, _days_of, _Files
 from cogwork.arrow import ArrowClient, UnknownStream, schema_of
 from cogwork.cli.pipelines.bars import Bars
 
@@ -98,6 +98,31 @@ def test_a_file_ends_where_the_day_does() -> None:
         for part, day in _days_of(pa.RecordBatch.from_pydict(columns))
     ]
     assert parts == [([0, 1], 0), ([2, 3], 1), ([4], 4)]
+
+
+def test_each_day_is_a_partition(url: str, tmp_path: Path) -> None:
+    """Records of two days, as a job writes them; compaction keeps the days apart."""
+    stored = archives.records(url).combine_chunks().to_batches()[0]
+    times = pa.array([DAY_US - 150 + n for n in range(300)], pa.timestamp("us", tz="UTC"))
+    batch = stored.set_column(2, "time", times)
+    with Archive.open(str(tmp_path), make=True) as archive:
+        table = archive.make_table(STREAM, 0)
+        for start in range(0, 300, 50):
+            job = Job(url, STREAM, table.name, table.location, {}, start, start + 50)
+            files = _Files(job, lambda _step: None)
+            for part, day in _days_of(batch.slice(start, 50)):
+                files.write(part, day)
+            files.close()
+            said = {layout.ATTEMPT: f"a{start}", layout.SEAM: "0:0"}
+            table.append(start, start + 50, files.paths, said)
+        assert compact(table, archives.TIGHT) == (6, 2)
+        assert [(file.first, file.last) for file in table.files()] == [(0, 149), (150, 299)]
+        assert ["1970-01-01" in path for path in archive.files(STREAM)] == [True, False]
+        found = table.table.scan().to_arrow().sort_by("offset")
+        assert found.equals(pa.Table.from_batches([batch]))
+        assert offset_at(table, DAY_US) == 150
+        later = table.files("time >= '1970-01-02T00:00:00+00:00'")
+        assert [file.first for file in later] == [150], "a day that is not asked for is not read"
 
 
 def test_reading_back_a_part(url: str, tmp_path: Path) -> None:
