@@ -20,6 +20,9 @@ __all__ = ("StreamBounds", "loss_of")
 FRESH_S = 0.1
 """An idle query asks up to 60 times a second."""
 
+FIRST_TIMEOUT_S = 15
+"""How long to try before anything has been heard: a URL may simply be wrong."""
+
 SAMPLE_ROWS = 100
 
 
@@ -37,7 +40,8 @@ class StreamBounds:
         """
         self._options = options
         self._monotonic_s = monotonic_s
-        self._client = ArrowClient(options.url, timeout_s=options.timeout_s)
+        self._timeout_s = min(FIRST_TIMEOUT_S, options.timeout_s)
+        self._client = ArrowClient(options.url, timeout_s=self._timeout_s)
         self._found: dict[str, Bounds] = {}
         self._found_at_s: float | None = None
 
@@ -55,7 +59,15 @@ class StreamBounds:
         if self._found_at_s is None or now_s - self._found_at_s > FRESH_S:
             self._found = self._ask()
             self._found_at_s = now_s
+            self._be_patient()
         return self._found
+
+    def _be_patient(self) -> None:
+        """Gives a container that was there the time to come back."""
+        if self._timeout_s < self._options.timeout_s:
+            self._client.close()
+            self._timeout_s = self._options.timeout_s
+            self._client = ArrowClient(self._options.url, timeout_s=self._timeout_s)
 
     def _ask(self) -> dict[str, Bounds]:
         pattern = self._options.pattern
