@@ -36,9 +36,7 @@ def _field(name: str) -> str:
 
 
 COLUMNS = (
-    f"coalesce(address, {_field('queue')}) as queue",
-    f"coalesce(subject, {_field('event')}) as event",
-    f"coalesce(message_id, {_field('item')}) as item",
+    "subject as event",
     "offset",
     "unix_micros(time) as time",
     "body",
@@ -48,13 +46,24 @@ COLUMNS = (
 )
 
 
-def events_of(rows: DataFrame) -> DataFrame:
+def events_of(rows: DataFrame, *, are_named: bool = False) -> DataFrame:
     """Returns the records of an audit's stream as events.
 
     Columns: `queue`, `shard` (a hash), `event`, `item`, `outcome` and `attempt` of what is settled,
     `position`, `offset`, `time` in microseconds, `body`.
+
+    Args:
+        rows: The records.
+        are_named: Whether all events say queue and item in their properties: then bodies are read
+            only where something else of them is wanted.
     """
-    return rows.selectExpr(*COLUMNS).selectExpr(
+    names = ("address as queue", "message_id as item")
+    if not are_named:
+        names = (
+            f"coalesce(address, {_field('queue')}) as queue",
+            f"coalesce(message_id, {_field('item')}) as item",
+        )
+    return rows.selectExpr(*names, *COLUMNS).selectExpr(
         "queue",
         "xxhash64(queue, substr(item, 1, 8)) as shard",
         "event",
