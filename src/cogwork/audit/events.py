@@ -30,9 +30,13 @@ GIVEN_BACK = ("released", "modified")
 BODY = "cast(body as string)"
 
 
+def _cut(name: str) -> str:
+    """Cuts a field out of a body; it is empty where there is none."""
+    return f'regexp_extract({BODY}, \'"{name}":"?([^",}}]*)\', 1)'
+
+
 def _field(name: str) -> str:
-    """Cuts a field out of a body."""
-    return f"nullif(regexp_extract({BODY}, '\"{name}\":\"?([^\",}}]*)', 1), '')"
+    return f"nullif({_cut(name)}, '')"
 
 
 COLUMNS = (
@@ -41,8 +45,8 @@ COLUMNS = (
     "unix_micros(time) as time",
     "body",
     f"coalesce(correlation_id, nullif({_field('outcome')}, 'null'), 'unknown') as told",
-    f"try_cast({_field('attempt')} as bigint) as tried",
-    f"try_cast({_field('position')} as bigint) as position",
+    f"try_cast({_cut('attempt')} as bigint) as tried",
+    f"try_cast({_cut('position')} as bigint) as position",
 )
 
 
