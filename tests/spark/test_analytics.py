@@ -105,7 +105,7 @@ def test_counters_become_what_happened(spark: SparkSession, mesh: Directory) -> 
     assert (flights["records"], flights["bytes"], flights["sizes"][3]) == (100, 4950, 99)
     assert sum(each["records"] for each in flights["intervals"]) == 100
     measured = [each for each in found.capacity if each.source == "measured"]
-    assert [each.capacity for each in measured] == [20_000, 20_000]
+    assert [each.capacity for each in measured] == [20_000] * 3
     charts = charts_of(found)
     assert set(charts) == {
         "records", "sizes", "messages_in", "messages_out", "addresses", "latency", "links",
@@ -146,8 +146,10 @@ def test_the_model_gives_the_documents_figures() -> None:
     estimated = limit_of("document", 1000, 10_000, GIGABIT)
     assert (estimated.q, estimated.brokers, estimated.cluster_size) == (12, 12, 13)
     assert estimated.xsr == 1_440_000
-    narrow = limit_of("document", 1000, 10_000, GIGABIT, 0.3)
-    assert (narrow.q, narrow.brokers) == (4, 4)
+    narrow = limit_of("document", 1000, 10_000, GIGABIT, (0.3, 1.0))
+    assert (narrow.q, narrow.brokers, narrow.xsr) == (4, 12, 480_000)
+    both = limit_of("document", 1000, 10_000, GIGABIT, (0.3, 0.3))
+    assert (both.q, both.brokers, both.cluster_size) == (4, 4, 5)
     assert tm_per_wd(160_000) == pytest.approx(4.61, abs=0.005)
     assert tm_per_wd(960_000) == pytest.approx(27.65, abs=0.005)
     assert {each.source for each in capacities([], GIGABIT)} == {"document"}

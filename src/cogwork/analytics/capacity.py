@@ -4,8 +4,10 @@ Theory of operation. The model is that of the first estimates for such clusters.
 `capacity` messages a second and switches each of them to Q queues, so that its switching rate is
 Q · capacity; B brokers, to which a root fans out, have B · Q · capacity. Inside (ISR) nothing else
 limits it. Outside (XSR) a broker's network does: at most bandwidth / message size leave it in a
-second, so the largest practical Q is that divided by the capacity, and B has the same limit, as the
-root sends to B brokers. The cluster is 1 + B. TM is thousand million, wd a working day of 8 hours.
+second, so the largest practical Q is that divided by the capacity; B has the same limit, as the
+root sends to B brokers. Where a network is less efficient, only a share of its bandwidth counts:
+outside, towards clients, for Q, and inside the cluster for B. The cluster is 1 + B. TM is thousand
+million, wd a working day of 8 hours.
 
 The estimates assume 10,000 messages a second of 1000 bytes, or more realistically 25,000 of 250.
 What was measured takes the place of the assumed capacity: messages that came in a second, at the
@@ -27,6 +29,9 @@ TM: Final = 1e9
 
 ASSUMED: Final = {1000: 10_000.0, 250: 25_000.0}
 """Messages a second that the estimates assume of a broker, by the size of messages in bytes."""
+
+SHARES: Final = ((1.0, 1.0), (0.3, 1.0), (0.3, 0.3))
+"""How much of the bandwidth can be used outside and inside: the cases of the estimates."""
 
 UNITS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
@@ -75,11 +80,12 @@ class Capacity:
         source: `document` or `measured`.
         size_bytes: The size of messages.
         capacity: Messages that a broker takes a second.
-        share: The part of the bandwidth that can be used.
-        network_rate: Messages that can leave a broker a second.
+        outside: The part of the bandwidth that can be used towards clients.
+        inside: The part that can be used between brokers.
+        network_rate: Messages that can leave a broker for clients a second.
         q_exact: The largest fan-out, as it is computed.
         q: The same as a whole number: the nearest, at least one.
-        brokers: The most brokers below a root; the limit is that of Q.
+        brokers: The most brokers below a root, in the same way.
         cluster_size: These and the root.
         xsr: Messages a second that the whole cluster sends to clients.
         tm_per_wd: The same in thousand millions for a working day.
@@ -88,7 +94,8 @@ class Capacity:
     source: str
     size_bytes: int
     capacity: float
-    share: float
+    outside: float
+    inside: float
     network_rate: float
     q_exact: float
     q: int
@@ -104,7 +111,11 @@ def tm_per_wd(rate: float) -> float:
 
 
 def limit_of(
-    source: str, size_bytes: int, capacity: float, bandwidth_bit_s: float, share: float = 1.0
+    source: str,
+    size_bytes: int,
+    capacity: float,
+    bandwidth_bit_s: float,
+    shares: tuple[float, float] = (1.0, 1.0),
 ) -> Capacity:
     """Says how large fan-out and cluster may be.
 
@@ -113,22 +124,25 @@ def limit_of(
         size_bytes: The size of messages.
         capacity: Messages that a broker takes a second.
         bandwidth_bit_s: The bandwidth of a broker's network.
-        share: The part of it that can be used.
+        shares: The parts of it that can be used: towards clients, between brokers.
     """
-    network_rate = bandwidth_bit_s * share / 8 / size_bytes
-    q_exact = network_rate / capacity
+    outside, inside = shares
+    whole = bandwidth_bit_s / 8 / size_bytes
+    q_exact = whole * outside / capacity
     q = max(1, round(q_exact))
-    xsr = q * q * capacity
+    brokers = max(1, round(whole * inside / capacity))
+    xsr = brokers * q * capacity
     return Capacity(
         source,
         size_bytes,
         capacity,
-        share,
-        network_rate,
+        outside,
+        inside,
+        whole * outside,
         q_exact,
         q,
-        brokers=q,
-        cluster_size=q + 1,
+        brokers,
+        cluster_size=brokers + 1,
         xsr=xsr,
         tm_per_wd=tm_per_wd(xsr),
     )
@@ -137,9 +151,9 @@ def limit_of(
 def capacities(runs: list[Run], bandwidth_bit_s: float) -> list[Capacity]:
     """Sets the document's limits beside those that follow from measured capacities."""
     found = [
-        limit_of("document", size, capacity, bandwidth_bit_s, share)
+        limit_of("document", size, capacity, bandwidth_bit_s, shares)
         for size, capacity in ASSUMED.items()
-        for share in (1.0, 0.3)
+        for shares in SHARES
     ]
     newest: dict[int, Run] = {}
     for run in sorted(runs, key=lambda run: (run.time_us, run.queues)):
@@ -148,7 +162,7 @@ def capacities(runs: list[Run], bandwidth_bit_s: float) -> list[Capacity]:
     for size, run in sorted(newest.items(), reverse=True):
         capacity = run.messages_in / run.seconds
         found += [
-            limit_of("measured", size, capacity, bandwidth_bit_s, share) for share in (1.0, 0.3)
+            limit_of("measured", size, capacity, bandwidth_bit_s, shares) for shares in SHARES
         ]
     return found
 

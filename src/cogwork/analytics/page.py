@@ -245,7 +245,8 @@ def _capacity(page: Page, analysis: Analysis, charts: dict[str, Chart]) -> None:
             each.source,
             each.size_bytes,
             each.capacity / KILO,
-            f"{each.share:.0%}",
+            f"{each.outside:.0%}",
+            f"{each.inside:.0%}",
             each.network_rate / KILO,
             f"{each.q} ({each.q_exact:.2f})",
             each.brokers,
@@ -256,8 +257,8 @@ def _capacity(page: Page, analysis: Analysis, charts: dict[str, Chart]) -> None:
         for each in analysis.capacity
     ]
     limit_heads = (
-        "capacity", "bytes", "KM/s a broker", "of the network", "network KM/s", "largest Q",
-        "B", "cluster", "XSR KM/s", "TM/wd",
+        "capacity", "bytes", "KM/s a broker", "usable outside", "inside", "network KM/s",
+        "largest Q", "B", "cluster", "XSR KM/s", "TM/wd",
     )  # fmt: skip
     measured = (
         "Measured on what was there: where brokers, faucets and clients share a machine, a figure "
@@ -275,9 +276,10 @@ def _capacity(page: Page, analysis: Analysis, charts: dict[str, Chart]) -> None:
             "How large fan-out and cluster may be",
             limit_heads,
             limits,
-            "Q = bandwidth / (message size · capacity of a broker), to the nearest; B has the same "
-            f"limit; the cluster is 1 + B. A working day has {WORKING_DAY_S:,} s. A measured "
-            "capacity is what came in at the broker that fans out, in the newest external run.",
+            "Q = bandwidth / (message size · capacity of a broker), to the nearest; B has the "
+            f"same limit inside; the cluster is 1 + B. A working day has {WORKING_DAY_S:,} s. A "
+            "measured capacity is what came in at the broker that fans out, in the newest external "
+            "run.",
             is_wide=True,
         ),
     )

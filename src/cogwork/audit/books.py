@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Row
 
-__all__ = ("BACK", "CAME", "HELD", "OUTCOMES", "SCHEMA", "Books", "Settings", "keep_books")
+__all__ = ("AGAIN", "BACK", "CAME", "HELD", "OUTCOMES", "SCHEMA", "Books", "Settings", "keep_books")
 
-CAME, BACK, HELD = 1, 1 << len(LAST) + 1, 1 << len(LAST) + 2
-"""Bits of an item's code; between them is one for each outcome after which it is gone."""
+CAME, BACK, HELD, AGAIN = 1, *(1 << len(LAST) + at for at in (1, 2, 3))
+"""Bits of an item's code; after the first is one for each outcome after which it is gone, and the
+last one says that it was gone in two ways."""
 
 OUTCOMES = {name: 2 << at for at, name in enumerate(LAST)}
 GONE = sum(OUTCOMES.values())
@@ -118,7 +119,7 @@ def _judge(batch: Batch, lost_before: int) -> dict[str, NDArray[np.bool_]]:
         "open": is_open,
         "held": is_open & is_held,
         "lost": is_open & ~is_held & (batch["at"] < lost_before),
-        "twice": batch["end_first"] != batch["end_last"],
+        "twice": code & AGAIN > 0,
         "unaccepted": ~came & is_gone,
     }
 

@@ -30,31 +30,44 @@ GIVEN_BACK = ("released", "modified")
 BODY = "cast(body as string)"
 
 
+def _cut(name: str) -> str:
+    """Cuts a field out of a body; it is empty where there is none."""
+    return f'regexp_extract({BODY}, \'"{name}":"?([^",}}]*)\', 1)'
+
+
 def _field(name: str) -> str:
-    """Cuts a field out of a body."""
-    return f"nullif(regexp_extract({BODY}, '\"{name}\":\"?([^\",}}]*)', 1), '')"
+    return f"nullif({_cut(name)}, '')"
 
 
 COLUMNS = (
-    f"coalesce(address, {_field('queue')}) as queue",
-    f"coalesce(subject, {_field('event')}) as event",
-    f"coalesce(message_id, {_field('item')}) as item",
+    "subject as event",
     "offset",
     "unix_micros(time) as time",
     "body",
     f"coalesce(correlation_id, nullif({_field('outcome')}, 'null'), 'unknown') as told",
-    f"try_cast({_field('attempt')} as bigint) as tried",
-    f"try_cast({_field('position')} as bigint) as position",
+    f"try_cast({_cut('attempt')} as bigint) as tried",
+    f"try_cast({_cut('position')} as bigint) as position",
 )
 
 
-def events_of(rows: DataFrame) -> DataFrame:
+def events_of(rows: DataFrame, *, are_named: bool = False) -> DataFrame:
     """Returns the records of an audit's stream as events.
 
     Columns: `queue`, `shard` (a hash), `event`, `item`, `outcome` and `attempt` of what is settled,
     `position`, `offset`, `time` in microseconds, `body`.
+
+    Args:
+        rows: The records.
+        are_named: Whether all events say queue and item in their properties: then bodies are read
+            only where something else of them is wanted.
     """
-    return rows.selectExpr(*COLUMNS).selectExpr(
+    names = ("address as queue", "message_id as item")
+    if not are_named:
+        names = (
+            f"coalesce(address, {_field('queue')}) as queue",
+            f"coalesce(message_id, {_field('item')}) as item",
+        )
+    return rows.selectExpr(*names, *COLUMNS).selectExpr(
         "queue",
         "xxhash64(queue, substr(item, 1, 8)) as shard",
         "event",

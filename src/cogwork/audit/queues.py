@@ -19,7 +19,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogwork.audit.books import BACK, CAME, HELD, OUTCOMES, SCHEMA, Books, Settings, keep_books
+from cogwork.audit.books import (
+    AGAIN,
+    BACK,
+    CAME,
+    HELD,
+    OUTCOMES,
+    SCHEMA,
+    Books,
+    Settings,
+    keep_books,
+)
 from cogwork.audit.events import GIVEN_BACK, LAST, events_of, json_of
 from cogwork.audit.report import LISTED_MAX, Check
 from cogwork.audit.suspects import Kind, look_at
@@ -51,16 +61,21 @@ END = f"attempt * 16 + case outcome {ENDS} end as end"
 """One number for an outcome after which an item is gone, and its attempt; null for others, and
 where the outcome is not known: that may be another telling of one that was."""
 
-ITEMS = """
-select hash, bit_or(code) as code, min(end) as end_first, max(end) as end_last,
-  min(case when event = 'accepted' then position end) as came,
-  min(case when event = 'settled' then position end) as went,
-  min(shard) as shard, max(offset) as at
-from {events} group by hash
+ITEMS = f"""
+select hash, code | case when first < last then {AGAIN} else 0 end as code, came, went, shard, at
+from (
+  select hash, bit_or(code) as code, min(end) as first, max(end) as last,
+    min(case when code = {CAME} then position end) as came,
+    min(case when code not in ({CAME}, {HELD}) then position end) as went,
+    min(shard) as shard, max(offset) as at
+  from {{events}} group by hash
+)
 """
 
 BOUNDS = """
 select min(offset) as first, max(unix_micros(time)) as end_us,
+  count_if(subject in ('accepted', 'settled', 'held')
+    and (message_id is null or address is null)) as nameless,
   max(case when unix_micros(time) < (select max(unix_micros(time)) from {rows}) - {grace_us}
     then offset end) as quiet
 from {rows}
@@ -102,9 +117,9 @@ def check_queues(
         depths: How many items each queue holds now, where that is known.
         grace_s: How long an item may be neither gone nor held.
     """
-    events = events_of(rows)
-    spark = rows.sparkSession
-    bounds = spark.sql(BOUNDS, rows=rows, grace_us=int(grace_s * 1_000_000)).collect()[0]
+    grace_us = int(grace_s * 1_000_000)
+    bounds = rows.sparkSession.sql(BOUNDS, rows=rows, grace_us=grace_us).collect()[0]
+    events = events_of(rows, are_named=not bounds["nameless"])
     lost_before = -1 if bounds["quiet"] is None else bounds["quiet"] + 1
     books = _books(events, names, lost_before)
     found = look_at(events, books.suspects, lost_before)
@@ -126,7 +141,7 @@ def _books(events: DataFrame, names: Sequence[str], lost_before: int) -> Books:
     if names:
         chosen = chosen.where(chosen["queue"].isin(list(names)))
     hashed = chosen.selectExpr(
-        "xxhash64(queue, item) as hash", CODE, END, "event", "position", "shard", "offset"
+        "xxhash64(queue, item) as hash", CODE, END, "position", "shard", "offset"
     )
     items = events.sparkSession.sql(ITEMS, events=hashed)
     ordered = items.repartition("shard").sortWithinPartitions("shard", "went")

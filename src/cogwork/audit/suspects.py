@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Found", "Kind", "look_at")
 
+ROWS_MAX = 20_000
+"""Events that are read."""
+
 EVENTS_MAX = 20
 """Events of one item that are shown."""
 
@@ -48,8 +51,11 @@ def look_at(events: DataFrame, suspects: Sequence[int], lost_before: int) -> dic
     """
     if not suspects:
         return {}
+    told = events.where("event in ('accepted', 'settled', 'held')")
     wanted = f"xxhash64(queue, item) in ({', '.join(map(str, suspects))})"
-    rows = events.where("event in ('accepted', 'settled', 'held')").where(wanted).collect()
+    # Where they are, first: that needs few columns, and their offsets few parts of the files.
+    offsets = [row["offset"] for row in told.where(wanted).select("offset").take(ROWS_MAX)]
+    rows = told.where(told["offset"].isin(offsets)).collect()
     items: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row["offset"]):
         items[row["queue"], row["item"]].append(row)

@@ -111,6 +111,7 @@ def _show(analysis: Analysis) -> None:
         )
     for limit in analysis.capacity:
         click.echo(
-            f"{limit.source}, {limit.size_bytes} B, {limit.share:.0%} of the network: Q {limit.q}, "
+            f"{limit.source}, {limit.size_bytes} B, {limit.outside:.0%} of the network outside, "
+            f"{limit.inside:.0%} inside: Q {limit.q}, B {limit.brokers}, "
             f"cluster of {limit.cluster_size}, XSR {limit.xsr:,.0f} messages/s"
         )
