@@ -17,7 +17,7 @@ COLUMNS = "offset bigint, time timestamp, body_json struct<carrier: string, dela
 def flights() -> DataFrame:
     """Every flight, once: the pipeline's checkpoint has the offset that is next."""
     stream = spark.readStream.format("cogwork").schema(COLUMNS)
-    stream = stream.option("url", spark.conf.get("cogwork.url", "amqp://localhost") or "")
+    stream = stream.option("url", spark.conf.get("spark.cogwork.url", "amqp://localhost") or "")
     rows = stream.option("startingOffsets", "earliest").load("flights")
     return rows.select("offset", "time", "body_json.*")
 
