@@ -39,6 +39,9 @@ BENCH = (
     "by_broker array<struct<url: string, messages: bigint, rate: double>>, problems array<string>"
 )
 
+REPLIES_TOGETHER = "if(startswith(address, '_reply/'), '_reply', address)"
+"""Each client has reply addresses of its own, which say nothing to anybody else."""
+
 
 def _rise(name: str, own: str) -> str:
     """Says by how much a counter has risen since the heartbeat before."""
@@ -102,8 +105,8 @@ class Heartbeats:
               sum(latency_us.p50 * latency_us.count) / sum(latency_us.count) as p50,
               max(latency_us.p90) as p90, max(latency_us.p99) as p99, max(latency_us.p999) as p999,
               sum(latency_us.count) as measured
-            from (select {self._at} as at_us, container, address, kind, depth, {rises},
-              {_rise("bytes_in", own)} as bytes_in,
+            from (select {self._at} as at_us, container, {REPLIES_TOGETHER} as address, kind, depth,
+              {rises}, {_rise("bytes_in", own)} as bytes_in,
               case when latency_us.count > 0 then latency_us end as latency_us
               from (select container, incarnation, time_us, inline(addresses) from {{told}}))
             group by at_us, container, address, kind order by at_us, container, address""")

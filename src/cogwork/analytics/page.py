@@ -8,7 +8,7 @@ from cogwork.analytics.capacity import WORKING_DAY_S, tm_per_wd
 from cogwork.analytics.charts import charts_of
 from cogwork.analytics.sums import by_key, latencies_of, total
 from cogwork.pages.chart import short
-from cogwork.pages.page import Page, chart_card, table_card, time_text
+from cogwork.pages.page import Page, chart_card, count_text, table_card, time_text
 
 if TYPE_CHECKING:
     from cogwork.analytics.analysis import Analysis
@@ -76,7 +76,7 @@ def _tiles(page: Page, analysis: Analysis) -> None:
         }
     slowest = latencies_of(analysis.addresses)
     if slowest:
-        figures["longest p99 of a queue"] = f"{slowest[0]['p99'] / KILO:,.3g} ms"
+        figures["longest p99 of a queue"] = f"{count_text(slowest[0]['p99'] / KILO)} ms"
     if analysis.runs:
         figures["best switching rate"] = f"{short(max(run.rate for run in analysis.runs))}/s"
     page.tiles(figures)

@@ -201,7 +201,7 @@ def _check_lost(queue: str, books: Books, found: Found, shelf: Shelf) -> Check:
     rows = found.get(Kind.LOST, [])
     lost = _confirmed(books.total("lost"), rows)
     there = min(lost, shelf.depth or 0)
-    if shelf.depth is not None:
+    if shelf.depth is not None and books.total("open"):
         check.figures["depth"] = shelf.depth
     if there:
         check.remark = f"{there} of them still there by the queue's depth, not by name"
