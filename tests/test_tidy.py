@@ -98,6 +98,16 @@ def test_every_hook_of_a_node_is_documented() -> None:
     assert [hook for hook in hooks if f"`{hook}" not in page] == []
 
 
+def test_no_two_test_files_have_one_name() -> None:
+    """Folders of tests without an `__init__.py` are one name space to pytest."""
+    flat = [
+        path.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if not (path.parent / "__init__.py").exists()
+    ]
+    assert sorted(flat) == sorted(set(flat))
+
+
 def test_the_readme_links_lead_somewhere() -> None:
     text = (ROOT / "README.md").read_text()
     links = re.findall(r"\]\(([^)#:]+)\)", text)
