@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,11 @@ def _array_of(field: pa.Field, stream: str, rows: int, columns: Columns) -> pa.A
 
 @lru_cache(maxsize=64)
 def _names(stream: str, rows: int) -> pa.Array:
-    return pa.array([stream] * rows, type=pa.string())
+    # Not `pa.array`, which looks for pandas, and takes a second to import it where it is there.
+    name = stream.encode()
+    ends = array("i", range(0, len(name) * rows + 1, len(name)))
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(name * rows)]
+    return pa.Array.from_buffers(pa.string(), rows, buffers, null_count=0)
 
 
 def _bits(presence: Presence) -> pa.Buffer | None:
