@@ -35,6 +35,15 @@ def _cut(name: str) -> str:
     return f'regexp_extract({BODY}, \'"{name}":"?([^",}}]*)\', 1)'
 
 
+def _number(name: str) -> str:
+    """Cuts a whole number out of a body; it is null where there is none.
+
+    Without a regular expression, which takes longer.
+    """
+    rest = f"substring_index({BODY}, '\"{name}\":', -1)"
+    return f"try_cast(rtrim('}}', substring_index({rest}, ',', 1)) as bigint)"
+
+
 def _field(name: str) -> str:
     return f"nullif({_cut(name)}, '')"
 
@@ -45,8 +54,8 @@ COLUMNS = (
     "unix_micros(time) as time",
     "body",
     f"coalesce(correlation_id, nullif({_field('outcome')}, 'null'), 'unknown') as told",
-    f"try_cast({_cut('attempt')} as bigint) as tried",
-    f"try_cast({_cut('position')} as bigint) as position",
+    f"{_number('attempt')} as tried",
+    f"{_number('position')} as position",
 )
 
 
