@@ -84,8 +84,9 @@ async def archive_and_ask(
     archived.processed = max(
         check["figures"].get("processed", 0) for check in found["checks"] if check["about"] == queue
     )
-    advance("audited", archived.claims)
+    advance("reports", 1)
     await _pipeline("analytics", "--archive", str(archive), "--html", analytics_page, "--json")
+    advance("reports", 1)
     return archived
 
 

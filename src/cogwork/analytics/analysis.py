@@ -22,8 +22,15 @@ TELEMETRY_STREAM = "$telemetry"
 
 MINUTE_US, HOUR_US = 60_000_000, 3_600_000_000
 
-MINUTES_MAX_US = 3 * HOUR_US
-"""What is no longer than this is shown by the minute."""
+INTERVALS_US = (5_000_000, 15_000_000, MINUTE_US, HOUR_US)
+INTERVALS_MAX = 180
+"""So many intervals are shown at most, but for those of an hour."""
+
+BEAT = """
+select percentile_approx(cast(get_json_object(cast(body as string), '$.interval_s') as double), 0.5)
+  as beat_s
+from {rows} where subject = 'heartbeat'
+"""
 
 SIZES = """
 select count(*) as records, min(time_us) as from_us, max(time_us) as to_us,
@@ -134,7 +141,7 @@ def analyse(
     made.streams = [_sizes(stream, rows, tell) for stream, rows in tables.items()]
     begin = min(each["from_us"] for each in made.streams)
     end = max(each["to_us"] for each in made.streams)
-    made.interval_us = MINUTE_US if end - begin <= MINUTES_MAX_US else HOUR_US
+    made.interval_us = interval_of(end - begin, _beat_us(spark, tables.get(telemetry)))
     for each in made.streams:
         found = spark.sql(BY_INTERVAL, rows=tables[each["stream"]], interval=made.interval_us)
         each["intervals"] = [row.asDict() for row in found.collect()]
@@ -143,6 +150,21 @@ def analyse(
         _ask_heartbeats(made, tables[telemetry])
     made.capacity = capacities(made.runs, bandwidth_bit_s)
     return made
+
+
+def _beat_us(spark: SparkSession, rows: DataFrame | None) -> int:
+    """Returns how long heartbeats are apart; 0 where there are none."""
+    if rows is None:
+        return 0
+    return int((spark.sql(BEAT, rows=rows).collect()[0]["beat_s"] or 0) * 1e6)
+
+
+def interval_of(span_us: int, beat_us: int) -> int:
+    """Chooses intervals: not too many, and none so short that it has no heartbeat."""
+    for interval_us in INTERVALS_US:
+        if span_us <= INTERVALS_MAX * interval_us and interval_us > 1.4 * beat_us:
+            return interval_us
+    return HOUR_US
 
 
 def _sizes(stream: str, rows: DataFrame, tell: Callable[[str], None]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Theory of operation. Counters go up from the beginning of an incarnation on, those of a link from
 when it came up; so what happened between two heartbeats is the difference, or the later value where
-that is lower. All is added up for each interval of the page (a minute or an hour), so that what
+that is lower. All is added up for each interval of the page (some seconds to an hour), so that what
 comes to the driver is small. Latencies are percentiles of a minute or two already: of several, the
 median is told by the mean, weighted by how many items there were, the others by the greatest.
 """
