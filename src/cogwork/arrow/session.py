@@ -49,6 +49,9 @@ LAG_S = 2.0
 DISTRUST_S = 2.0
 """So long readers that failed are not asked again."""
 
+SILENCE_S = 5.0
+"""A reader that says nothing for so long is passed over: it may be one that hangs."""
+
 CALL_S = 10.0
 READER_RETRY = Retry(longest_s=0.2, give_up_after_s=2.0)
 FRAME_BYTES = 1 << 20
@@ -268,7 +271,7 @@ class Session:
             RangeReader(mesh, stream, wanted) as reader,
         ):
             while start < wanted.end:
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(min(SILENCE_S, self._timeout_s)):
                     taken = await reader.take(1)
                 if not taken:
                     raise reader.failure or Disconnected("a reader has gone")
