@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,12 +70,21 @@ class Stage:
         """Returns where it listens."""
         return f"{scheme}://{login}127.0.0.1:{self.ports[scheme]}/shop"
 
+    def listens(self) -> bool:
+        """Says whether it listens at all of its ports."""
+        for port in self.ports.values():
+            with socket.socket() as sock:
+                if sock.connect_ex(("127.0.0.1", port)) != 0:
+                    return False
+        return True
+
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("transports")
     made = Stage(folder)
     with served(folder, made.text):
+        within(READY_TIMEOUT_S, made.listens, "it listens at every port")
         with sync.connect(made.url("ws")) as mesh:
             mesh.stream("orders").append(b"%d" % number for number in range(100))
         yield made
