@@ -31,7 +31,7 @@ from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import int64_t, uint32_t
 
-from cogwork.amqp.errors import CogworkError
+from cogwork.dataplane.post_errors import BacklogFull, MessageTooLarge
 
 __all__ = (
     "ACCEPTED_CODE",
@@ -56,14 +56,6 @@ READY_BACKLOG = cython.declare(int64_t, 1_000)
 
 FAILURES_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
 """Posts that failed and that nobody awaited yet, kept to be reported by `flushed`."""
-
-
-class BacklogFull(CogworkError):  # it tells a state
-    """More was posted than an outbox keeps."""
-
-
-class MessageTooLarge(CogworkError, ValueError):
-    """A message is larger than the other end takes."""
 
 
 class Dispatch:
@@ -332,13 +324,12 @@ class Outbox:
 
     def withdraw(self, post: Post) -> bool:
         """Takes back a message that waits for credit; returns whether it was there still."""
-        if not post.queued or post.outbox is not self:
-            return False
-        self.backlog.remove(post)
-        post.queued = False
-        self.backlog_count -= 1
-        self.release_waiters()
-        return True
+        if post.queued:
+            self.backlog.remove(post)
+            post.queued = False
+            self.backlog_count -= 1
+            return True
+        return False
 
     def check(self, count: int64_t) -> None:
         """Raises what keeps messages from being posted."""
@@ -506,5 +497,4 @@ class Outbox:
 
 
 def token_of(pair: tuple) -> int:
-    """Orders what is to be sent again."""
     return pair[0]

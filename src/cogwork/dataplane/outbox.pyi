@@ -2,9 +2,10 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
-from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.post_errors import BacklogFull as BacklogFull
+from cogwork.dataplane.post_errors import MessageTooLarge as MessageTooLarge
 
 SOURCE_HASH: str
 ACCEPTED_CODE: int
@@ -14,9 +15,6 @@ class _Outcome(Protocol):
     def error(self) -> Exception | None: ...
 
 _O = TypeVar("_O", bound=_Outcome)
-
-class BacklogFull(CogworkError): ...
-class MessageTooLarge(CogworkError, ValueError): ...
 
 class Post:
     code: int
