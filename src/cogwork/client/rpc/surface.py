@@ -50,7 +50,7 @@ class RpcCalls:
         timeout: float | None = None,
         result: Any = None,  # noqa: ANN401  # any type
         heartbeat: float | None = None,
-        key: str | None = None,
+        idempotency_key: str | None = None,
         exchange: str | None = None,
         codec: str | None = None,
         settled: bool | None = None,
@@ -67,7 +67,7 @@ class RpcCalls:
                 mesh's usual time.
             result: The type to convert the result to; None for what comes.
             heartbeat: The longest silence of the server, in seconds; None for any.
-            key: The same for repeated calls: a server that has run it repeats its reply.
+            idempotency_key: The same for repeated calls: a server that has run it repeats its reply.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
             settled: Whether to send the request settled; None as usual.
@@ -96,7 +96,7 @@ class RpcCalls:
             codec=codec,
             settled=settled,
             heartbeat_s=heartbeat,
-            key=key,
+            key=idempotency_key,
             result=result,
         )
 
@@ -109,7 +109,7 @@ class RpcCalls:
         server: str | None = None,
         timeout: float | None = None,
         ttl: float | None = None,
-        key: str | None = None,
+        idempotency_key: str | None = None,
         exchange: str | None = None,
         codec: str | None = None,
         settled: bool | None = None,
@@ -124,7 +124,7 @@ class RpcCalls:
             server: The one server that is meant; None for any.
             timeout: How long to try to send it, in seconds; None for the mesh's usual time.
             ttl: After which time it is not to be run any more, in seconds; None for ever.
-            key: The same for repeated casts: a server that has run it does not run it again.
+            idempotency_key: The same for repeated casts: a server that has run it does not run it again.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
             settled: Whether to send it settled; else a server has it when this returns.
@@ -147,7 +147,7 @@ class RpcCalls:
             exchange=exchange,
             codec=codec,
         )
-        await self.rpc.cast(request, settled, ttl, key)
+        await self.rpc.cast(request, settled, ttl, idempotency_key)
 
     async def fanout(
         self,
