@@ -222,7 +222,6 @@ class Parts:
     def _fail(self, error: Exception) -> None:
         if not self._is_over:
             self._failure = error
-            self._parts.clear()
             self._end()
             self._wake()
 

@@ -67,7 +67,7 @@ class RpcCalls:
                 mesh's usual time.
             result: The type to convert the result to; None for what comes.
             heartbeat: The longest silence of the server, in seconds; None for any.
-            idempotency_key: The same for repeated calls: a server that has run it repeats its reply.
+            idempotency_key: The same for repeated calls: a server repeats its reply.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
             settled: Whether to send the request settled; None as usual.
@@ -124,7 +124,7 @@ class RpcCalls:
             server: The one server that is meant; None for any.
             timeout: How long to try to send it, in seconds; None for the mesh's usual time.
             ttl: After which time it is not to be run any more, in seconds; None for ever.
-            idempotency_key: The same for repeated casts: a server that has run it does not run it again.
+            idempotency_key: The same for repeated casts: a server runs it once.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
             settled: Whether to send it settled; else a server has it when this returns.
