@@ -18,7 +18,7 @@ cdef class Dispatch:
     cdef Outbox outbox
     cdef uint64_t first_token
     cdef bint settled
-    cdef bint queued
+    cdef readonly bint queued
     cdef object waiter
     cdef readonly object failure
     cdef int advance(self) except -1

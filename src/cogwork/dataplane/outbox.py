@@ -99,6 +99,7 @@ class Post(Dispatch):
     Attributes:
         code: The outcome's descriptor code; 0 while there is none. A message that is sent settled
             counts as accepted once it was written.
+        queued: Whether it waits for credit.
         failure: Why there will be no outcome; None else.
         on_error: Called with the exception where the message is not accepted.
     """
@@ -328,6 +329,16 @@ class Outbox:
                 f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"
             )
         return data
+
+    def withdraw(self, post: Post) -> bool:
+        """Takes back a message that waits for credit; returns whether it was there still."""
+        if not post.queued or post.outbox is not self:
+            return False
+        self.backlog.remove(post)
+        post.queued = False
+        self.backlog_count -= 1
+        self.release_waiters()
+        return True
 
     def check(self, count: int64_t) -> None:
         """Raises what keeps messages from being posted."""
