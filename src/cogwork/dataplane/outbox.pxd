@@ -36,6 +36,7 @@ cdef class Post(Dispatch):
     cdef bytes state
     cdef bint is_watched
     cdef public object on_error
+    cdef public object on_done
 
 
 @cython.final
@@ -73,3 +74,4 @@ cdef class Outbox(Terminus):
     cdef int submit(self, Dispatch dispatch) except -1
     cdef int release_waiters(self) except -1
     cdef int put_back(self, Dispatch dispatch) except -1
+    cdef int withdraw(self, Dispatch dispatch) except -1

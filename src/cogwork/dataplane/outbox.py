@@ -102,6 +102,7 @@ class Post(Dispatch):
         queued: Whether it waits for credit.
         failure: Why there will be no outcome; None else.
         on_error: Called with the exception where the message is not accepted.
+        on_done: Called with the post once its outcome is known, in the place of `on_error`.
     """
 
     def advance(self):
@@ -115,7 +116,9 @@ class Post(Dispatch):
         self.code = code
         self.state = state
         self.data = None
-        if code != ACCEPTED:
+        if self.on_done is not None:
+            self.on_done(self)
+        elif code != ACCEPTED:
             if self.on_error is not None:
                 self.on_error(self.error())
             elif not self.is_watched and len(self.outbox.failed) < FAILURES_KEPT:
@@ -128,6 +131,20 @@ class Post(Dispatch):
 
     def unsent(self):
         return 1
+
+    def withdraw(self) -> bool:
+        """Takes back a message that was not sent yet: it will not be.
+
+        Returns:
+            Whether it was taken back; awaiting the post raises `Released` then.
+        """
+        if not self.queued:
+            return False
+        self.outbox.withdraw(self)
+        self.code = RELEASED
+        self.data = None
+        self.wake()
+        return True
 
     def error(self) -> object:
         """Returns the exception that awaiting raises; None where the message was accepted."""
@@ -330,16 +347,6 @@ class Outbox:
             )
         return data
 
-    def withdraw(self, post: Post) -> bool:
-        """Takes back a message that waits for credit; returns whether it was there still."""
-        if not post.queued or post.outbox is not self:
-            return False
-        self.backlog.remove(post)
-        post.queued = False
-        self.backlog_count -= 1
-        self.release_waiters()
-        return True
-
     def check(self, count: int64_t) -> None:
         """Raises what keeps messages from being posted."""
         if self.failure is not None:
@@ -414,6 +421,12 @@ class Outbox:
         self.backlog_count = sum([cython.cast(Dispatch, one).unsent() for one in self.backlog])
         self.release_waiters()
 
+    def withdraw(self, dispatch):
+        dispatch.queued = False
+        self.backlog.remove(dispatch)
+        self.backlog_count -= dispatch.unsent()
+        return self.release_waiters()
+
     def put_back(self, dispatch):
         if not dispatch.queued:
             dispatch.queued = True
@@ -429,6 +442,7 @@ class Outbox:
         self.backlog.clear()
         self.backlog_count = 0
         for dispatch in unresolved:
+            dispatch.queued = False
             dispatch.fail(failure)
         self.release_waiters()
         self.core.unregister(self)
