@@ -8,7 +8,7 @@ import random
 import sys
 from pathlib import Path
 
-from executor_killer import KillsAtOffsets, KillsAtSteps
+from task_points import KillsAtOffsets, KillsAtSteps
 
 from cogwork.archive import Archive, Archiver, Settings
 from cogwork.archive.origin import Origin

@@ -29,6 +29,7 @@ WAIT_S = 90.0
 JOB_S = 200.0
 """It takes 20 s on a quiet machine."""
 
+
 def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -102,8 +103,6 @@ def wait_for_workers(page: int, count: int) -> None:
             pass
         assert time.monotonic() < until_s
         time.sleep(0.1)
-
-
 
 
 def run_job(master: str, url: str, place: Path, file: str, *arguments: str) -> str:

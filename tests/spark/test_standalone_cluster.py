@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,10 +62,8 @@ def test_a_job_runs_unchanged_on_a_cluster(master: str, url: str, tmp_path: Path
 
 @pytest.mark.timeout(300 + 60 * KILLS)
 def test_executors_that_are_killed_leave_no_gap_and_nothing_twice(
-    master: str, url: str, tmp_path: Path
+    master: str, url: str, tmp_path: Path, seed: int
 ) -> None:
-    seed = int(os.environ.get("COGWORK_SEED", random.randrange(1 << 30)))
-    print(f"COGWORK_SEED={seed}")
     told = run_job(master, url, tmp_path, "killed_job.py", str(tmp_path), str(seed), str(KILLS))
     assert told == f"{3 * KILLS} executors were killed\n", f"seed {seed}"
     for name in ("out", "again"):

@@ -1,7 +1,8 @@
-"""Ends Spark's executors as `kill -9` does, from within one of their Python workers.
+"""What happens in Spark's Python workers when a row or a step is reached.
 
-A worker is forked by a daemon that the executor's JVM started. What a point has killed is noted in
-a directory that all workers see: the task that is run again goes on.
+Executors end as by `kill -9`, from within one of their workers: a worker is forked by a daemon that
+the executor's JVM started. What a point has done is noted in a directory that all workers see: the
+task that is run again goes on.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
+
+
+WAIT_S = 30.0
 
 
 def parent_of(process: int) -> int:
@@ -68,3 +73,27 @@ class KillsAtSteps(_Killer):
         if number in self._points and self._is_first(f"killed-{number}"):
             kill_executor()
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Meets:
+    """Passes rows on; at one of them it says so, and waits until it is told to go on."""
+
+    def __init__(self, place: Path, offset: int) -> None:
+        self.place = place
+        self.offset = offset
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if self.offset in batch.column("offset").to_pylist():
+                (self.place / "met").touch()
+                until_s = monotonic() + WAIT_S
+                while not (self.place / "gone-on").exists():
+                    assert monotonic() < until_s
+                    sleep(0.01)
+            yield batch
+
+    def has_met(self) -> bool:
+        return (self.place / "met").exists()
+
+    def go_on(self) -> None:
+        (self.place / "gone-on").touch()
