@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytest.register_assert_rewrite("archives", "spark_clusters")
+
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Starts in half the time, and is slower afterwards."""
 

@@ -60,6 +60,7 @@ class KillsAtOffsets(_Killer):
             for point in self._points:
                 if point in offsets and self._is_first(f"killed-{point}"):
                     kill_executor()
+                    break
             yield batch
 
 

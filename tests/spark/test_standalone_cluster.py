@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from archives import assert_no_orphan, assert_whole
-from spark_clusters import cluster, run_job
+from spark_clusters import JOB_S, cluster, run_job
 
 import cogwork.sync
 import cogwork.testing
@@ -60,11 +60,12 @@ def test_a_job_runs_unchanged_on_a_cluster(master: str, url: str, tmp_path: Path
     assert sorted(numbers(url, "again")) == list(range(ROWS))
 
 
-@pytest.mark.timeout(300 + 60 * KILLS)
+@pytest.mark.timeout(JOB_S + 100 + 60 * KILLS)
 def test_executors_that_are_killed_leave_no_gap_and_nothing_twice(
     master: str, url: str, tmp_path: Path, seed: int
 ) -> None:
-    told = run_job(master, url, tmp_path, "killed_job.py", str(tmp_path), str(seed), str(KILLS))
+    words = (str(tmp_path), str(seed), str(KILLS))
+    told = run_job(master, url, tmp_path, "killed_job.py", *words, timeout_s=JOB_S + 60 * KILLS)
     assert told == f"{3 * KILLS} executors were killed\n", f"seed {seed}"
     for name in ("out", "again"):
         assert sorted(numbers(url, name)) == list(range(ROWS)), f"seed {seed}: stream {name}"

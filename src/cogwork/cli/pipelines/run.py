@@ -56,8 +56,7 @@ def run(
             log=Path(log).resolve() if log else None,
         )
         stack.callback(_stop, spark)
-        if remote is None:  # a listener would run at the server
-            stack.callback(listen(spark, url).close)
+        stack.callback(listen(spark, url).close)
         if explain:
             stack.enter_context(explaining(spark, lambda plan: click.echo(plan, err=True)))
         run_job(spark, file, arguments, url)
