@@ -191,7 +191,7 @@ def test_what_is_wrong_is_one_line(
 
 def test_a_key_without_a_certificate_is_refused(stage: Stage) -> None:
     with pytest.raises(OptionError, match="tlsKeyFile needs tlsCertFile"):
-        CogworkSource({"url": stage.url, "stream": "in", "tlskeyfile": "x"}).reader(
+        CogworkSource({"url": stage.url, "stream": "in", "tlsKeyFile": "x"}).reader(
             CogworkSource({}).schema()
         )
 
