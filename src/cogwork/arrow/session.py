@@ -13,6 +13,7 @@ from cogwork.arrow.errors import ArrowError, BeyondEnd, StreamTruncated, Unknown
 from cogwork.arrow.ranges import RangeReader
 from cogwork.arrow.schema import schema_of
 from cogwork.arrow.serving.job import OFFERED
+from cogwork.client.certificates import is_untrusted
 from cogwork.client.errors import (
     AuthenticationError,
     ClientError,
@@ -104,8 +105,8 @@ class Session:
                 return await Mesh(self._url.split(","), self._options).__aenter__()
             except AuthenticationError:
                 raise
-            except ConnectError:
-                if _now_s() + AGAIN_S > until_s:
+            except ConnectError as error:
+                if _now_s() + AGAIN_S > until_s or is_untrusted(error):
                     raise
             await asyncio.sleep(AGAIN_S)
 
@@ -180,8 +181,8 @@ class Session:
                     return None
             except AuthenticationError:
                 raise
-            except (CogworkError, TimeoutError):  # no reply: the connection was lost meanwhile
-                if _now_s() > until_s:
+            except (CogworkError, TimeoutError) as error:  # the connection was lost meanwhile
+                if _now_s() > until_s or is_untrusted(error):
                     raise
             await asyncio.sleep(AGAIN_S)
 

@@ -154,7 +154,8 @@ def read_range(
         return  # Spark's own, where there is nothing to read
     expected = arrow_schema_of(schema)
     wanted = partition.range
-    with ArrowClient(options.url, timeout_s=options.timeout_s) as client:
+    tls = options.certificates.context()
+    with ArrowClient(options.url, timeout_s=options.timeout_s, tls=tls) as client:
         while wanted.start < wanted.end:
             try:
                 for batch in client.read(*wanted, columns):
