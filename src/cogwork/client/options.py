@@ -13,6 +13,7 @@ from cogwork.client.rpc.options import RpcOptions
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
 __all__ = ("Mechanism", "Options", "Retry")
 

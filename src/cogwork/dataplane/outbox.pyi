@@ -2,7 +2,6 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
-from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.outgoing import OutgoingLink
 
@@ -14,9 +13,6 @@ class _Outcome(Protocol):
     def error(self) -> Exception | None: ...
 
 _O = TypeVar("_O", bound=_Outcome)
-
-class BacklogFull(CogworkError): ...
-class MessageTooLarge(CogworkError, ValueError): ...
 
 class Post:
     code: int
