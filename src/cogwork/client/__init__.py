@@ -44,7 +44,7 @@ from cogwork.client.subscription import Subscription
 from cogwork.consensus.engine import Snapshot
 from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
-from cogwork.dataplane.outbox import BacklogFull, MessageTooLarge
+from cogwork.dataplane.posting_errors import BacklogFull, MessageTooLarge
 from cogwork.dataplane.stream_inbox import Record
 
 __all__ = (

@@ -74,18 +74,18 @@ class Mesh(Requests, RpcCalls):
     flusher: Flusher
     create_future: Callable[[], asyncio.Future[Any]]
 
-    def __init__(self, urls: Iterable[str], options: Options) -> None:
+    def __init__(self, urls: Iterable[str | Endpoint], options: Options) -> None:
         """Is not connected yet.
 
         Args:
-            urls: The containers to try, in this order.
+            urls: The containers to try, in this order; what was read already may be given too.
             options: How to connect.
 
         Raises:
             InvalidUrlError: A URL is wrong.
         """
         self.connections = 0
-        self._endpoints = [parse_url(url) for url in urls]
+        self._endpoints = [parse_url(url) if isinstance(url, str) else url for url in urls]
         self._options = options
         self._uplink: Uplink | None = None
         self._leaving: Uplink | None = None

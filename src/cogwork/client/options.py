@@ -13,6 +13,7 @@ from cogwork.client.rpc.options import RpcOptions
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
 __all__ = ("Mechanism", "Options", "Retry")
 
@@ -29,6 +30,7 @@ class Options:
 
     Attributes:
         name: The container-id of this client; must be its own.
+        hostname: What the open names as the host that is wanted; None: as the URL says.
         tls: Certificates for `amqps` and `wss`; None trusts the system's authorities.
         sasl: The mechanism to use; None chooses one that suits.
         retry: How to connect again.
@@ -37,9 +39,11 @@ class Options:
         idle_timeout_s: Silence of the container after which the connection counts as lost.
         max_frame_size_bytes: The largest frame the container may send.
         rpc: How calls are made.
+        on_attempt_failed: Called whenever none of the hosts took a connection that was lost.
     """
 
     name: str = field(default_factory=_own_name)
+    hostname: str | None = None
     tls: ssl.SSLContext | None = None
     sasl: Mechanism | None = None
     retry: Retry = field(default_factory=Retry)
@@ -48,3 +52,4 @@ class Options:
     idle_timeout_s: float = 60.0
     max_frame_size_bytes: int = 65536
     rpc: RpcOptions = field(default_factory=RpcOptions)
+    on_attempt_failed: Callable[[Exception], object] | None = None

@@ -133,7 +133,7 @@ class Publisher(LinkEnd):
 
     def withdraw(self, post: Post) -> bool:
         """Takes back a message that waits for credit; returns whether it was there still."""
-        return self._outbox.withdraw(post)
+        return post.withdraw()
 
     async def ready(self) -> None:
         """Waits, where much was posted, until the container has taken most of it."""

@@ -12,7 +12,7 @@ from cogwork.client.rpc.context import CallContext
 from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED
 from cogwork.client.rpc.wire import CREDIT, END, HEARTBEAT, PART, error_reply, refusal_reply
 from cogwork.dataplane.messages import Message
-from cogwork.dataplane.outbox import MessageTooLarge
+from cogwork.dataplane.posting_errors import MessageTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

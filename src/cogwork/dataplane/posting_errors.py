@@ -1,4 +1,4 @@
-"""Why an outbox does not take a message."""
+"""What keeps a message from being posted."""
 
 from __future__ import annotations
 
