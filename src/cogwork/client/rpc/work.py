@@ -41,10 +41,12 @@ class Work:
         context: What the method may know of the call.
         reply_to: Where replies go; None for a cast.
         number: What replies name.
+        outlet: Where replies leave.
         key: Under what its reply is kept; None for nowhere.
         task: What runs the method, if a task does.
         is_over: Whether nothing is to be said any more.
         is_watched: Whether its deadline is kept.
+        wants_direct: Whether the caller would like to know where the server listens.
     """
 
     __slots__ = (
@@ -56,7 +58,6 @@ class Work:
         "_inbox",
         "_lease_s",
         "_next_beat_s",
-        "_outlet",
         "_part",
         "_service",
         "_slot",
@@ -67,8 +68,10 @@ class Work:
         "key",
         "method",
         "number",
+        "outlet",
         "reply_to",
         "task",
+        "wants_direct",
     )
 
     def __init__(
@@ -105,9 +108,10 @@ class Work:
         self.task: asyncio.Future[Any] | None = None
         self.is_over = False
         self.is_watched = False
+        self.wants_direct = False
         self._service = service
         self._inbox = inbox
-        self._outlet = outlet
+        self.outlet = outlet
         self._codec = codec
         self._slot = 0
         self._beat_s = 0.0
@@ -169,7 +173,7 @@ class Work:
         if self.reply_to is not None:
             reply.to = self.reply_to
             reply.correlation_id = self.number
-            self._outlet.send(reply)
+            self.outlet.send(reply)
 
     def finish(self, result: object) -> None:
         """Replies with what the method returned."""
@@ -188,9 +192,8 @@ class Work:
     def _reply_with(self, result: object) -> None:
         codec = self._codec
         reply = Message(codec.encode(result), content_type=codec.content_type)
-        service_stamp = self._service.stamp
-        if service_stamp is not None:
-            reply.properties = dict(service_stamp)
+        if self.wants_direct and self._service.stamp is not None:
+            reply.properties = dict(self._service.stamp)
         self._send(reply)
         self.end(reply)
 
