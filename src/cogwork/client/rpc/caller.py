@@ -17,7 +17,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import CogworkError, EncodeError
-from cogwork.client.errors import InDoubt, Released
+from cogwork.client.errors import CallTimeout, InDoubt, Released
 from cogwork.client.rpc.call import Call, NotSent
 from cogwork.client.rpc.codec import Codec, codec_for, codec_named, unserialisable
 from cogwork.client.rpc.conversion import converted
@@ -268,6 +268,7 @@ class Caller:
         )
         number = next(self._numbers)
         replies.calls[number] = call
+        is_queued = False
         try:
             try:
                 call.post = target.post(
@@ -276,11 +277,14 @@ class Caller:
                 )
             except Exception as error:
                 raise self._refusal(route, address, request, error) from error
+            is_queued = call.post.queued
             if not settled:
                 call.post.on_error = call.fail
             reply = await future
-        except asyncio.CancelledError:
-            if not call.withdraw():
+        except (asyncio.CancelledError, CallTimeout) as error:
+            # A deadline counts from the arrival at the server: one that waited here is late there.
+            is_known = not isinstance(error, CallTimeout) or is_queued or call.server is not None
+            if is_known and not call.withdraw():
                 whom = call.server or (request.everyone if route is self.routed else address)
                 self.cancel(route, whom, number, replies.reply_to)
             raise

@@ -227,6 +227,10 @@ class Service:
                     raise inlet.failure
             await asyncio.sleep(WATCH_S)
 
+    def __contains__(self, work: Work) -> bool:
+        """Whether something is under work, and does not wait."""
+        return work in self._running
+
     @property
     def running(self) -> int:
         """Counts the requests that are under work."""

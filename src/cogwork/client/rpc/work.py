@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import Condition, EncodeError
 from cogwork.client.rpc.codec import unserialisable
 from cogwork.client.rpc.context import CallContext
-from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED
+from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, REMOTE_ERROR
 from cogwork.client.rpc.wire import CREDIT, END, HEARTBEAT, PART, error_reply, refusal_reply
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.posting_errors import MessageTooLarge
@@ -161,7 +162,9 @@ class Work:
             return
         now_s = self._service.time()
         if self._deadline_s is not None and now_s >= self._deadline_s:
-            self.refuse(CALL_EXPIRED, "the time of the call was over", is_late=True)
+            begun = self in self._service
+            text = "the time of the call was over before its method began"
+            self.refuse(CALL_EXPIRED, text, is_late=begun)
             return
         if self._beat_s and now_s >= self._next_beat_s:
             self._beat(now_s)
@@ -207,8 +210,12 @@ class Work:
         name = f"{self._service.address}: {self.method.name}"
         log.info("%s: a method failed: %r", name, error, exc_info=error)
         reply = error_reply(error, tells_traceback=self._service.options.tells_tracebacks)
-        self._send(reply)
-        self.end(reply)
+        try:
+            self._send(reply)
+        except MessageTooLarge:
+            self.refuse(REMOTE_ERROR, type(error).__name__)
+        else:
+            self.end(reply)
 
     def refuse(self, condition: str, description: str, *, is_late: bool = False) -> None:
         """Replies that there will be no result, and ends the method's run.
@@ -220,8 +227,10 @@ class Work:
         """
         if self.is_over:
             return
+        self.is_over = True
         if not is_late:
-            self._send(refusal_reply(condition, description))
+            with suppress(MessageTooLarge):
+                self._send(refusal_reply(condition, description))
         self.end(None)
         self.context.cancel()
         if self.task is not None:

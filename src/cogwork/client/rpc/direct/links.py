@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outbox import Outbox
 from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.posting_errors import BacklogFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +34,8 @@ LINKS_MAX = 64
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The largest request that is put together; a container would take no more either."""
+
+log = logging.getLogger("cogwork.client.rpc")
 
 
 class _Inflow:
@@ -93,7 +97,10 @@ class DirectLinks:
         """Sends a reply to where it says, if the caller is there still."""
         outflow = self._outflows.get(reply.to or "")
         if outflow is not None:
-            outflow.outbox.post(reply, True)
+            try:
+                outflow.outbox.post(reply, True)
+            except (ConnectionError, BacklogFull) as error:
+                log.info("%s: a reply could not be sent: %s", reply.to, error)
 
     def attach(self, link: Link, attach: Attach) -> None:
         """Answers a caller's attach."""
