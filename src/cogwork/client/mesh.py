@@ -52,7 +52,7 @@ SUBSCRIPTION_CREDIT = 5000
 CONSUMER_CREDIT = 100
 """Items of a consumer that asks for none: few enough that its competitors get their share."""
 
-CALL_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 5.0
 TICK_S = 1.0
 
@@ -379,12 +379,12 @@ class Mesh:
 
     # -- requests
 
-    async def call(
+    async def request(
         self,
         address: str,
         body: object = None,
         *,
-        timeout_s: float = CALL_TIMEOUT_S,
+        timeout_s: float = REQUEST_TIMEOUT_S,
         **fields: Unpack[MessageFields],
     ) -> Message:
         """Sends a request and waits for its reply.
@@ -406,7 +406,7 @@ class Mesh:
             async with asyncio.timeout(timeout_s):
                 sender = self._senders.relay() or await self._senders.sender_for(address)
                 replies = await self._open_replies()
-                return await replies.call(sender, address, message, timeout_s)
+                return await replies.request(sender, address, message, timeout_s)
         except TimeoutError:
             raise CallTimeout(address, timeout_s) from None
         except Released as error:

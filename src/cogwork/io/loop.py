@@ -49,8 +49,12 @@ class EventLoop(asyncio.SelectorEventLoop):
         self._direct.add_reader(_fd_of(fd), partial(callback, *args) if args else callback)
 
     def remove_reader(self, fd: FileDescriptorLike) -> bool:
-        """Calls nothing any more; returns whether there was a reader."""
-        return self._direct.remove_reader(_fd_of(fd))
+        """Calls nothing any more; returns whether there was a reader.
+
+        asyncio's own go the same way: `sock_recv` adds one inside of it, and takes it away by this.
+        """
+        was_direct = self._direct.remove_reader(_fd_of(fd))
+        return super().remove_reader(fd) or was_direct
 
     def prefer(self, fd: FileDescriptorLike) -> None:
         """Calls a descriptor's reader before those of others, until it is removed."""
