@@ -63,6 +63,13 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
     metavar="N",
     help="How many processes serve streams as Arrow record batches.",
 )
+@click.option(
+    "--gateway",
+    "gateways",
+    multiple=True,
+    metavar="NAME",
+    help="A gateway for another protocol, such as zeromq; repeatable.",
+)
 @click.option("--config", type=CONFIG_PATH, metavar="FILE", help="The configuration, in TOML.")
 @click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
 @click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
@@ -76,6 +83,7 @@ def serve(
     links: tuple[str, ...],
     workers: int | None,
     readers: int | None,
+    gateways: tuple[str, ...],
     config: Path | None,
     data_dir: str | None,
     telemetry: bool,
@@ -101,6 +109,7 @@ def serve(
             workers=workers,
             has_telemetry=telemetry,
             readers=readers,
+            gateways=gateways,
         )
         return whole if worker is None else worker.configured(whole)
 
@@ -115,7 +124,7 @@ def serve(
         "--workers": workers,
         "--arrow": readers,
     }
-    options = _words(single, {"--listen": listen, "--link": links})
+    options = _words(single, {"--listen": listen, "--link": links, "--gateway": gateways})
     options += ["--telemetry"] * telemetry
     if job_json is not None:
         return _read_for(job_json, configuration, read)
