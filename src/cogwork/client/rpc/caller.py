@@ -17,6 +17,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import CogworkError, EncodeError
+from cogwork.amqp.types import ULong
 from cogwork.client.errors import CallTimeout, InDoubt, Released
 from cogwork.client.rpc.call import Call, NotSent
 from cogwork.client.rpc.codec import Codec, codec_for, codec_named, unserialisable
@@ -160,7 +161,7 @@ class Caller:
 
     def next_number(self) -> int:
         """Returns a number that no other call of this client has."""
-        return next(self._numbers)
+        return ULong(next(self._numbers))  # the type that is encoded without a detour
 
     def codec(self, name: str | None) -> Codec:
         """Returns the codec of a name; None for the usual one."""
@@ -266,7 +267,7 @@ class Caller:
             heartbeat_s=heartbeat_s,
             now_s=now_s,
         )
-        number = next(self._numbers)
+        number = self.next_number()
         replies.calls[number] = call
         is_queued = False
         try:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import Condition, EncodeError
+from cogwork.amqp.types import UInt
 from cogwork.client.rpc.codec import unserialisable
 from cogwork.client.rpc.context import CallContext
 from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, REMOTE_ERROR
@@ -268,7 +269,7 @@ class Work:
                     body,
                     subject=PART,
                     content_type=codec.content_type,
-                    group_sequence=self._part,
+                    group_sequence=UInt(self._part),
                     reply_to=self._service.address if self._part == 0 else None,
                 )
             )
