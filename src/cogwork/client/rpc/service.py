@@ -440,6 +440,7 @@ class Service:
                 self._is_beginning = False
         if not self._running:
             self._ended.set()
+            self._mesh.core.flush()  # no other reply to be sent with: it need not wait
 
     def lost(self, outlet: Outlet) -> None:
         """A caller that came directly has gone: nobody waits for what it asked."""

@@ -66,6 +66,12 @@ class Peer:
         return None
 
     @property
+    def is_busy(self) -> bool:
+        """Whether calls are under way on the connection."""
+        replies = self._route.replies if self._route is not None else None
+        return replies is not None and bool(replies.calls)
+
+    @property
     def may_dial(self) -> bool:
         """Whether it is worth trying."""
         return asyncio.get_running_loop().time() >= self._avoid_until_s
