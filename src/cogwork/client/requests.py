@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
 from cogwork.client.errors import CallTimeout, Released
 from cogwork.client.fields import MessageFields, message_of
@@ -29,7 +29,7 @@ class Requests:
     _replies: asyncio.Task[Replies] | None = None
 
     async def request(
-        self: Mesh,
+        self,
         address: str,
         body: object = None,
         *,
@@ -61,20 +61,20 @@ class Requests:
         except Released as error:
             await self._senders.explain(address, error)
 
-    async def _open_replies(self: Mesh) -> Replies:
+    async def _open_replies(self) -> Replies:
         """Opens the one source of replies, once, and again if it was ended."""
         task = self._replies
         if task is None or (task.done() and (task.exception() or task.result().failure)):
             task = self._replies = asyncio.create_task(self._opened_replies())
         return await asyncio.shield(task)
 
-    async def _opened_replies(self: Mesh) -> Replies:
-        replies = Replies(self)
+    async def _opened_replies(self) -> Replies:
+        replies = Replies(cast("Mesh", self))
         await replies.open()
         return replies
 
     def serve(
-        self: Mesh, address: str, handler: Callable[[Message], object], *, concurrency: int = 16
+        self, address: str, handler: Callable[[Message], object], *, concurrency: int = 16
     ) -> Service:
         """Answers requests for as long as an `async with` lasts.
 
@@ -84,4 +84,4 @@ class Requests:
                 it raises is the answer too.
             concurrency: Requests that are handled at once.
         """
-        return Service(self, address, handler, concurrency)
+        return Service(cast("Mesh", self), address, handler, concurrency)

@@ -49,6 +49,7 @@ class Call:
     def __init__(
         self,
         future: asyncio.Future[Message],
+        *,
         address: str,
         target: Target,
         wheel: Wheel,

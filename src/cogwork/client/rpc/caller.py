@@ -16,12 +16,11 @@ import asyncio
 import itertools
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from cogwork.amqp.errors import CogworkError, EncodeError
 from cogwork.client.errors import InDoubt, Released
 from cogwork.client.rpc.call import Call, NotSent
 from cogwork.client.rpc.codec import Codec, codec_for, codec_named, unserialisable
+from cogwork.client.rpc.conversion import converted
 from cogwork.client.rpc.errors import BadReply, Unreachable
 from cogwork.client.rpc.route import Route
 from cogwork.client.rpc.sending import send
@@ -70,10 +69,11 @@ class Request:
         address: str,
         everyone: str,
         method: str,
+        *,
         arguments: Mapping[str, object],
         codec: Codec,
         timeout_s: float,
-        properties: dict[str, object] | None,
+        properties: dict[str, object] | None = None,
     ) -> None:
         """Encodes the arguments.
 
@@ -161,6 +161,7 @@ class Caller:
         topic: str,
         method: str,
         arguments: Mapping[str, object],
+        *,
         server: str | None,
         timeout_s: float | None,
         exchange: str | None,
@@ -181,10 +182,10 @@ class Caller:
             address,
             options.every(topic, exchange) if server is None else address,
             method,
-            arguments,
-            self._codec if codec is None else codec_named(codec),
-            options.timeout_s if timeout_s is None else timeout_s,
-            properties,
+            arguments=arguments,
+            codec=self._codec if codec is None else codec_named(codec),
+            timeout_s=options.timeout_s if timeout_s is None else timeout_s,
+            properties=properties,
         )
 
     # -- call
@@ -194,6 +195,7 @@ class Caller:
         topic: str,
         method: str,
         arguments: Mapping[str, object],
+        *,
         server: str | None,
         timeout_s: float | None,
         exchange: str | None,
@@ -209,7 +211,14 @@ class Caller:
             properties = {HEARTBEAT_S: heartbeat_s, KEY: key}
             properties = {name: value for name, value in properties.items() if value is not None}
         request = self.request(
-            topic, method, arguments, server, timeout_s, exchange, codec, properties
+            topic,
+            method,
+            arguments,
+            server=server,
+            timeout_s=timeout_s,
+            exchange=exchange,
+            codec=codec,
+            properties=properties,
         )
         is_settled = self.options.call_settled if settled is None else settled
         deadline_s = self._time() + request.timeout_s
@@ -237,13 +246,13 @@ class Caller:
         future: asyncio.Future[Message] = self._mesh.create_future()
         call = Call(
             future,
-            request.address,
-            target,
-            self.wheel,
-            deadline_s,
-            request.timeout_s,
-            heartbeat_s,
-            now_s,
+            address=request.address,
+            target=target,
+            wheel=self.wheel,
+            deadline_s=deadline_s,
+            timeout_s=request.timeout_s,
+            heartbeat_s=heartbeat_s,
+            now_s=now_s,
         )
         number = next(self._numbers)
         replies.calls[number] = call
@@ -317,6 +326,7 @@ class Caller:
         topic: str,
         method: str,
         arguments: Mapping[str, object],
+        *,
         timeout_s: float | None,
         exchange: str | None,
         codec: str | None,
@@ -326,7 +336,14 @@ class Caller:
         """Sends a request to all servers of a topic; see `RpcCalls.fanout`."""
         address = self.options.every(topic, exchange)
         limit_s = self.options.timeout_s if timeout_s is None else timeout_s
-        request = Request(address, address, method, arguments, self.codec(codec), limit_s, None)
+        request = Request(
+            address,
+            address,
+            method,
+            arguments=arguments,
+            codec=self.codec(codec),
+            timeout_s=limit_s,
+        )
         is_settled = self.options.fanout_settled if settled is None else settled
         try:
             await self._send(request, is_settled, ttl_s)
@@ -348,7 +365,14 @@ class Caller:
             message = request.message(None, None, ttl_s).encode()
         except Exception as error:
             raise request.refusal(error) from error
-        await send(target, message, settled, deadline_s, request.timeout_s, self.options.retry)
+        await send(
+            target,
+            message,
+            settled=settled,
+            deadline_s=deadline_s,
+            timeout_s=request.timeout_s,
+            retry=self.options.retry,
+        )
 
 
 def _result(address: str, reply: Message, result: Any) -> Any:  # noqa: ANN401  # any type
@@ -362,6 +386,6 @@ def _result(address: str, reply: Message, result: Any) -> Any:  # noqa: ANN401  
         if content_type is None and result is None:
             return reply.body
         value = codec_for(content_type).decode(reply.body)
-        return value if result is None else msgspec.convert(value, result)
+        return value if result is None else converted(value, result)
     except Exception as error:
         raise BadReply(address, None, f"the reply: {error or type(error).__name__}") from error

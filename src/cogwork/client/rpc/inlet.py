@@ -33,6 +33,7 @@ class Inlet(Receiver[Message]):
         mesh: Mesh,
         address: str,
         mode: Symbol,
+        *,
         window: int,
         outlet: Outlet,
         take: Callable[[Inbox, Outlet], object],

@@ -6,9 +6,8 @@ import inspect
 import typing
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from cogwork.amqp.errors import CogworkError, Condition
+from cogwork.client.rpc.conversion import converted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,14 +108,14 @@ class Method:
             return given
         return {
             name: value
-            if (kind := types.get(name)) is None or type(value) is kind
-            else self._converted(name, value, kind)
+            if (wanted := types.get(name)) is None or type(value) is wanted
+            else self._converted(name, value, wanted)
             for name, value in given.items()
         }
 
     def _converted(self, name: str, value: object, kind: Any) -> object:  # noqa: ANN401  # any type
         try:
-            return msgspec.convert(value, kind)
+            return converted(value, kind)
         except Exception as error:
             problem = str(error).replace("`$", f"`{name}")
             raise WrongArgumentsError(f"{self.name}: {name}: {problem}") from error

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from cogwork.client.errors import CallTimeout, InDoubt
 from cogwork.client.rpc.call import NotSent
 from cogwork.client.rpc.codec import codec_for
+from cogwork.client.rpc.conversion import converted
 from cogwork.client.rpc.errors import BadReply, ServerLost, Unreachable
 from cogwork.client.rpc.wire import CREDIT, END, ERROR, MORE, PART, error_of
 from cogwork.dataplane.messages import Message
@@ -43,6 +42,7 @@ class Parts:
         caller: Caller,
         route: Route,
         request: Request,
+        *,
         window: int,
         result: Any,  # noqa: ANN401  # any type
         settled: bool,
@@ -113,7 +113,7 @@ class Parts:
     def _value(self, part: Message) -> Any:  # noqa: ANN401  # what the method yields
         try:
             value = codec_for(part.content_type).decode(part.body)
-            return value if self._result is None else msgspec.convert(value, self._result)
+            return value if self._result is None else converted(value, self._result)
         except Exception as error:
             self.close()
             text = f"a part of the reply: {error or type(error).__name__}"
@@ -222,7 +222,6 @@ class Parts:
     def _fail(self, error: Exception) -> None:
         if not self._is_over:
             self._failure = error
-            self._parts.clear()
             self._end()
             self._wake()
 

@@ -20,6 +20,7 @@ __all__ = ("send",)
 async def send(
     target: Publisher,
     message: bytes,
+    *,
     settled: bool,
     deadline_s: float,
     timeout_s: float,

@@ -77,6 +77,7 @@ class Service:
         options: RpcOptions,
         topic: str,
         server: str,
+        *,
         concurrency: int,
         exchange: str | None,
         grace_s: float,
@@ -124,7 +125,7 @@ class Service:
 
     def _inlet(self, address: str, mode: Any) -> Inlet:  # noqa: ANN401  # a symbol
         window = 2 * self._concurrency  # topped up at the half: so many can always be under work
-        return Inlet(self._mesh, address, mode, window, self._outlet, self.take)
+        return Inlet(self._mesh, address, mode, window=window, outlet=self._outlet, take=self.take)
 
     # -- methods
 
@@ -256,7 +257,17 @@ class Service:
             text = f"{method.name}: the arguments cannot be read: {error or type(error).__name__}"
             self._refuse(outlet, reply_to, number, Condition.INVALID_FIELD, text)
             return False
-        work = Work(self, inbox, outlet, request, reply_to, number, method, arguments, codec)
+        work = Work(
+            self,
+            inbox,
+            outlet,
+            request,
+            reply_to=reply_to,
+            number=number,
+            method=method,
+            arguments=arguments,
+            codec=codec,
+        )
         properties = request.properties
         if properties and not self._note_wishes(work, properties, outlet):
             return False

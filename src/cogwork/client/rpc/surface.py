@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cogwork.client.rpc.caller import Caller
 from cogwork.client.rpc.part_stream import PartStream
@@ -30,10 +30,10 @@ class RpcCalls:
     _caller: Caller | None = None
 
     @property
-    def rpc(self: Mesh) -> Caller:
+    def rpc(self) -> Caller:
         """The calling half of RPC."""
         if self._caller is None:
-            self._caller = Caller(self, self._options.rpc)
+            self._caller = Caller(cast("Mesh", self), self._options.rpc)
         return self._caller
 
     def _end_calls(self) -> None:
@@ -41,7 +41,7 @@ class RpcCalls:
             self._caller.close()
 
     def call(
-        self: Mesh,
+        self,
         topic: str,
         method: str,
         /,
@@ -50,7 +50,7 @@ class RpcCalls:
         timeout: float | None = None,
         result: Any = None,  # noqa: ANN401  # any type
         heartbeat: float | None = None,
-        key: str | None = None,
+        idempotency_key: str | None = None,
         exchange: str | None = None,
         codec: str | None = None,
         settled: bool | None = None,
@@ -67,7 +67,7 @@ class RpcCalls:
                 mesh's usual time.
             result: The type to convert the result to; None for what comes.
             heartbeat: The longest silence of the server, in seconds; None for any.
-            key: The same for repeated calls: a server that has run it repeats its reply.
+            idempotency_key: The same for repeated calls: a server repeats its reply.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
             settled: Whether to send the request settled; None as usual.
@@ -90,18 +90,18 @@ class RpcCalls:
             topic,
             method,
             keywords,
-            server,
-            timeout,
-            exchange,
-            codec,
-            settled,
-            heartbeat,
-            key,
-            result,
+            server=server,
+            timeout_s=timeout,
+            exchange=exchange,
+            codec=codec,
+            settled=settled,
+            heartbeat_s=heartbeat,
+            key=idempotency_key,
+            result=result,
         )
 
     async def cast(
-        self: Mesh,
+        self,
         topic: str,
         method: str,
         /,
@@ -109,7 +109,7 @@ class RpcCalls:
         server: str | None = None,
         timeout: float | None = None,
         ttl: float | None = None,
-        key: str | None = None,
+        idempotency_key: str | None = None,
         exchange: str | None = None,
         codec: str | None = None,
         settled: bool | None = None,
@@ -124,7 +124,7 @@ class RpcCalls:
             server: The one server that is meant; None for any.
             timeout: How long to try to send it, in seconds; None for the mesh's usual time.
             ttl: After which time it is not to be run any more, in seconds; None for ever.
-            key: The same for repeated casts: a server that has run it does not run it again.
+            idempotency_key: The same for repeated casts: a server runs it once.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
             settled: Whether to send it settled; else a server has it when this returns.
@@ -138,11 +138,19 @@ class RpcCalls:
             InDoubt: Whether somebody has it cannot be known.
         """
         given = {**keywords, **(arguments or {})}
-        request = self.rpc.request(topic, method, given, server, timeout, exchange, codec)
-        await self.rpc.cast(request, settled, ttl, key)
+        request = self.rpc.request(
+            topic,
+            method,
+            given,
+            server=server,
+            timeout_s=timeout,
+            exchange=exchange,
+            codec=codec,
+        )
+        await self.rpc.cast(request, settled, ttl, idempotency_key)
 
     async def fanout(
-        self: Mesh,
+        self,
         topic: str,
         method: str,
         /,
@@ -172,10 +180,19 @@ class RpcCalls:
             Unserialisable: An argument cannot be carried; nothing was sent.
         """
         given = {**keywords, **(arguments or {})}
-        await self.rpc.fanout(topic, method, given, timeout, exchange, codec, settled, ttl)
+        await self.rpc.fanout(
+            topic,
+            method,
+            given,
+            timeout_s=timeout,
+            exchange=exchange,
+            codec=codec,
+            settled=settled,
+            ttl_s=ttl,
+        )
 
     def call_stream(
-        self: Mesh,
+        self,
         topic: str,
         method: str,
         /,
@@ -212,12 +229,23 @@ class RpcCalls:
         lease_s = rpc.options.timeout_s if timeout is None else timeout
         properties: dict[str, object] = {STREAM_S: float(lease_s), CREDIT: window}
         given = {**keywords, **(arguments or {})}
-        request = rpc.request(topic, method, given, server, lease_s, exchange, codec, properties)
+        request = rpc.request(
+            topic,
+            method,
+            given,
+            server=server,
+            timeout_s=lease_s,
+            exchange=exchange,
+            codec=codec,
+            properties=properties,
+        )
         is_settled = rpc.options.call_settled if settled is None else settled
-        return PartStream(Parts(rpc, rpc.routed, request, window, result, is_settled))
+        return PartStream(
+            Parts(rpc, rpc.routed, request, window=window, result=result, settled=is_settled)
+        )
 
     def service(
-        self: Mesh,
+        self,
         topic: str,
         *,
         server: str | None = None,
@@ -235,10 +263,18 @@ class RpcCalls:
             grace: How long work may go on when the service is stopped, in seconds.
         """
         own = self._options.name if server is None else server
-        return Service(self, self._options.rpc, topic, own, concurrency, exchange, grace)
+        return Service(
+            cast("Mesh", self),
+            self._options.rpc,
+            topic,
+            own,
+            concurrency=concurrency,
+            exchange=exchange,
+            grace_s=grace,
+        )
 
     def threaded_service(
-        self: Mesh,
+        self,
         topic: str,
         *,
         server: str | None = None,
@@ -256,4 +292,12 @@ class RpcCalls:
             grace: How long work may go on when the service is stopped, in seconds.
         """
         own = self._options.name if server is None else server
-        return ThreadedService(self, self._options.rpc, topic, own, concurrency, exchange, grace)
+        return ThreadedService(
+            cast("Mesh", self),
+            self._options.rpc,
+            topic,
+            own,
+            concurrency=concurrency,
+            exchange=exchange,
+            grace_s=grace,
+        )

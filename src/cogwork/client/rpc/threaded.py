@@ -6,12 +6,13 @@ import asyncio
 import inspect
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cogwork.client.rpc.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator
 
     from cogwork.client.rpc.work import Work
 
@@ -51,9 +52,11 @@ class ThreadedService(Service):
         try:
             result = work.method.function(**work.arguments)
         except BaseException as error:  # SystemExit too must not end a thread of the pool
-            done, value = work.fail, error
+            self._hand_back(work.fail, error)
         else:
-            done, value = work.finish, result
+            self._hand_back(work.finish, result)
+
+    def _hand_back(self, done: Callable[[Any], None], value: object) -> None:
         try:
             self._loop.call_soon_threadsafe(done, value)
         except RuntimeError:
@@ -65,13 +68,13 @@ class ThreadedService(Service):
             await super().send_parts(work)
             return
         loop = asyncio.get_running_loop()
-        made: Iterator[Any] = work.method.function(**work.arguments)
-        context = copy_context()
+        made: Generator[Any] = work.method.function(**work.arguments)
+        context, step = copy_context(), partial(next, made, _END)
         try:
             while True:
-                value = await loop.run_in_executor(self.pool, context.run, next, made, _END)
+                value = await loop.run_in_executor(self.pool, context.run, step)
                 if value is _END:
                     return
                 await work.part(value)
         finally:
-            loop.run_in_executor(self.pool, made.close)  # type: ignore[attr-defined]  # a generator
+            loop.run_in_executor(self.pool, made.close)

@@ -77,6 +77,7 @@ class Work:
         inbox: Inbox,
         outlet: Outlet,
         request: Message,
+        *,
         reply_to: str | None,
         number: MessageId | None,
         method: Method,

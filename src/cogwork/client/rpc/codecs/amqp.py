@@ -42,25 +42,20 @@ class AmqpCodec:
 
 
 def _plain(value: object, depth: int) -> object:
-    kind = type(value)
-    if kind in SCALARS:
-        return value
     if depth > DEPTH_MAX:
         raise RecursionError("too deep")
     depth += 1
-    if kind is dict:
+    if isinstance(value, dict):
         return {
-            key if type(key) in SCALARS else _plain(key, depth): part
-            if type(part) in SCALARS
-            else _plain(part, depth)
-            for key, part in value.items()  # type: ignore[attr-defined]  # it is a dict
+            (key if type(key) in SCALARS else _plain(key, depth)): (
+                part if type(part) in SCALARS else _plain(part, depth)
+            )
+            for key, part in value.items()
         }
-    if isinstance(value, (list, tuple, set, frozenset)) and not hasattr(value, "_fields"):
-        return [_plain(part, depth) for part in value]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [part if type(part) in SCALARS else _plain(part, depth) for part in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name), depth) for each in fields(value)}
-    if isinstance(value, Enum):
-        return _plain(value.value, depth)
-    if isinstance(value, (msgspec.Struct, dt.date, dt.time, dt.timedelta)):
+        return _plain({each.name: getattr(value, each.name) for each in fields(value)}, depth)
+    if isinstance(value, (msgspec.Struct, Enum, dt.date, dt.time, dt.timedelta)):
         return msgspec.to_builtins(value, builtin_types=NATIVE)
     return value
