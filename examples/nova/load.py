@@ -93,6 +93,7 @@ class Load:
             listeners=3,
             folder=str(folder),
             seed=chosen.seed,
+            driver=chosen.driver,
         )
 
     def run(self) -> Ledger:
@@ -244,6 +245,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--conductors", type=int, default=16, help="clients that call  [16]")
     parser.add_argument("--processes", type=int, default=2, help="that have the computes  [2]")
     parser.add_argument("--timeout", type=float, default=5.0, help="of calls, in seconds  [5]")
+    parser.add_argument("--driver", choices=["cogwork", "oslo"], default="cogwork")
     parser.add_argument("--durability", choices=["disk", "replicated"], default="disk")
     parser.add_argument("--seed", type=int, default=0, help="0 takes any, and says which")
     parser.add_argument("--json", action="store_true", help="the ledger as one JSON object")

@@ -27,6 +27,7 @@ class Plan:
         listeners: Who takes notifications.
         folder: Takes what the processes have noted.
         seed: Of all that is left to chance.
+        driver: Whether they speak by the client of this project, or by oslo.messaging.
     """
 
     urls: list[str]
@@ -40,6 +41,7 @@ class Plan:
     listeners: int
     folder: str
     seed: int
+    driver: str = "cogwork"
 
     def urls_of(self, number: int) -> list[str]:
         """Returns all containers, beginning with the one that a client belongs to."""

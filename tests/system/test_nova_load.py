@@ -16,13 +16,16 @@ COMPUTES = int(os.environ.get("COGWORK_NOVA_COMPUTES", "40"))
 MINUTES = float(os.environ.get("COGWORK_NOVA_MINUTES", "0.15"))
 KILL_EACH_S = float(os.environ.get("COGWORK_NOVA_KILL_EACH_S", "4"))
 
+DRIVER = os.environ.get("COGWORK_NOVA_DRIVER", "cogwork")
+
 BESIDES_S = 150.0
 """To begin and to end: connections, and what was killed last."""
 
 
 @pytest.mark.timeout(60 * MINUTES + BESIDES_S + 30)
 def test_nothing_hangs_is_lost_or_left_while_containers_are_killed(tmp_path: Path) -> None:
-    options = {"computes": COMPUTES, "minutes": MINUTES, "kill-each": KILL_EACH_S}
+    options: dict[str, object] = {"computes": COMPUTES, "minutes": MINUTES, "driver": DRIVER}
+    options["kill-each"] = KILL_EACH_S
     words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
     with (tmp_path / "progress").open("wb") as progress:
         done = subprocess.run(
