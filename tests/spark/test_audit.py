@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from io import StringIO
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from audit_tables import Directory, accepted, event, of_producer, said, settled
 from click.testing import CliRunner
+from rich.console import Console
 
 from cogwork.audit.errors import AuditError
 from cogwork.audit.page import page_of
@@ -17,6 +21,8 @@ from cogwork.audit.run import audit
 from cogwork.audit.witness import Witness
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.audit import audit as command
+from cogwork.cli.pipelines.looking import EVERY_S, looking
+from cogwork.spark.job import explaining
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,6 +174,24 @@ def test_the_command_tells_by_its_exit_code(
     assert shown.return_value == ExitCode.VIOLATED
     assert "✗ every producer's sequence once and in order" in shown.stdout
     assert "✗" in page.read_text()
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_how_far_it_is_and_what_spark_makes_of_it(
+    spark: SparkSession, tmp_path: Path, *, is_terminal: bool
+) -> None:
+    archive = Directory(tmp_path)
+    archive.put("flights", of_producer(range(100)))
+    plans: list[str] = []
+    screen = Console(file=StringIO(), force_terminal=is_terminal, width=100)
+    with looking(spark, screen=screen) as tell, explaining(spark, plans.append):
+        audit(spark, archive, tell=tell)
+        time.sleep(2 * EVERY_S)  # a bar is drawn so often
+    shown = cast("StringIO", screen.file).getvalue()
+    assert "stream/flights" in shown
+    assert ("cogwork: looking at" not in shown) is is_terminal
+    assert bool(re.search(r"[1-9]\d*/\d", shown)) is is_terminal
+    assert any("Scan parquet" in plan for plan in plans)
 
 
 class Kept:
