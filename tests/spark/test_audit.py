@@ -11,11 +11,12 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from audit_tables import Directory, accepted, event, of_producer, said, settled
+from audit_tables import BEGAN_US, STEP_US, Directory, accepted, event, of_producer, said, settled
 from click.testing import CliRunner
 from rich.console import Console
 
 from cogwork.audit.errors import AuditError
+from cogwork.audit.heartbeats import depths_of
 from cogwork.audit.page import page_of
 from cogwork.audit.run import audit
 from cogwork.audit.witness import Witness
@@ -174,6 +175,25 @@ def test_the_command_tells_by_its_exit_code(
     assert shown.return_value == ExitCode.VIOLATED
     assert "✗ every producer's sequence once and in order" in shown.stdout
     assert "✗" in page.read_text()
+
+
+def test_what_dead_containers_held_counts_no_more(spark: SparkSession, tmp_path: Path) -> None:
+    def beat(container: str, depth: int, second: int) -> dict[str, Any]:
+        queues = [
+            {"address": "work/a", "vhost": name, "kind": "queue", "depth": depth}
+            for name in ("", "blue")
+        ]
+        told = said("heartbeat", container=container, interval_s=10.0, addresses=queues)
+        return {**told, "time": BEGAN_US + second * STEP_US}
+
+    archive = Directory(tmp_path)
+    beats = [beat("north", 100, 0), beat("south", 1, 5), beat("west", 40, 6), beat("south", 2, 15)]
+    beats += [beat("west", 30, 20), beat("south", 3, 45)]
+    archive.put("$telemetry", [*beats, said("bench", bench="isr")])
+    assert depths_of(spark, archive) == {"work/a": 33, "blue:work/a": 33}
+    archive = Directory(tmp_path / "other")
+    archive.put("$telemetry", [said("bench", bench="isr")])
+    assert depths_of(spark, archive) == {}
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
