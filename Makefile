@@ -71,6 +71,7 @@ soak: setup
 	COGWORK_REPLICATED_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_replicated_ledger.py
 	COGWORK_STREAM_RECORDS=300000 COGWORK_STREAM_KILLS=5 $(BIN)/python -m pytest -s tests/system/test_replicated_streams.py
 	COGWORK_KILLS=6 $(BIN)/python -m pytest -s --timeout 1200 tests/spark/test_standalone_cluster.py tests/spark/test_sink_spark.py
+	COGWORK_AWAY_S=60 $(BIN)/python -m pytest -s --timeout 600 tests/spark/test_source_faults.py
 	COGWORK_STREAM_MOVES=30 $(BIN)/python -m pytest -s tests/system/test_moved_streams.py
 
 # Seeded stories: SEEDS of a raft group, hundreds of meshes of up to 200 containers; a failure names
