@@ -54,6 +54,7 @@ def analytics(
         from cogwork.analytics.analysis import analyse  # noqa: PLC0415 # the extra
         from cogwork.analytics.capacity import parse_bandwidth  # noqa: PLC0415
         from cogwork.archive import Archive  # noqa: PLC0415
+        from cogwork.archive.catalog import shown  # noqa: PLC0415
         from cogwork.spark.session import open_session  # noqa: PLC0415
     bandwidth_bit_s = parse_bandwidth(bandwidth)
     with Archive.open(place) as tables:
@@ -64,7 +65,7 @@ def analytics(
                     session,
                     tables,
                     bandwidth_bit_s,
-                    name=place,
+                    name=shown(place),
                     telemetry=telemetry.removeprefix("stream/"),
                     tell=tell,
                 )

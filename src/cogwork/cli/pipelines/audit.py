@@ -60,6 +60,7 @@ def audit(
     """
     with needs_the_extra():
         from cogwork.archive import Archive  # noqa: PLC0415 # the extra
+        from cogwork.archive.catalog import shown  # noqa: PLC0415
         from cogwork.audit.run import audit as look  # noqa: PLC0415
         from cogwork.spark.session import open_session  # noqa: PLC0415
     with Archive.open(place) as tables:
@@ -69,7 +70,7 @@ def audit(
                 report = look(
                     session,
                     tables,
-                    name=place,
+                    name=shown(place),
                     streams=streams,
                     queues=queues,
                     grace_s=grace_s,
