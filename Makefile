@@ -61,6 +61,7 @@ bench: setup bench/build/relay
 	$(BIN)/python bench/spark.py
 	$(BIN)/python bench/archive.py
 	$(BIN)/python bench/audit.py
+	$(BIN)/python bench/attached.py
 
 soak: setup
 	COGWORK_LEDGER_ITEMS=100000 $(BIN)/python -m pytest -s tests/system/test_work_ledger.py

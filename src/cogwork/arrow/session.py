@@ -55,7 +55,9 @@ SILENCE_S = 5.0
 
 CALL_S = 10.0
 READER_RETRY = Retry(longest_s=0.2, give_up_after_s=2.0)
-FRAME_BYTES = 1 << 20
+FRAME_BYTES = 1 << 16
+"""A reader's frames: what has arrived of one is kept beside until the rest has, so larger ones are
+copied more often, and smaller ones bring nothing."""
 
 
 class Session:
