@@ -61,6 +61,7 @@ bench: setup bench/build/relay
 	$(BIN)/python bench/spark.py
 	$(BIN)/python bench/archive.py
 	$(BIN)/python bench/audit.py
+	$(BIN)/python bench/rpc.py
 	$(BIN)/python bench/attached.py
 	$(BIN)/python bench/zeromq.py
 
