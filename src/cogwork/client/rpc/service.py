@@ -211,9 +211,8 @@ class Service:
         self.wheel.close()
         if self._door is not None:
             self._door.end()
+        await asyncio.gather(*(inlet.shut() for inlet in self._inlets))
         await self._outlet.close()
-        for inlet in self._inlets:
-            inlet.abandon()
 
     async def wait(self) -> None:
         """Serves until it is cancelled, or one of its addresses is taken away.

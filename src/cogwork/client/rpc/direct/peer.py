@@ -10,6 +10,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.client.options import Options
 from cogwork.client.retry import Retry
 from cogwork.client.rpc.route import Route
+from cogwork.client.rpc.targets import shared
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
@@ -82,7 +83,7 @@ class Peer:
             self._dialling = self._mesh.spawn(self._dial())
         try:
             async with asyncio.timeout(DIAL_S):
-                await asyncio.shield(self._dialling)
+                await shared(self._dialling)
         except TimeoutError:
             self.avoid()
         return self.route
