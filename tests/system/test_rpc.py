@@ -197,6 +197,15 @@ async def test_a_repeated_key_runs_once(url: str) -> None:
             assert runs == 1
             await mesh.call("keys", "pay", server="one", idempotency_key="other", amount=8)
             assert runs == 2
+            for _ in range(3):
+                await mesh.cast("keys", "pay", server="one", idempotency_key="cast", amount=9)
+            await mesh.call("keys", "pay", server="one", amount=10)
+            await eventually(lambda: service.running == 0, "all have run")
+            assert runs == 4
+            for _ in range(2):
+                await mesh.cast("keys", "pay", server="one", idempotency_key="cast", amount=9)
+            await mesh.call("keys", "pay", server="one", amount=10)
+            assert runs == 5
 
 
 @story

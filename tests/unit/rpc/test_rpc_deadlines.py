@@ -141,3 +141,14 @@ def test_keys_are_forgotten_by_time_and_by_number(monkeypatch: pytest.MonkeyPatc
     assert replies.begin(("m", "runs"), asker(1)) == (False, None)
     now_s[0] = keyed.KEPT_S + 1
     assert replies.begin(("m", "49"), asker(2)) == (True, None)
+
+
+def test_keys_are_forgotten_by_the_size_of_their_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyed, "KEPT_BYTES_MAX", 100)
+    replies = KeyedReplies(lambda: 0.0)
+    for number in range(50):
+        replies.begin(("m", str(number)), asker(number))
+        replies.finish(("m", str(number)), b"r" * 30)
+        assert len(replies) <= 5
+    assert replies.begin(("m", "49"), asker(1)) == (False, b"r" * 30)
+    assert replies.begin(("m", "0"), asker(1)) == (True, None)

@@ -18,6 +18,12 @@ __all__ = ("KeyedReplies",)
 KEPT_MAX = 10_000
 """Replies that are kept at most; the oldest go first."""
 
+WAITING_MAX = 100
+"""Repeated calls that wait for one method's end; further ones hear nothing, and may come again."""
+
+KEPT_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of replies that are kept at most."""
+
 KEPT_S = 600.0
 """How long a reply is kept: longer than anybody who repeats a call waits."""
 
@@ -50,6 +56,7 @@ class KeyedReplies:
         """
         self._clock = clock
         self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
+        self._size_bytes = 0
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -71,7 +78,7 @@ class KeyedReplies:
         if kept is None:
             self._kept[key] = Kept(now_s)
             return True, None
-        if kept.reply is None:
+        if kept.reply is None and len(kept.waiting) < WAITING_MAX:
             kept.waiting.append(asker)
         return False, kept.reply
 
@@ -85,6 +92,7 @@ class KeyedReplies:
         kept.reply = reply
         kept.since_s = self._clock()
         if reply is not None:
+            self._size_bytes += len(reply)
             self._kept.move_to_end(key)
         waiting, kept.waiting = kept.waiting, []
         return waiting
@@ -92,9 +100,11 @@ class KeyedReplies:
     def _drop_old(self, now_s: float) -> None:
         for _ in range(len(self._kept)):
             key, kept = next(iter(self._kept.items()))
-            if kept.since_s >= now_s - KEPT_S and len(self._kept) < KEPT_MAX:
+            is_full = len(self._kept) >= KEPT_MAX or self._size_bytes > KEPT_BYTES_MAX
+            if kept.since_s >= now_s - KEPT_S and not is_full:
                 return
             if kept.reply is None:  # it runs: there are no more of these than calls at once
                 self._kept.move_to_end(key)
             else:
+                self._size_bytes -= len(kept.reply)
                 del self._kept[key]

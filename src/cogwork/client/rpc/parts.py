@@ -18,7 +18,7 @@ from cogwork.client.rpc.call import NotSent
 from cogwork.client.rpc.codec import codec_for
 from cogwork.client.rpc.conversion import converted
 from cogwork.client.rpc.errors import BadReply, ServerLost, Unreachable
-from cogwork.client.rpc.wire import CREDIT, END, ERROR, MORE, PART, error_of
+from cogwork.client.rpc.wire import CREDIT, CREDIT_MAX, END, ERROR, MORE, PART, error_of
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ class Parts:
             settled: Whether to send the request settled.
 
         Raises:
-            ValueError: The window has no room.
+            ValueError: The window has no room, or more than a server uses.
         """
-        if window < 1:
-            raise ValueError(f"window: at least 1 is expected, not {window!r:.80}")
+        if not 1 <= window <= CREDIT_MAX:
+            raise ValueError(f"window: 1 to {CREDIT_MAX} is expected, not {window!r:.80}")
         self._caller = caller
         self._route = caller.routed
         self._request = request

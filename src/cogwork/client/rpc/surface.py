@@ -219,7 +219,7 @@ class RpcCalls:
             method: What is to be run.
             server: The one server that is meant; None for any.
             timeout: The longest silence of either side, in seconds.
-            window: Parts that may be on their way or waiting: the method waits beyond.
+            window: Parts that may be on their way or waiting, 1 to 1,000: the method waits beyond.
             result: The type to convert parts to; None for what comes.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.

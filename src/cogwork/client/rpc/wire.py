@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = (
     "CANCEL",
     "CREDIT",
+    "CREDIT_MAX",
     "END",
     "ERROR",
     "HEARTBEAT",
@@ -53,6 +54,9 @@ CREDIT: Final = "cogwork:credit"
 TYPE: Final = "cogwork:type"
 TRACEBACK: Final = "cogwork:traceback"
 """Application-properties."""
+
+CREDIT_MAX: Final = 1_000
+"""Parts that a server sends ahead at most, whatever the caller says that it has room for."""
 
 TEXT_MAX: Final = 8_000
 """Characters of an error's text and of its traceback's end that are sent."""

@@ -12,7 +12,15 @@ from cogwork.amqp.types import UInt
 from cogwork.client.rpc.codec import unserialisable
 from cogwork.client.rpc.context import CallContext
 from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, REMOTE_ERROR
-from cogwork.client.rpc.wire import CREDIT, END, HEARTBEAT, PART, error_reply, refusal_reply
+from cogwork.client.rpc.wire import (
+    CREDIT,
+    CREDIT_MAX,
+    END,
+    HEARTBEAT,
+    PART,
+    error_reply,
+    refusal_reply,
+)
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.posting_errors import MessageTooLarge
 
@@ -141,7 +149,7 @@ class Work:
         self.is_watched = True
         self._beat_s = beat_s
         self._lease_s = lease_s
-        self._credit = credit
+        self._credit = min(credit, CREDIT_MAX)
         now_s = self._service.time()
         if lease_s:
             self._deadline_s = now_s + lease_s
@@ -189,7 +197,7 @@ class Work:
         if self.is_over:
             return
         if self.reply_to is None:
-            self.end(None)
+            self.end(None if self.key is None else Message(None))  # a key is kept all the same
             return
         try:
             self._reply_with(result)
@@ -286,7 +294,7 @@ class Work:
         """The caller has room for more parts, and is there."""
         more = note.properties.get(CREDIT, 0)
         if isinstance(more, int) and more > self._credit:
-            self._credit = more
+            self._credit = min(more, self._sent + CREDIT_MAX)
         if self._lease_s:
             self._deadline_s = self._service.time() + self._lease_s
         has_room = self._credit > self._sent
