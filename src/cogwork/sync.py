@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from cogwork.client.mesh import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
 from cogwork.client.mesh import connect as connect_async
+from cogwork.client.rpc.facade import SyncRpcCalls
 from cogwork.client.stream import READ_CREDIT
 from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
@@ -292,7 +293,7 @@ class Schemas:
         return self._thread.wait(self._schemas.check(message, address))
 
 
-class Mesh:
+class Mesh(SyncRpcCalls):
     """A connection to the mesh that mends itself. Made by `connect`, used in `with`.
 
     Attributes:

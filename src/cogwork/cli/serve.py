@@ -81,6 +81,13 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
     metavar="PATTERN",
     help="Addresses that are topics, the same; repeatable.",
 )
+@click.option(
+    "--gateway",
+    "gateways",
+    multiple=True,
+    metavar="NAME",
+    help="A gateway for another protocol, such as zeromq; repeatable.",
+)
 @click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
 @click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
@@ -93,6 +100,7 @@ def serve(
     links: tuple[str, ...],
     workers: int | None,
     readers: int | None,
+    gateways: tuple[str, ...],
     config: Path | None,
     queue_patterns: tuple[str, ...],
     topic_patterns: tuple[str, ...],
@@ -122,6 +130,7 @@ def serve(
             readers=readers,
             queue_patterns=queue_patterns,
             topic_patterns=topic_patterns,
+            gateways=gateways,
         )
         return whole if worker is None else worker.configured(whole)
 
@@ -136,7 +145,7 @@ def serve(
         "--workers": workers,
         "--arrow": readers,
     }
-    repeated = {"--listen": listen, "--link": links}
+    repeated = {"--listen": listen, "--link": links, "--gateway": gateways}
     repeated |= {"--queue-patterns": queue_patterns, "--topic-patterns": topic_patterns}
     options = _words(single, repeated)
     options += ["--telemetry"] * telemetry

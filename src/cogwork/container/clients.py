@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.types import Symbol
+    from cogwork.container.gateways.inside import Inside, NoSocket
     from cogwork.container.permissions import Permissions
     from cogwork.container.settings import Listen, Right
     from cogwork.container.virtual_host import VirtualHost
@@ -40,12 +41,12 @@ class ClientContext:
         name_of_certificate: Tells whom its client certificate names; None without TLS.
     """
 
-    listen: Listen | LinkSocket
+    listen: Listen | LinkSocket | Inside
     mechanisms: tuple[Symbol, ...]
     number: int
     vhost: VirtualHost
     permissions: Permissions
-    sock: socket.socket
+    sock: socket.socket | NoSocket
     connected_at_s: float
     is_free: bool = False
     is_counted: bool = False

@@ -159,6 +159,7 @@ def with_options(
     readers: int | None = None,
     queue_patterns: Sequence[str] = (),
     topic_patterns: Sequence[str] = (),
+    gateways: Sequence[str] = (),
 ) -> Configuration:
     """Lets the options of the command line win over the file.
 
@@ -173,6 +174,7 @@ def with_options(
         readers: `--arrow`.
         queue_patterns: Each `--queue-patterns`; before what the file says of the same addresses.
         topic_patterns: Each `--topic-patterns`, the same.
+        gateways: Each `--gateway`, besides those of the file.
 
     Raises:
         ConfigurationError: An option is malformed, or contradicts the file.
@@ -188,6 +190,8 @@ def with_options(
         changes["telemetry"] = Telemetry()
     if readers is not None:
         changes["arrow"] = msgspec.structs.replace(configuration.arrow, readers=readers)
+    if gateways:
+        changes["gateways"] = {name: {} for name in gateways} | configuration.gateways
     if listen:
         changes["listeners"] = [_listen_option(endpoint) for endpoint in listen]
     if links:
@@ -348,9 +352,20 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
         for each in configuration.listeners
     ]
     links = [anchor(link, "certificate", "key", "ca") for link in configuration.links]
+    gateways = {
+        name: {key: _anchored(directory, key, value) for key, value in options.items()}
+        for name, options in configuration.gateways.items()
+    }
     return msgspec.structs.replace(
         configuration,
         listeners=listeners,
         links=links,
         data_dir=anchored(configuration.data_dir),
+        gateways=gateways,
     )
+
+
+def _anchored(directory: FilePath, key: str, value: object) -> object:
+    """Makes an option of a gateway that names a file the one that its directory gives it."""
+    is_file = key.endswith(("_file", "_dir")) and isinstance(value, str)
+    return str(directory / str(value)) if is_file else value

@@ -25,6 +25,7 @@ from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replication import Replication
 from cogwork.container.effects import EffectRunner
 from cogwork.container.engines import EngineHosts, VhostEngines
+from cogwork.container.gateways.service import Gateways
 from cogwork.container.journals import QueueJournals
 from cogwork.container.leaving import Leaving
 from cogwork.container.listeners import Listeners
@@ -87,6 +88,7 @@ class Container:
         peers: Their connections.
         mesh: The other containers.
         replication: Its replicas, and what it knows of the cluster.
+        gateways: What lets programs of other protocols in.
         leaving: Its way out of the mesh; None while it stays.
         on_leave: Called when it has left, to stop it.
     """
@@ -150,6 +152,7 @@ class Container:
         self.replication = Replication(self)
         if worker is not None:
             self.mesh.siblings = frozenset(worker.siblings_of(self.id))
+        self.gateways = Gateways(self.id, self.peers, configuration.gateways)
         self.leaving: Leaving | None = None
         self.on_leave: Callable[[], None] = _stay
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
@@ -198,6 +201,7 @@ class Container:
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.mesh.start(self.configuration.links)
         self._balance.advertise(tuple(self.advertised))
+        self.gateways.start(self.mesh.readiness)
 
     def reconfigure(self, configuration: Configuration) -> list[str]:
         """Takes over what a running container can; the rest stays as it was.
@@ -225,6 +229,7 @@ class Container:
             telemetry=old.telemetry,
             audits=old.audits,
             arrow=old.arrow,
+            gateways=old.gateways,
         )
         wanted = _vhosts_of(configuration)
         engine = schema_engine_of(configuration)
@@ -315,9 +320,11 @@ class Container:
         self.peers.is_draining = True
         self._balance.drain()
         self._listeners.close()
+        self.gateways.drain()
         await self.replication.hand_over()
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
-        await _wait_while(lambda: self.unsettled, limit_s)
+        await _wait_while(lambda: self.unsettled or not self.gateways.are_drained, limit_s)
+        self.gateways.close()
         self.peers.close(
             AmqpError(
                 condition=Condition.CONNECTION_FORCED,
@@ -374,6 +381,7 @@ class Container:
         self._detach_overdue()
         self.peers.beat(now_s)
         self._audits.tick()
+        self.gateways.tick(now_s)
         if self._heartbeat is not None:
             self._heartbeat.tick(now_s)
         self._ticks += 1

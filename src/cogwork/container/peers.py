@@ -22,6 +22,7 @@ from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
+from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.mesh.connection import TRACE
 from cogwork.container.mesh.names import FAILED
 from cogwork.container.redirect import Newcomer
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.redirect import Redirect
     from cogwork.container.access import Access
     from cogwork.container.attachments import Attachments
+    from cogwork.container.gateways.inside import Inside
     from cogwork.container.limits import Limits
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.settings import Listen
@@ -171,6 +173,30 @@ class Peers:
         connection.context = client
         self.connections[connection] = client
         return connection, client
+
+    def join(self, place: Inside, mechanisms: tuple[Symbol, ...], user: str | None) -> Connection:
+        """Makes the container's end of a connection within the process.
+
+        Args:
+            place: Stands where a listener does.
+            mechanisms: As a listener offers them.
+            user: Whose permissions hold; None is an anonymous peer.
+        """
+        self.accepted += 1
+        connection = Connection(self._core, self, self._settings)
+        connection.identity = user
+        client = ClientContext(
+            place,
+            mechanisms,
+            self.accepted,
+            self._vhosts[""],
+            self._access.permissions(None),
+            NoSocket(place.name),
+            time.time(),
+        )
+        connection.context = client
+        self.connections[connection] = client
+        return connection
 
     def _log_refused(self) -> None:
         """Says once a second that connections are refused, however many there are."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.clients import ClientContext
     from cogwork.container.container import Container
+    from cogwork.container.gateways.inside import NoSocket
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.entry import AddressEntry
@@ -57,7 +58,7 @@ CONTAINER = (
     *("name", "version", "process_id", "incarnation", "since", "uptime_s", "cpu_s"),
     *("resident_bytes", "is_draining", "endpoints", "vhosts", "connections_accepted"),
     *("connections_refused", "connections_redirected", "clients", "frames_in", "unroutable"),
-    *("workers", "cluster", "schemas", "totals", "limits"),
+    *("workers", "cluster", "schemas", "gateways", "totals", "limits"),
 )
 CONNECTION = (
     *("name", "container", "user", "peer", "listener", "vhost", "product", "since", "is_open"),
@@ -140,6 +141,7 @@ def container_row(container: Container) -> Row:
         "workers": container.workers,
         "cluster": container.replication.cluster_facts(),
         "schemas": schema_facts(container),
+        "gateways": container.gateways.status(),
         "totals": {"connections": len(container.peers.connections), **totals},
         "limits": structs.asdict(container.limits),
     }
@@ -187,7 +189,7 @@ def connection_row(connection: Connection) -> Row:
     }
 
 
-def peer_of(sock: socket.socket) -> str:
+def peer_of(sock: socket.socket | NoSocket) -> str:
     """Tells where a socket is connected to, as host and port."""
     try:
         name = sock.getpeername()

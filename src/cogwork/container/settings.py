@@ -421,6 +421,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         engines: `[[engine]]`.
         nodes: `[[node]]`.
         arrow: `[arrow]`.
+        gateways: `[gateway.NAME]`: options, handed to the gateway as they are.
         limits: `[limits]`.
     """
 
@@ -443,4 +444,5 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     engines: list[Engine] = field(default_factory=list, name="engine")
     nodes: list[Node] = field(default_factory=list, name="node")
     arrow: Arrow = field(default_factory=Arrow)
+    gateways: dict[str, dict[str, Any]] = field(default_factory=dict, name="gateway")
     limits: Limits = field(default_factory=Limits)

@@ -18,7 +18,7 @@ cdef class Dispatch:
     cdef Outbox outbox
     cdef uint64_t first_token
     cdef bint settled
-    cdef bint queued
+    cdef readonly bint queued
     cdef object waiter
     cdef readonly object failure
     cdef int advance(self) except -1
@@ -72,6 +72,7 @@ cdef class Outbox(Terminus):
     cdef int pump(self) except -1
     cdef int ship(self, Dispatch dispatch, uint64_t token, bytes data) except -1
     cdef int submit(self, Dispatch dispatch) except -1
+    cdef object waiter(self)
     cdef int release_waiters(self) except -1
     cdef int put_back(self, Dispatch dispatch) except -1
     cdef int withdraw(self, Dispatch dispatch) except -1

@@ -31,18 +31,9 @@ from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import int64_t, uint32_t
 
-from cogwork.amqp.errors import CogworkError
+from cogwork.dataplane.posting_errors import BacklogFull, MessageTooLarge
 
-__all__ = (
-    "ACCEPTED_CODE",
-    "IN_DOUBT_CODE",
-    "SOURCE_HASH",
-    "BacklogFull",
-    "Batch",
-    "MessageTooLarge",
-    "Outbox",
-    "Post",
-)
+__all__ = ("ACCEPTED_CODE", "IN_DOUBT_CODE", "SOURCE_HASH", "Batch", "Outbox", "Post")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -56,14 +47,6 @@ READY_BACKLOG = cython.declare(int64_t, 1_000)
 
 FAILURES_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
 """Posts that failed and that nobody awaited yet, kept to be reported by `flushed`."""
-
-
-class BacklogFull(CogworkError):  # it tells a state
-    """More was posted than an outbox keeps."""
-
-
-class MessageTooLarge(CogworkError, ValueError):
-    """A message is larger than the other end takes."""
 
 
 class Dispatch:
@@ -99,6 +82,7 @@ class Post(Dispatch):
     Attributes:
         code: The outcome's descriptor code; 0 while there is none. A message that is sent settled
             counts as accepted once it was written.
+        queued: Whether it waits for credit.
         failure: Why there will be no outcome; None else.
         on_error: Called with the exception where the message is not accepted.
         on_done: Called with the post once its outcome is known, in the place of `on_error`.
@@ -132,11 +116,7 @@ class Post(Dispatch):
         return 1
 
     def withdraw(self) -> bool:
-        """Takes back a message that was not sent yet: it will not be.
-
-        Returns:
-            Whether it was taken back; awaiting the post raises `Released` then.
-        """
+        """Takes back a message that waits for credit, and releases it; returns whether it did."""
         if not self.queued:
             return False
         self.outbox.withdraw(self)
@@ -331,19 +311,14 @@ class Outbox:
 
     def checked(self, body):
         """Encodes a message, and raises where it is too large."""
-        data: bytes
         if type(body) is bytes:
-            data = data_section(body)
-        else:
-            data = (body if isinstance(body, Message) else Message(body)).encode()
-        return self.fitting(data)
+            return self.fitting(data_section(body))
+        return self.fitting((body if isinstance(body, Message) else Message(body)).encode())
 
     def fitting(self, data):
         """Returns an encoded message, and raises where it is too large."""
         if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
-            raise MessageTooLarge(
-                f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"
-            )
+            raise MessageTooLarge(f"{len(data)} bytes; at most {self.size_bytes_max} are taken")
         return data
 
     def check(self, count: int64_t) -> None:
@@ -374,12 +349,15 @@ class Outbox:
         """Counts what was sent and has no outcome yet."""
         return len(self.sent)
 
+    def waiter(self):
+        waiter = self.create_future()
+        self.waiters.append(waiter)
+        return waiter
+
     async def ready(self) -> None:
         """Waits until few messages wait for credit."""
         while self.backlog_count >= READY_BACKLOG and self.failure is None:
-            waiter = self.create_future()
-            self.waiters.append(waiter)
-            await waiter
+            await self.waiter()
 
     async def flushed(self) -> None:
         """Waits until nothing is without an outcome.
@@ -388,9 +366,7 @@ class Outbox:
             CogworkError: The first of the posts that failed without anybody awaiting them.
         """
         while self.backlog or self.sent:
-            waiter = self.create_future()
-            self.waiters.append(waiter)
-            await waiter
+            await self.waiter()
         failed, self.failed = self.failed, []
         for post in failed:
             if not cython.cast(Post, post).is_watched:

@@ -1,0 +1,117 @@
+"""A gateway's receiving link: what comes from one address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.performatives import Role, SenderSettleMode
+from cogwork.amqp.terminus import Source, Target
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.port import Port
+from cogwork.spi.door import Arrival, Code
+
+if TYPE_CHECKING:
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.link import Link
+    from cogwork.spi.door import Receiver
+
+__all__ = ("DoorInlet",)
+
+
+class DoorInlet:
+    """Receives from one address until it is closed, or the container detaches it.
+
+    Attributes:
+        role: Of this end.
+        is_closed: Whether nothing comes any more.
+    """
+
+    role = Role.RECEIVER
+
+    def __init__(self, core: Core, address: str | None, receiver: Receiver, credit: int) -> None:
+        """Has no link yet.
+
+        Args:
+            core: Of the door.
+            address: Where it receives from; None for a new address.
+            receiver: Gets what comes.
+            credit: How many messages may come at first.
+        """
+        self.is_closed = False
+        self._address = address
+        self._receiver = receiver
+        self._credit = credit
+        self._entry = AddressEntry(core, address or "", CLOSEST_CODE)
+        self._port = Port(core, self)
+        self._entry.add_outlet(self._port)
+        self._link: Link | None = None
+        self._end: IncomingLink | None = None
+
+    # -- what the door does with it
+
+    def open(self, link: Link) -> None:
+        """Attaches."""
+        self._link = link
+        link.context = self
+        self._end = IncomingLink(link.session.end, link.handle, self._entry)
+        link.attach(
+            source=Source(address=self._address, dynamic=self._address is None),
+            target=Target(),
+            snd_settle_mode=SenderSettleMode.MIXED,
+        )
+        link.carry(self._end)
+
+    def attached(self, link: Link) -> None:
+        """The container agreed, or is about to say why it does not."""
+        assert link.remote is not None
+        if link.remote.source is None or self.is_closed:
+            return
+        self._receiver.on_attached(link.remote.source.address or "")
+        if self._end is not None:
+            self._end.grant(self._credit)
+
+    def detached(self, reason: str) -> None:
+        """The link has gone."""
+        if not self.is_closed:
+            self._give_up()
+            self._receiver.on_closed(reason)
+
+    def on_batch(self, port: Port) -> None:
+        """Hands over what came."""
+        arrivals, port.arrivals = port.arrivals, []
+        port.outcomes.clear()
+        port.woken.clear()
+        if arrivals and not self.is_closed:
+            self._receiver.on_arrivals(
+                [Arrival(message, token, settled) for message, token, _, settled in arrivals]
+            )
+
+    # -- what the gateway does with it
+
+    def grant(self, credit: int) -> None:
+        """Sets how many more messages may come."""
+        self._credit = credit
+        if self._end is not None and self._link is not None and self._link.remote is not None:
+            self._end.grant(credit)
+
+    def settle(self, token: int, code: Code) -> None:
+        """Says what became of a message."""
+        if self._end is not None and not self._end.detached:
+            self._end.settle(token, code)
+
+    def close(self) -> None:
+        """Detaches."""
+        if self.is_closed:
+            return
+        link = self._link
+        self._give_up()
+        if link is not None and link.is_attached and not link.session.is_over:
+            link.detach()
+
+    def _give_up(self) -> None:
+        self.is_closed = True
+        self._entry.remove_outlet(self._port)
+        self._entry.close()
+        if self._port.open:
+            self._port.close()

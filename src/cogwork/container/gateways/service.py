@@ -1,0 +1,158 @@
+"""The gateways of a container: which there are, their life, what they tell of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.amqp.sasl import ANONYMOUS
+from cogwork.container.gateways.door import GatewayDoor
+from cogwork.container.gateways.inside import Inside
+from cogwork.container.gateways.pipe import MemoryPipe
+from cogwork.plugins import load, names
+from cogwork.spi.gateway import GatewayContext
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cogwork.container.mesh.readiness import Readiness
+    from cogwork.container.peers import Peers
+    from cogwork.spi.door import Door, Sender
+    from cogwork.spi.gateway import Gateway, GatewayFactory
+
+__all__ = ("GatewayError", "Gateways")
+
+GROUP = "cogwork.gateways"
+
+log = logging.getLogger("cogwork")
+
+
+class GatewayError(CogworkError):
+    """A gateway that the configuration names cannot be used."""
+
+
+class Gateways:
+    """Makes, starts, ticks and stops them. Owned by the container."""
+
+    def __init__(
+        self,
+        container_id: str,
+        peers: Peers,
+        options: Mapping[str, Mapping[str, object]],
+    ) -> None:
+        """Makes the gateways; none listens yet.
+
+        Args:
+            container_id: Whose they are.
+            peers: Get their connections.
+            options: Of each gateway, by its name.
+
+        Raises:
+            GatewayError: There is none of a name, or it cannot be loaded.
+            CogworkError: An option is wrong.
+        """
+        self._peers = peers
+        self._doors: list[GatewayDoor] = []
+        self._gateways: dict[str, Gateway] = {}
+        self._readiness: Readiness | None = None
+        self._ticked_s = 0.0
+        for name, values in options.items():
+            self._gateways[name] = _factory_of(name)(
+                GatewayContext(
+                    name=name,
+                    options=values,
+                    container_id=container_id,
+                    now_s=time.monotonic,
+                    token=os.urandom,
+                    warn=partial(log.warning, "gateway %s: %s", name),
+                    open_door=partial(self._open_door, name),
+                )
+            )
+
+    def start(self, readiness: Readiness) -> None:
+        """Has all of them listen.
+
+        Args:
+            readiness: Tells when it is known what other containers want.
+
+        Raises:
+            CogworkError: One cannot listen; those before it have stopped again.
+        """
+        self._readiness = readiness
+        loop = asyncio.get_running_loop()
+        for gateway in self._gateways.values():
+            try:
+                gateway.start(loop)
+            except BaseException:
+                self.close()
+                raise
+
+    def _open_door(self, name: str, sender: Sender, user: str | None) -> Door:
+        door = GatewayDoor(name, sender)
+        self._doors.append(door)
+        assert self._readiness is not None
+        join = partial(self._join, name, door, user)
+        if self._readiness.is_reached:
+            join()
+        else:
+            self._readiness.when_reached(join)
+        return door
+
+    def _join(self, name: str, door: GatewayDoor, user: str | None) -> None:
+        """Joins a door with an end of the container's own."""
+        inner = self._peers.join(Inside(name), (ANONYMOUS,), user)
+        pipe = MemoryPipe(inner, door.connection, asyncio.get_running_loop().call_soon)
+        door.start(pipe)
+
+    def tick(self, now_s: float) -> None:
+        """Lets time pass."""
+        for gateway in self._gateways.values():
+            gateway.tick(now_s)
+        if now_s - self._ticked_s >= 1.0:
+            self._ticked_s = now_s
+            for door in self._doors:
+                door.tick(now_s)
+
+    def drain(self) -> None:
+        """Has them take on nothing new."""
+        for gateway in self._gateways.values():
+            gateway.drain()
+
+    @property
+    def are_drained(self) -> bool:
+        """Whether nothing is under way in any of them."""
+        return all(gateway.is_drained for gateway in self._gateways.values())
+
+    def close(self) -> None:
+        """Ends all of them."""
+        for gateway in self._gateways.values():
+            gateway.close()
+        for door in self._doors:
+            door.close()
+        self._doors.clear()
+
+    @property
+    def endpoints(self) -> list[str]:
+        """Where they listen."""
+        return [each for gateway in self._gateways.values() for each in gateway.endpoints]
+
+    def status(self) -> dict[str, Mapping[str, object]]:
+        """Returns what each tells of itself, by its name."""
+        return dict(self._statuses())
+
+    def _statuses(self) -> Iterator[tuple[str, Mapping[str, object]]]:
+        for name, gateway in self._gateways.items():
+            yield name, {"endpoints": gateway.endpoints, **gateway.status()}
+
+
+def _factory_of(name: str) -> GatewayFactory:
+    factory = load(GROUP, name, "gateway")
+    if factory is None:
+        known = ", ".join(names(GROUP)) or "none"
+        raise GatewayError(f"gateway {name!r}: there is none of this name; installed: {known}")
+    return cast("GatewayFactory", factory)

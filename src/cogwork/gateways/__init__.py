@@ -1,0 +1,1 @@
+"""Gateways: programs of other protocols talk to the addresses of a container through them."""

@@ -1,0 +1,205 @@
+"""Calls and casts under way: from a client into the mesh, with their outcomes, replies, deadlines.
+
+Theory of operation. Each has a number, which is the token of its delivery and the correlation-id
+of its reply; replies come to one address of the gateway's own, so no queue is made for any of them.
+One that nobody takes is offered again, with growing pauses, until its deadline. Deadlines are kept
+in buckets of a tenth of a second, from which what is over is taken at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cogwork.gateways.zeromq.errors import Code
+from cogwork.spi.door import Code as Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.dataplane.messages import Message
+    from cogwork.gateways.zeromq.lane import Lane
+    from cogwork.gateways.zeromq.session import Session
+
+__all__ = ("Call", "Calls", "Deadlines")
+
+PAUSE_LEAST_S, PAUSE_MOST_S = 0.05, 1.0
+"""Between offers to an address that nobody serves."""
+
+TENTHS = 10
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call or cast.
+
+    Attributes:
+        number: The token of its delivery, and the correlation-id of its reply.
+        session: Whose it is; None for the gateway's own.
+        lane: Where its answer goes.
+        id: The client's name for it.
+        address: Where it goes.
+        message: What is sent.
+        deadline_s: When it is given up.
+        has_reply: Whether there is a reply to it: whether it is a call.
+        on_end: Called instead of telling the client, with a reply or None.
+        pause_s: Before it is offered again.
+        was_released: Whether nobody took it when it was offered last.
+    """
+
+    number: int
+    session: Session | None
+    lane: Lane | None
+    id: int | str
+    address: str
+    message: Message
+    deadline_s: float
+    has_reply: bool
+    on_end: Callable[[Message | None], None] | None = None
+    pause_s: float = PAUSE_LEAST_S
+    was_released: bool = False
+
+
+class Deadlines:
+    """Numbers by the tenth of a second in which they are due."""
+
+    def __init__(self) -> None:
+        """Has none."""
+        self._due: dict[int, set[int]] = {}
+
+    def add(self, number: int, at_s: float) -> None:
+        """Has a number be due at a time."""
+        self._due.setdefault(int(at_s * TENTHS), set()).add(number)
+
+    def remove(self, number: int, at_s: float) -> None:
+        """Takes that back."""
+        tenth = int(at_s * TENTHS)
+        numbers = self._due.get(tenth)
+        if numbers is not None:
+            numbers.discard(number)
+            if not numbers:
+                del self._due[tenth]
+
+    def take(self, now_s: float) -> list[int]:
+        """Takes out what is due."""
+        now = int(now_s * TENTHS)
+        due = sorted(tenth for tenth in self._due if tenth < now)
+        return [number for tenth in due for number in self._due.pop(tenth)]
+
+
+class Calls:
+    """What is under way."""
+
+    def __init__(self, post: Callable[[Message, int], None], now_s: Callable[[], float]) -> None:
+        """Has none.
+
+        Args:
+            post: Sends a message, with the token of its delivery.
+            now_s: The monotonic clock.
+        """
+        self._post = post
+        self._now_s = now_s
+        self._count = 0
+        self._open: dict[int, Call] = {}
+        self._deadlines = Deadlines()
+        self._pauses = Deadlines()
+        self.timed_out = 0
+
+    def __len__(self) -> int:
+        """Counts them."""
+        return len(self._open)
+
+    def next_number(self) -> int:
+        """Returns a number for the next one."""
+        self._count += 1
+        return self._count
+
+    def begin(self, call: Call) -> None:
+        """Sends it."""
+        self._open[call.number] = call
+        self._deadlines.add(call.number, call.deadline_s)
+        if call.session is not None:
+            call.session.under_way += 1
+        self._offer(call)
+
+    def _offer(self, call: Call) -> None:
+        call.message.ttl_s = max(call.deadline_s - self._now_s(), 0.001)
+        self._post(call.message, call.number)
+
+    def _end(self, call: Call) -> bool:
+        """Takes it out; returns whether its client is still there."""
+        del self._open[call.number]
+        self._deadlines.remove(call.number, call.deadline_s)
+        if call.session is None:
+            return False
+        call.session.under_way -= 1
+        return not call.session.is_over
+
+    # -- what becomes of it
+
+    def on_outcome(self, number: int, code: int, reason: str) -> None:
+        """The mesh has taken it, or has not."""
+        call = self._open.get(number)
+        if call is None:
+            return
+        if code == Outcome.ACCEPTED:
+            if not call.has_reply and self._end(call):
+                _tell(call, b"DONE", {"id": call.id})
+        elif code == Outcome.RELEASED:
+            self._release(call)
+        elif code == Outcome.REJECTED:
+            self._fail(call, Code.REJECTED, f"{call.address}: {reason or 'rejected'}")
+        else:
+            text = f"{call.address}: whoever had it did not settle it; it may have been handled"
+            self._fail(call, Code.IN_DOUBT, text)
+
+    def _release(self, call: Call) -> None:
+        """Offers it again after a pause, where there is time for that."""
+        call.was_released = True
+        again_s = self._now_s() + call.pause_s
+        if call.on_end is not None or again_s >= call.deadline_s:
+            self._fail(call, Code.UNREACHABLE, f"{call.address}: nobody is there to take it")
+            return
+        call.pause_s = min(call.pause_s * 2, PAUSE_MOST_S)
+        self._pauses.add(call.number, again_s)
+
+    def _fail(self, call: Call, code: Code, text: str) -> None:
+        is_there = self._end(call)
+        if call.on_end is not None:
+            call.on_end(None)
+        elif is_there:
+            _tell(call, b"ERROR", {"id": call.id, "code": code.value, "text": text})
+
+    def take(self, number: object) -> Call | None:
+        """Takes out the call that a reply is for; None where nobody waits for it any more."""
+        call = self._open.get(number) if isinstance(number, int) else None
+        if call is None or not call.has_reply:
+            return None
+        is_there = self._end(call)
+        return call if is_there or call.on_end is not None else None
+
+    def tick(self, now_s: float) -> None:
+        """Gives up what is over, and offers again what nobody took."""
+        for number in self._deadlines.take(now_s):
+            call = self._open.get(number)
+            if call is not None:
+                self.timed_out += 1
+                self._give_up(call)
+        for number in self._pauses.take(now_s):
+            call = self._open.get(number)
+            if call is not None:
+                call.was_released = False
+                self._offer(call)
+
+    def _give_up(self, call: Call) -> None:
+        if call.was_released:
+            self._fail(call, Code.UNREACHABLE, f"{call.address}: nobody was there to take it")
+        else:
+            what = "reply" if call.has_reply else "outcome"
+            self._fail(call, Code.TIMEOUT, f"{call.address}: no {what} in time")
+
+
+def _tell(call: Call, verb: bytes, header: dict[str, object]) -> None:
+    assert call.session is not None
+    assert call.lane is not None
+    call.session.send(call.lane, verb, header)

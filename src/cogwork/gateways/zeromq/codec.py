@@ -1,0 +1,136 @@
+"""JSON and MessagePack: how headers and bodies are written and read."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from cogwork.gateways.zeromq.errors import Code, Fault
+from cogwork.gateways.zeromq.values import Tagged, check, from_json, plain, to_json
+
+__all__ = ("JSON", "MESSAGEPACK", "Codec", "codec_for", "codec_of")
+
+UUID_TYPE, DECIMAL_TYPE = 1, 2
+"""Extension types of MessagePack; -1 is its own for times."""
+
+MAP_BYTES = frozenset({*range(0x80, 0x90), 0xDE, 0xDF})
+"""What a map in MessagePack starts with; JSON starts with something less."""
+
+
+class Codec(Protocol):
+    """One way to write values.
+
+    Attributes:
+        name: As in the header of HELLO.
+        content_type: As AMQP messages have it.
+    """
+
+    name: str
+    content_type: str
+
+    def decode(self, data: bytes) -> object:
+        """Reads a value.
+
+        Raises:
+            Fault: It is none, or out of bounds.
+        """
+
+    def encode(self, value: object) -> bytes:
+        """Writes a value, AMQP's own types among them."""
+
+    def encode_header(self, header: dict[str, object]) -> bytes:
+        """Writes a header, which has plain values only."""
+
+
+class _Json:
+    name = "json"
+    content_type = "application/json"
+
+    def __init__(self) -> None:
+        self._decoder = msgspec.json.Decoder()
+        self._encoder = msgspec.json.Encoder()
+
+    def decode(self, data: bytes) -> object:
+        try:
+            return from_json(self._decoder.decode(data), Tagged())
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+            raise Fault(Code.BAD_MESSAGE, f"no JSON: {error}"[:200]) from error
+
+    def encode(self, value: object) -> bytes:
+        return self._encoder.encode(to_json(plain(value)))
+
+    def encode_header(self, header: dict[str, object]) -> bytes:
+        return self._encoder.encode(header)
+
+
+class _MessagePack:
+    name = "messagepack"
+    content_type = "application/msgpack"
+
+    def __init__(self) -> None:
+        self._decoder = msgspec.msgpack.Decoder(ext_hook=_read_extension)
+        self._encoder = msgspec.msgpack.Encoder()
+
+    def decode(self, data: bytes) -> object:
+        try:
+            value = self._decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
+            raise Fault(Code.BAD_MESSAGE, f"no MessagePack: {error}"[:200]) from error
+        check(value, Tagged())
+        return value
+
+    def encode(self, value: object) -> bytes:
+        return self._encoder.encode(_extended(plain(value)))
+
+    def encode_header(self, header: dict[str, object]) -> bytes:
+        return self._encoder.encode(header)
+
+
+def _read_extension(kind: int, data: memoryview) -> object:
+    try:
+        if kind == UUID_TYPE:
+            return UUID(bytes=bytes(data))
+        if kind == DECIMAL_TYPE:
+            return Decimal(bytes(data).decode())
+    except (ValueError, InvalidOperation) as error:
+        raise Fault(Code.BAD_MESSAGE, f"extension type {kind}: {error}") from error
+    raise Fault(
+        Code.BAD_MESSAGE, f"extension type {kind}: 1 (UUID), 2 (decimal), -1 (time) expected"
+    )
+
+
+def _extended(value: object) -> object:
+    """Makes extension types of what MessagePack lacks."""
+    if isinstance(value, list):
+        return [_extended(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _extended(each) for key, each in value.items()}
+    if isinstance(value, UUID):
+        return msgspec.msgpack.Ext(UUID_TYPE, value.bytes)
+    if isinstance(value, Decimal):
+        return msgspec.msgpack.Ext(DECIMAL_TYPE, str(value).encode())
+    return value
+
+
+JSON: Codec = _Json()
+MESSAGEPACK: Codec = _MessagePack()
+
+
+def codec_of(header: bytes) -> Codec:
+    """Tells by its first byte what a header is written in; the body is written alike."""
+    return MESSAGEPACK if header and header[0] in MAP_BYTES else JSON
+
+
+def codec_for(content_type: str | None) -> Codec | None:
+    """Finds the codec of a message's body by its content-type; None where there is none."""
+    if content_type is None:
+        return None
+    name = content_type.partition(";")[0].strip().lower()
+    if name == "application/json" or name.endswith("+json"):
+        return JSON
+    if name in ("application/msgpack", "application/vnd.msgpack", "application/x-msgpack"):
+        return MESSAGEPACK
+    return None

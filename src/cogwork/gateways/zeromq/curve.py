@@ -1,0 +1,137 @@
+"""CURVE: the gateway's keys, and who may connect (ZeroMQ RFC 26 and 27)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import zmq
+import zmq.auth
+
+from cogwork.gateways.zeromq.errors import GatewayOptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.gateways.zeromq.options import Options
+    from cogwork.spi.gateway import Watch
+
+__all__ = ("Gatekeeper", "Keys", "keys_of")
+
+ZAP_ENDPOINT = "inproc://zeromq.zap.01"
+"""Where a context asks who may connect."""
+
+DOMAIN = b"cogwork"
+REQUEST_FRAMES_LEAST = 7
+BATCH_MAX = 64
+
+
+class Keys:
+    """The gateway's key pair, and the public keys of those who may connect.
+
+    Attributes:
+        public: What clients need to know.
+        secret: What nobody else may.
+        clients: Those who may connect, in Z85; None is everybody who knows `public`.
+    """
+
+    def __init__(self, public: bytes, secret: bytes, clients: frozenset[bytes] | None) -> None:
+        self.public = public
+        self.secret = secret
+        self.clients = clients
+
+    def __repr__(self) -> str:
+        """Shows nothing secret: reprs end in logs."""
+        return f"Keys({self.public!r})"
+
+    def guard(self, socket: zmq.Socket[bytes]) -> None:
+        """Has a socket speak CURVE, and nothing else."""
+        socket.curve_server = True
+        socket.curve_publickey = self.public
+        socket.curve_secretkey = self.secret
+        socket.zap_domain = DOMAIN
+
+
+def keys_of(options: Options) -> Keys | None:
+    """Reads the keys; None where none are configured.
+
+    Raises:
+        GatewayOptionError: A file cannot be read, or holds no key.
+    """
+    if options.curve_secret_file is None:
+        return None
+    public, secret = _read(options.curve_secret_file)
+    if secret is None:
+        raise GatewayOptionError(f"{options.curve_secret_file}: no secret key in it")
+    return Keys(public, secret, _clients_in(options.curve_clients_dir))
+
+
+def _read(path: str) -> tuple[bytes, bytes | None]:
+    try:
+        return zmq.auth.load_certificate(path)
+    except (OSError, ValueError) as error:
+        raise GatewayOptionError(f"{path}: no CURVE certificate: {error}") from error
+
+
+def _clients_in(directory: str | None) -> frozenset[bytes] | None:
+    if directory is None:
+        return None
+    if not Path(directory).is_dir():
+        raise GatewayOptionError(f"curve_clients_dir: {directory} is no directory")
+    return frozenset(_read(str(path))[0] for path in sorted(Path(directory).glob("*.key")))
+
+
+class Gatekeeper:
+    """Answers a context's questions who may connect, on the event loop."""
+
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], keys: Keys, on_refused: Callable[[], None]
+    ) -> None:
+        """Takes questions from now on.
+
+        Args:
+            context: Whose sockets ask.
+            keys: Says who may.
+            on_refused: Called for each who may not.
+        """
+        self._keys = keys
+        self._on_refused = on_refused
+        self._watch: Watch | None = None
+        self._socket = context.socket(zmq.REP)
+        self._socket.linger = 0
+        self._fd = int(self._socket.get(zmq.FD))
+        self._socket.bind(ZAP_ENDPOINT)
+
+    def start(self, watch: Watch) -> None:
+        """Answers whenever there is a question."""
+        self._watch = watch
+        watch.add_reader(self._fd, self._on_readable)
+        self._on_readable()
+
+    def _on_readable(self) -> None:
+        for _ in range(BATCH_MAX):
+            try:
+                request = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            self._socket.send_multipart(self._answer(request), zmq.NOBLOCK)
+        if self._watch is not None:
+            self._watch.call_soon(self._on_readable)
+
+    def _answer(self, request: list[bytes]) -> list[bytes]:
+        """Makes the reply that RFC 27 wants."""
+        version, number = (*request, b"", b"")[:2]
+        is_known = False
+        if len(request) >= REQUEST_FRAMES_LEAST and request[5] == b"CURVE":
+            key = zmq.utils.z85.encode(request[6])
+            is_known = self._keys.clients is None or key in self._keys.clients
+        if is_known:
+            return [version, number, b"200", b"OK", b"", b""]
+        self._on_refused()
+        return [version, number, b"400", b"this key may not connect", b"", b""]
+
+    def close(self) -> None:
+        """Answers nobody any more."""
+        if self._watch is not None:
+            self._watch.remove_reader(self._fd)
+        self._socket.close()

@@ -1,0 +1,276 @@
+"""What clients may ask for: a verb each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.dataplane.messages import Message
+from cogwork.gateways.zeromq.calls import Call
+from cogwork.gateways.zeromq.errors import Code, Fault
+from cogwork.gateways.zeromq.kind import Kind
+from cogwork.gateways.zeromq.registration import Registration
+from cogwork.gateways.zeromq.translation import CONDITION, DESCRIPTION, message_of
+from cogwork.spi.door import Code as Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.gateways.zeromq.frames import Frames
+    from cogwork.gateways.zeromq.gateway import ZeromqGateway
+    from cogwork.gateways.zeromq.lane import Lane
+    from cogwork.gateways.zeromq.session import Session
+
+__all__ = ("Desk",)
+
+CALL_TIMEOUT_S = 30.0
+"""A call that says nothing of its time gets as much as most RPC has."""
+
+CAST_TIMEOUT_S = 5.0
+"""A cast only needs somebody to take it."""
+
+LOOKUP_TIMEOUT_S = 2.0
+"""Another gateway answers at once."""
+
+WINDOW, WINDOW_MOST = 16, 1000
+"""Messages that a client has at once and has not answered."""
+
+REGISTRATIONS_MAX = 1000
+"""Of one session."""
+
+FAILURES = {
+    "release": Outcome.RELEASED,
+    "reject": Outcome.REJECTED,
+    "modify": Outcome.MODIFIED,
+}
+"""What a client says of what it has not done: offer it to another, to nobody; it is in doubt."""
+
+
+class Desk:
+    """Serves clients."""
+
+    def __init__(self, gateway: ZeromqGateway) -> None:
+        """Serves nobody yet.
+
+        Args:
+            gateway: Whose clients they are.
+        """
+        self._gateway = gateway
+        self._prefixes = {
+            Kind.PEER2PEER: gateway.options.peer2peer_prefix,
+            Kind.ROUNDROBIN: gateway.options.roundrobin_prefix,
+            Kind.PUBSUB: gateway.options.pubsub_prefix,
+        }
+        self._verbs: dict[bytes, Callable[[Lane, Session, Frames], None]] = {
+            b"CALL": self._call,
+            b"CAST": self._cast,
+            b"REPLY": self._reply,
+            b"DONE": self._done,
+            b"FAIL": self._fail,
+            b"REGISTER": self._register,
+            b"LEAVE": self._leave,
+            b"LOOKUP": self._lookup,
+            b"PING": self._ping,
+            b"BYE": self._bye,
+        }
+
+    def handle(self, lane: Lane, route: bytes, frames: Frames) -> None:
+        """Does what a message asks for.
+
+        Raises:
+            Fault: It cannot be done.
+        """
+        if frames.verb == b"HELLO":
+            self._hello(lane, route, frames)
+            return
+        verb = self._verbs.get(frames.verb)
+        if verb is None:
+            known = ", ".join(each.decode() for each in (b"HELLO", *self._verbs))
+            raise Fault(Code.BAD_MESSAGE, f"verb {frames.verb[:16]!r}: one of {known} is expected")
+        session = self._gateway.sessions.find(frames.session)
+        session.heard(lane, route, self._gateway.now_s)
+        verb(lane, session, frames)
+
+    # -- sessions
+
+    def _hello(self, lane: Lane, route: bytes, frames: Frames) -> None:
+        self._refuse_new()
+        gateway = self._gateway
+        lease_s = frames.seconds("lease_s", gateway.options.lease_s)
+        name = frames.text("name", "") if frames.header.get("name") else ""
+        session = gateway.sessions.begin(frames.codec, lease_s, name or "", gateway.now_s)
+        session.heard(lane, route, gateway.now_s)
+        welcome: dict[str, object] = {
+            "session": session.id.decode(),
+            "lease_s": session.lease_s,
+            "container": gateway.container_id,
+            "endpoints": {kind.value: gateway.lane(kind).endpoint for kind in Kind},
+            "message_size_bytes_max": gateway.options.message_size_bytes_max,
+        }
+        if frames.id is not None:
+            welcome["id"] = frames.id
+        session.send(lane, b"WELCOME", welcome)
+
+    def _ping(self, lane: Lane, session: Session, frames: Frames) -> None:
+        session.send(lane, b"PONG", {} if frames.id is None else {"id": frames.id})
+
+    def _bye(self, lane: Lane, session: Session, frames: Frames) -> None:
+        session.send(lane, b"BYE", {} if frames.id is None else {"id": frames.id})
+        self._gateway.sessions.end(session)
+
+    def _refuse_new(self) -> None:
+        if self._gateway.is_draining:
+            raise Fault(Code.STOPPING, "the container is stopping: go to another one")
+
+    # -- what clients send
+
+    def _address_of(self, lane: Lane, frames: Frames) -> str:
+        """Returns the address that is meant: a name of this kind, or any address in full."""
+        address = frames.text("address")
+        if address is not None:
+            return address.removeprefix("/")
+        name = frames.text("to")
+        if name is None:
+            raise Fault(Code.BAD_MESSAGE, f"{frames.verb.decode()} needs `to` in its header")
+        return f"{self._prefixes[lane.kind]}/{name}"
+
+    def _call(self, lane: Lane, session: Session, frames: Frames) -> None:
+        if lane.kind is Kind.PUBSUB:
+            raise Fault(Code.NOT_ALLOWED, "PubSub has no replies: CAST, or call by another socket")
+        request = frames.need_id()
+        if not self._gateway.replies.address:
+            raise Fault(Code.BUSY, "the gateway is still starting: try again in a moment")
+        self._begin(lane, session, frames, request)
+
+    def _cast(self, lane: Lane, session: Session, frames: Frames) -> None:
+        request = frames.id
+        if request is not None:
+            self._begin(lane, session, frames, request)
+            return
+        self._refuse_new()
+        message = message_of(frames)
+        message.to = self._address_of(lane, frames)
+        message.ttl_s = frames.seconds("timeout_s", CAST_TIMEOUT_S)
+        self._gateway.post(message)
+
+    def _begin(self, lane: Lane, session: Session, frames: Frames, request: int | str) -> None:
+        self._refuse_new()
+        gateway = self._gateway
+        if session.under_way >= gateway.options.under_way:
+            text = f"{session.under_way} calls and casts are under way, which is the limit"
+            raise Fault(Code.BUSY, text)
+        address = self._address_of(lane, frames)
+        message = message_of(frames)
+        number = gateway.calls.next_number()
+        message.to = address
+        has_reply = frames.verb == b"CALL"
+        if has_reply:
+            message.reply_to = gateway.replies.address
+            message.correlation_id = number
+        timeout_s = frames.seconds("timeout_s", CALL_TIMEOUT_S if has_reply else CAST_TIMEOUT_S)
+        deadline_s = gateway.now_s + timeout_s
+        gateway.calls.begin(
+            Call(
+                number,
+                session,
+                lane,
+                request,
+                address,
+                message,
+                deadline_s,
+                has_reply=has_reply,
+            )
+        )
+
+    # -- what clients receive
+
+    def _register(self, lane: Lane, session: Session, frames: Frames) -> None:
+        self._refuse_new()
+        request = frames.need_id()
+        address = self._address_of(lane, frames)
+        key = (lane.kind.value, address)
+        if key in session.registrations:
+            raise Fault(Code.NOT_ALLOWED, f"{address}: this session has registered there already")
+        if len(session.registrations) >= REGISTRATIONS_MAX:
+            text = f"{REGISTRATIONS_MAX} registrations of a session are the limit"
+            raise Fault(Code.BUSY, text)
+        registration = Registration(
+            session,
+            lane,
+            frames.text("to") or address,
+            address,
+            window=frames.count("window", WINDOW, WINDOW_MOST),
+            endpoint=frames.text("endpoint"),
+            public_key=frames.text("public_key"),
+            id=request,
+            on_close=self._gateway.lookups.remove,
+        )
+        session.registrations[key] = registration
+        registration.open(self._gateway.door)
+        if registration.endpoint is not None:
+            self._gateway.lookups.add(registration)
+
+    def _leave(self, lane: Lane, session: Session, frames: Frames) -> None:
+        address = self._address_of(lane, frames)
+        registration = session.registrations.pop((lane.kind.value, address), None)
+        if registration is None:
+            raise Fault(Code.NOT_ALLOWED, f"{address}: this session has not registered there")
+        registration.close()
+        if frames.id is not None:
+            session.send(lane, b"DONE", {"id": frames.id, "address": address})
+
+    def _registration_of(self, session: Session, frames: Frames) -> tuple[Registration, int] | None:
+        """Finds what a client answers; None where that is over, as after a lease."""
+        number = frames.need_id()
+        if not isinstance(number, int):
+            raise Fault(Code.BAD_MESSAGE, "id: the number of the REQUEST is expected")
+        for registration in session.registrations.values():
+            if registration.take(number) is not None:
+                return registration, number
+        return None
+
+    def _reply(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+        found = self._registration_of(session, frames)
+        if found is None:
+            return
+        registration, number = found
+        delivery = registration.take(number)
+        assert delivery is not None
+        if delivery.reply_to is not None:
+            reply = message_of(frames)
+            reply.to = delivery.reply_to
+            reply.correlation_id = delivery.correlation_id  # type: ignore[assignment]
+            self._gateway.post(reply)
+        registration.finish(number, Outcome.ACCEPTED)
+
+    def _done(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+        found = self._registration_of(session, frames)
+        if found is not None:
+            found[0].finish(found[1], Outcome.ACCEPTED)
+
+    def _fail(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+        """A client could not do it: the caller is told, or the message is offered again."""
+        code = frames.text("code", "error") or "error"
+        found = self._registration_of(session, frames)
+        if found is None:
+            return
+        registration, number = found
+        delivery = registration.take(number)
+        assert delivery is not None
+        outcome = FAILURES.get(code)
+        if outcome is None or delivery.is_settled:
+            if delivery.reply_to is not None:
+                self._report(delivery.reply_to, delivery.correlation_id, code, frames)
+            outcome = Outcome.ACCEPTED
+        registration.finish(number, outcome)
+
+    def _report(self, reply_to: str, correlation_id: object, code: str, frames: Frames) -> None:
+        text = frames.text("text", code) or code
+        reply = Message.value(None, properties={CONDITION: code, DESCRIPTION: text})
+        reply.to = reply_to
+        reply.correlation_id = correlation_id  # type: ignore[assignment]
+        self._gateway.post(reply)
+
+    def _lookup(self, lane: Lane, session: Session, frames: Frames) -> None:
+        request = frames.need_id()
+        timeout_s = frames.seconds("timeout_s", LOOKUP_TIMEOUT_S)
+        self._gateway.lookups.ask(lane, session, request, self._address_of(lane, frames), timeout_s)

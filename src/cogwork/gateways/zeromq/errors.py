@@ -1,0 +1,43 @@
+"""What a client is told when something goes wrong, by codes that programs can tell apart."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from cogwork.amqp.errors import CogworkError
+
+__all__ = ("Code", "Fault", "GatewayOptionError")
+
+
+class Code(StrEnum):
+    """Why something did not work: `code` in the header of an ERROR."""
+
+    BAD_MESSAGE = "bad-message"
+    UNKNOWN_SESSION = "unknown-session"
+    NOT_ALLOWED = "not-allowed"
+    BUSY = "busy"
+    STOPPING = "stopping"
+    UNREACHABLE = "unreachable"
+    TIMEOUT = "timeout"
+    IN_DOUBT = "in-doubt"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    DETACHED = "detached"
+
+
+class Fault(CogworkError):
+    """Something that a client did, or asked for, cannot be; it goes on.
+
+    Attributes:
+        code: For programs.
+        text: What was wrong, and what would be right.
+    """
+
+    def __init__(self, code: Code, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class GatewayOptionError(CogworkError):
+    """An option of the gateway is wrong, or missing."""

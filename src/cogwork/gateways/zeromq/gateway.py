@@ -1,0 +1,241 @@
+"""The gateway: three sockets on one side, a door into the container on the other.
+
+Theory of operation. A batch of messages from a socket is worked through verb by verb; what it
+posts, settles and grants goes through the door once, at its end, and what that brings back, perhaps
+to the same client, is handed on at once. Nothing blocks: a client that takes nothing has its
+messages wait within bounds, a door without credit has the sockets read nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.gateways.zeromq.calls import Calls
+from cogwork.gateways.zeromq.codec import codec_of
+from cogwork.gateways.zeromq.curve import Gatekeeper, keys_of
+from cogwork.gateways.zeromq.desk import Desk
+from cogwork.gateways.zeromq.errors import Code, Fault, GatewayOptionError
+from cogwork.gateways.zeromq.frames import MAGIC, parse
+from cogwork.gateways.zeromq.kind import Kind
+from cogwork.gateways.zeromq.lane import Lane
+from cogwork.gateways.zeromq.lookups import Lookups
+from cogwork.gateways.zeromq.options import options_of
+from cogwork.gateways.zeromq.replies import Replies
+from cogwork.gateways.zeromq.sessions import Sessions
+
+try:
+    import zmq
+except ImportError as error:  # pragma: no cover  # the extra is installed where tests run
+    raise GatewayOptionError("pyzmq is missing: pip install 'cogwork[zeromq]'") from error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.dataplane.messages import Message
+    from cogwork.spi.door import Door
+    from cogwork.spi.gateway import GatewayContext, Watch
+
+__all__ = ("ZeromqGateway",)
+
+
+class ZeromqGateway:
+    """Peer2Peer, RoundRobin and PubSub for programs that speak ZeroMQ."""
+
+    def __init__(self, context: GatewayContext) -> None:
+        """Reads the options; does not listen yet.
+
+        Args:
+            context: What the container gives.
+
+        Raises:
+            GatewayOptionError: An option is wrong.
+        """
+        self._context = context
+        self.options = options_of(context.options)
+        self._keys = keys_of(self.options)
+        self.sessions = Sessions(context.token, self.options.lease_s, self.options.sessions)
+        self.calls = Calls(self.post, context.now_s)
+        self.replies = Replies(self.calls)
+        self.lookups = Lookups(self)
+        self._desk = Desk(self)
+        self._lanes: dict[Kind, Lane] = {}
+        self._zmq: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._gatekeeper: Gatekeeper | None = None
+        self._door: Door | None = None
+        self._backlog: deque[tuple[bytes, int, bool]] = deque()
+        self.faults = 0
+        self.refused_keys = 0
+        self.is_draining = False
+
+    # -- life
+
+    def start(self, watch: Watch) -> None:
+        """Opens the sockets.
+
+        Raises:
+            GatewayOptionError: One of them cannot be bound.
+        """
+        self._zmq = zmq.Context()
+        self._zmq.max_sockets = 16
+        self._door = self._context.open_door(self, self.options.user)
+        self.replies.open(self._door)
+        if self._keys is not None:
+            self._gatekeeper = Gatekeeper(self._zmq, self._keys, self._on_refused)
+            self._gatekeeper.start(watch)
+        for kind in Kind:
+            endpoint = self.options.endpoints[kind]
+            try:
+                self._lanes[kind] = Lane(self._zmq, kind, endpoint, self.options, self._keys)
+            except zmq.ZMQError as error:
+                raise GatewayOptionError(f"gateway.zeromq.{kind}: {endpoint}: {error}") from error
+        for lane in self._lanes.values():
+            lane.start(watch, self._on_message, self.flush)
+
+    def _on_refused(self) -> None:
+        self.refused_keys += 1
+
+    def tick(self, now_s: float) -> None:
+        """Lets time pass: leases, deadlines, clients that were slow."""
+        self.sessions.tick(now_s)
+        self.calls.tick(now_s)
+        for lane in self._lanes.values():
+            lane.look_again()
+        self.flush()
+
+    def drain(self) -> None:
+        """Takes on nothing new."""
+        self.is_draining = True
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether nothing is under way."""
+        return not self.calls and not self._backlog and not self.sessions.outstanding
+
+    def close(self) -> None:
+        """Closes everything."""
+        self.is_draining = True
+        for session in self.sessions:
+            self.sessions.end(session)
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes.clear()
+        if self._gatekeeper is not None:
+            self._gatekeeper.close()
+            self._gatekeeper = None
+        if self._zmq is not None:
+            self._zmq.destroy(linger=0)
+            self._zmq = None
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+
+    @property
+    def endpoints(self) -> list[str]:
+        """Where it listens."""
+        return [lane.endpoint for lane in self._lanes.values()]
+
+    def status(self) -> Mapping[str, object]:
+        """Returns figures."""
+        registrations = [
+            (kind, address) for session in self.sessions for kind, address in session.registrations
+        ]
+        return {
+            "kinds": {kind.value: lane.endpoint for kind, lane in self._lanes.items()},
+            "curve": self._keys is not None,
+            "sessions": len(self.sessions),
+            "sessions_begun": self.sessions.begun,
+            "sessions_expired": self.sessions.expired,
+            "registrations": len(registrations),
+            "queues": len(set(registrations)),
+            "under_way": len(self.calls),
+            "outstanding": self.sessions.outstanding,
+            "timed_out": self.calls.timed_out,
+            "received": sum(lane.received for lane in self._lanes.values()),
+            "sent": sum(lane.sent for lane in self._lanes.values()),
+            "dropped": self.sessions.dropped + sum(each.dropped for each in self.sessions),
+            "faults": self.faults,
+            "refused_keys": self.refused_keys,
+        }
+
+    # -- what comes from clients
+
+    def _on_message(self, lane: Lane, parts: list[bytes]) -> None:
+        route = parts[0]
+        try:
+            frames = parse(parts[1:])
+            self._desk.handle(lane, route, frames)
+        except Fault as fault:
+            self._blame(lane, route, parts, fault)
+        except CogworkError as error:  # a value that AMQP cannot hold
+            self._blame(lane, route, parts, Fault(Code.BAD_MESSAGE, str(error)))
+
+    def _blame(self, lane: Lane, route: bytes, parts: list[bytes], fault: Fault) -> None:
+        """Tells a client what was wrong with its message; it goes on."""
+        self.faults += 1
+        head = parts[4] if len(parts) > 4 else b""
+        codec = codec_of(head)
+        header: dict[str, object] = {"code": fault.code.value, "text": fault.text}
+        with contextlib.suppress(Fault):
+            if (request := parse(parts[1:]).id) is not None:
+                header["id"] = request
+        session = parts[3] if len(parts) > 3 else b""
+        lane.send([route, MAGIC, b"ERROR", session[:64], codec.encode_header(header)])
+
+    def flush(self) -> None:
+        """Ends a batch."""
+        if self._door is not None:
+            self._door.flush()
+
+    def lane(self, kind: Kind) -> Lane:
+        """Returns a kind's socket."""
+        return self._lanes[kind]
+
+    @property
+    def door(self) -> Door:
+        """The way into the container."""
+        assert self._door is not None
+        return self._door
+
+    @property
+    def now_s(self) -> float:
+        """The monotonic clock."""
+        return self._context.now_s()
+
+    @property
+    def container_id(self) -> str:
+        """Whose gateway it is."""
+        return self._context.container_id
+
+    # -- what goes into the mesh
+
+    def post(self, message: Message, token: int = 0) -> None:
+        """Sends a message, or has it wait for credit with the sockets reading nothing.
+
+        Args:
+            message: With its address in `to`.
+            token: Of its delivery; 0 wants no outcome.
+        """
+        encoded = message.encode()
+        is_settled = token == 0
+        if not self._backlog and self.door.post(encoded, token, is_settled=is_settled):
+            return
+        self._backlog.append((encoded, token, is_settled))
+        for lane in self._lanes.values():
+            lane.pause()
+
+    def on_credit(self) -> None:
+        """Sends what waited, and reads again."""
+        while self._backlog:
+            encoded, token, is_settled = self._backlog[0]
+            if not self.door.post(encoded, token, is_settled=is_settled):
+                return
+            self._backlog.popleft()
+        for lane in self._lanes.values():
+            lane.resume()
+
+    def on_outcome(self, token: int, code: int, reason: str) -> None:
+        """A message has its outcome."""
+        self.calls.on_outcome(token, code, reason)

@@ -1,0 +1,161 @@
+"""Look-ups: where a service itself listens, so that a client can talk to it without a hop.
+
+Theory of operation. Whoever registers with an endpoint can be looked up. The gateway then receives
+from a second address, made of the service's, and answers what comes there with what it knows: so a
+look-up finds services at every gateway of the mesh by plain routing, and nobody keeps a directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.dataplane.messages import Message
+from cogwork.gateways.zeromq.calls import Call
+from cogwork.gateways.zeromq.errors import Code, Fault
+from cogwork.gateways.zeromq.values import plain
+from cogwork.spi.door import Code as Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.gateways.zeromq.gateway import ZeromqGateway
+    from cogwork.gateways.zeromq.lane import Lane
+    from cogwork.gateways.zeromq.registration import Registration
+    from cogwork.gateways.zeromq.session import Session
+    from cogwork.spi.door import Arrival, Inlet
+
+__all__ = ("Lookups",)
+
+PREFIX = "unicast/_zeromq"
+"""What the second address starts with; the service's follows."""
+
+WINDOW = 100
+
+
+class Lookups:
+    """What this gateway's clients can be looked up by, and what they look up."""
+
+    def __init__(self, gateway: ZeromqGateway) -> None:
+        """Knows nobody.
+
+        Args:
+            gateway: Whose clients they are.
+        """
+        self._gateway = gateway
+        self._known: dict[str, _Answers] = {}
+
+    def add(self, registration: Registration) -> None:
+        """Lets a registration be found."""
+        answers = self._known.get(registration.address)
+        if answers is None:
+            answers = _Answers(self._gateway, registration.address)
+            self._known[registration.address] = answers
+            answers.open()
+        answers.registrations.append(registration)
+
+    def remove(self, registration: Registration) -> None:
+        """Lets a registration be found no more."""
+        answers = self._known.get(registration.address)
+        if answers is None or registration not in answers.registrations:
+            return
+        answers.registrations.remove(registration)
+        if not answers.registrations:
+            del self._known[registration.address]
+            answers.close()
+
+    def ask(
+        self, lane: Lane, session: Session, request: int | str, address: str, timeout_s: float
+    ) -> None:
+        """Looks up who serves an address; the session is told."""
+        gateway = self._gateway
+        if not gateway.replies.address:
+            raise Fault(Code.BUSY, "the gateway is still starting: try again in a moment")
+        known = self._known.get(address)
+        if known is not None:
+            _tell(session, lane, request, address, known.endpoints)
+            return
+        number = gateway.calls.next_number()
+        message = Message.value(None, to=f"{PREFIX}/{address}")
+        message.reply_to = gateway.replies.address
+        message.correlation_id = number
+
+        def on_end(reply: Message | None) -> None:
+            if not session.is_over:
+                found = None if reply is None else plain(reply.body)
+                _tell(session, lane, request, address, found)
+
+        gateway.calls.begin(
+            Call(
+                number,
+                session,
+                lane,
+                request,
+                address,
+                message,
+                gateway.now_s + timeout_s,
+                has_reply=True,
+                on_end=on_end,
+            )
+        )
+
+
+def _tell(
+    session: Session, lane: Lane, request: int | str, address: str, endpoints: object
+) -> None:
+    if not isinstance(endpoints, list) or not endpoints:
+        text = f"{address}: nobody who serves it has told where it listens"
+        header: dict[str, object] = {"code": Code.UNREACHABLE.value, "text": text}
+        session.send(lane, b"ERROR", {"id": request, **header})
+        return
+    session.send(lane, b"FOUND", {"id": request, "endpoints": endpoints})
+
+
+class _Answers:
+    """Answers look-ups of one address."""
+
+    def __init__(self, gateway: ZeromqGateway, address: str) -> None:
+        self.registrations: list[Registration] = []
+        self._gateway = gateway
+        self._address = address
+        self._inlet: Inlet | None = None
+
+    @property
+    def endpoints(self) -> list[dict[str, object]]:
+        """Where those listen who have told."""
+        return [
+            {"endpoint": each.endpoint, "public_key": each.public_key}
+            for each in self.registrations
+        ]
+
+    def open(self) -> None:
+        self._inlet = self._gateway.door.attach(f"{PREFIX}/{self._address}", self, WINDOW)
+
+    def close(self) -> None:
+        if self._inlet is not None:
+            self._inlet.close()
+
+    def on_attached(self, address: str) -> None:
+        """Nobody waits for that."""
+
+    def on_closed(self, reason: str) -> None:  # noqa: ARG002  # the contract's
+        self._inlet = None
+
+    def on_arrivals(self, arrivals: Sequence[Arrival]) -> None:
+        inlet = self._inlet
+        if inlet is None:
+            return
+        for arrival in arrivals:
+            with contextlib.suppress(CogworkError, UnicodeDecodeError):
+                self._answer(Message.decode(arrival.message))
+            if not arrival.is_settled:
+                inlet.settle(arrival.token, Outcome.ACCEPTED)
+        inlet.grant(WINDOW)
+
+    def _answer(self, message: Message) -> None:
+        if message.reply_to is None:
+            return
+        reply = Message.value(self.endpoints, to=message.reply_to)
+        reply.correlation_id = message.correlation_id
+        self._gateway.post(reply)

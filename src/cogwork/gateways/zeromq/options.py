@@ -1,0 +1,94 @@
+"""The options of the gateway: `[gateway.zeromq]`."""
+
+# Annotations are read at run time here, to check the options by them.
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from cogwork.gateways.zeromq.errors import GatewayOptionError
+
+__all__ = ("Options", "options_of")
+
+LOOPBACK = ("tcp://127.", "tcp://localhost:", "tcp://[::1]:", "ipc://")
+"""Endpoints that only this machine can connect to."""
+
+Text = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be set; `docs/zeromq.md` explains each.
+
+    Attributes:
+        peer2peer: The endpoint of this kind's socket.
+        roundrobin: The endpoint of this kind's socket.
+        pubsub: The endpoint of this kind's socket.
+        peer2peer_prefix: What its addresses start with.
+        roundrobin_prefix: What its addresses start with.
+        pubsub_prefix: What its addresses start with.
+        user: Whose permissions hold; None are those of anonymous clients.
+        curve_secret_file: The gateway's key pair; needed off loopback.
+        curve_clients_dir: The public keys of those who may connect; None lets all in who know
+            the gateway's.
+        lease_s: How long a session is kept without a word of its client.
+        sessions: How many there may be at once.
+        under_way: How much one session may have under way at once.
+        message_size_bytes_max: The largest frame taken.
+        high_water_mark: Messages that ZeroMQ keeps for each client, in each direction.
+    """
+
+    peer2peer: Text = "tcp://127.0.0.1:5681"
+    roundrobin: Text = "tcp://127.0.0.1:5682"
+    pubsub: Text = "tcp://127.0.0.1:5683"
+    peer2peer_prefix: Text = "exclusive"
+    roundrobin_prefix: Text = "unicast"
+    pubsub_prefix: Text = "topic"
+    user: Text | None = None
+    curve_secret_file: Text | None = None
+    curve_clients_dir: Text | None = None
+    lease_s: Seconds = 30.0
+    sessions: Count = 100_000
+    under_way: Count = 1000
+    message_size_bytes_max: Count = 16 * 1024 * 1024
+    high_water_mark: Count = 1000
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """The endpoint of each kind."""
+        return {
+            "peer2peer": self.peer2peer,
+            "roundrobin": self.roundrobin,
+            "pubsub": self.pubsub,
+        }
+
+
+def options_of(given: Mapping[str, object]) -> Options:
+    """Reads the options.
+
+    Raises:
+        GatewayOptionError: One is unknown or wrong, or CURVE is missing where it is needed.
+    """
+    try:
+        options = msgspec.convert(given, Options)
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at `$.")
+        key = place.rstrip("`")
+        raise GatewayOptionError(f"gateway.zeromq{'.' if key else ''}{key}: {what}") from error
+    for kind, endpoint in options.endpoints.items():
+        if not endpoint.startswith(("tcp://", "ipc://")):
+            text = (
+                f"gateway.zeromq.{kind}: {endpoint!r}, but tcp://HOST:PORT or ipc://PATH expected"
+            )
+            raise GatewayOptionError(text)
+        if not endpoint.startswith(LOOPBACK) and options.curve_secret_file is None:
+            raise GatewayOptionError(
+                f"gateway.zeromq.{kind}: {endpoint} is not on loopback, where only CURVE may be "
+                "spoken: set curve_secret_file, or listen on tcp://127.0.0.1:PORT"
+            )
+    if options.curve_clients_dir is not None and options.curve_secret_file is None:
+        raise GatewayOptionError("gateway.zeromq.curve_clients_dir: needs curve_secret_file, too")
+    return options

@@ -1,0 +1,106 @@
+"""Replies to calls: they come to one address of the gateway's own, and are told apart by number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.dataplane.messages import Message
+from cogwork.gateways.zeromq.errors import Code
+from cogwork.gateways.zeromq.translation import CONDITION, DESCRIPTION, body_for, header_of
+from cogwork.spi.door import Code as Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.gateways.zeromq.calls import Call, Calls
+    from cogwork.spi.door import Arrival, Door, Inlet
+
+__all__ = ("Replies",)
+
+WINDOW = 2000
+"""Replies that may be on their way at once."""
+
+
+class Replies:
+    """The inlet of a dynamic address.
+
+    Attributes:
+        address: Where replies go; empty until it is known.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        """Has no address yet.
+
+        Args:
+            calls: What replies are for.
+        """
+        self.address = ""
+        self._calls = calls
+        self._inlet: Inlet | None = None
+        self._granted = WINDOW
+        self.strays = 0
+
+    def open(self, door: Door) -> None:
+        """Asks for an address."""
+        self._inlet = door.attach(None, self, WINDOW)
+
+    def on_attached(self, address: str) -> None:
+        """Has an address."""
+        self.address = address
+
+    def on_closed(self, reason: str) -> None:  # noqa: ARG002  # the contract's
+        """Has none any more."""
+        self.address = ""
+        self._inlet = None
+
+    def on_arrivals(self, arrivals: Sequence[Arrival]) -> None:
+        """Hands replies to those who wait for them."""
+        inlet = self._inlet
+        if inlet is None:
+            return
+        for arrival in arrivals:
+            self._take(arrival.message)
+            if not arrival.is_settled:
+                inlet.settle(arrival.token, Outcome.ACCEPTED)
+        self._granted -= len(arrivals)
+        if self._granted <= WINDOW // 2:
+            self._granted = WINDOW
+            inlet.grant(WINDOW)
+
+    def _take(self, encoded: bytes) -> None:
+        try:
+            message = Message.decode(encoded)
+            call = self._calls.take(message.correlation_id)
+        except (CogworkError, UnicodeDecodeError):
+            call = None
+        if call is None:
+            self.strays += 1
+        elif call.on_end is not None:
+            call.on_end(message)
+        else:
+            _pass_on(call, message)
+
+
+def _pass_on(call: Call, message: Message) -> None:
+    assert call.session is not None
+    assert call.lane is not None
+    try:
+        condition = message.properties.get(CONDITION)
+        if condition is not None:
+            text = str(message.properties.get(DESCRIPTION, ""))
+            code = Code.FAILED.value
+            header: dict[str, object] = {"code": code, "condition": str(condition), "text": text}
+            call.session.send(call.lane, b"ERROR", {"id": call.id, **header})
+            return
+        header = header_of(message, call.address)
+        for key in ("to", "address", "ttl_s"):
+            header.pop(key, None)
+        raw, body = body_for(message, call.session.codec)
+        if raw is not None:
+            header["raw"] = raw
+    except (CogworkError, UnicodeDecodeError, ValueError) as error:
+        header = {"code": Code.FAILED.value, "text": f"the reply cannot be read: {error}"}
+        call.session.send(call.lane, b"ERROR", {"id": call.id, **header})
+        return
+    call.session.send(call.lane, b"RESULT", {"id": call.id, **header}, body)

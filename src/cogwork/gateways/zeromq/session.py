@@ -1,0 +1,150 @@
+"""A client as the gateway knows it: by an id of the gateway's own, whatever its sockets are.
+
+Theory of operation. HELLO makes a session; its id comes with every message, on any of the three
+sockets. ZeroMQ's name for the sender's connection is no more than where answers go at present: it
+is learned anew from every message, so a client that reconnects goes on as if nothing had happened.
+What cannot be sent at the moment waits, within bounds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from cogwork.gateways.zeromq.frames import MAGIC
+from cogwork.gateways.zeromq.lane import Sent
+
+if TYPE_CHECKING:
+    from cogwork.gateways.zeromq.codec import Codec
+    from cogwork.gateways.zeromq.lane import Lane
+    from cogwork.gateways.zeromq.registration import Registration
+
+__all__ = ("Session",)
+
+WAITING_MAX = 1000
+"""Messages that wait for a client that is away or slow; those beyond are dropped, and counted."""
+
+WAITING_BYTES_MAX = 16 * 1024 * 1024
+"""The same in bytes."""
+
+
+class Session:
+    """One client.
+
+    Attributes:
+        id: Its secret name.
+        name: What it calls itself, for people.
+        codec: What it is answered in.
+        lease_s: How long it is kept without a word.
+        heard_s: When the last word came.
+        under_way: Calls and casts that have no answer yet.
+        registrations: What it receives from, by kind and address.
+        dropped: Counts messages to it that had no room.
+        is_over: Whether it has been ended.
+    """
+
+    __slots__ = (
+        "_routes",
+        "_slow",
+        "_waiting",
+        "_waiting_bytes",
+        "codec",
+        "dropped",
+        "heard_s",
+        "id",
+        "is_over",
+        "lease_s",
+        "name",
+        "number",
+        "registrations",
+        "under_way",
+    )
+
+    def __init__(
+        self, session_id: bytes, codec: Codec, lease_s: float, name: str, slow: set[Session]
+    ) -> None:
+        """Starts a session.
+
+        Args:
+            session_id: Its secret name.
+            codec: What it is answered in.
+            lease_s: How long it is kept without a word.
+            name: What it calls itself.
+            slow: Those for whom something waits.
+        """
+        self.id = session_id
+        self.name = name
+        self.codec = codec
+        self.lease_s = lease_s
+        self.heard_s = 0.0
+        self.under_way = 0
+        self.number = 0
+        self.registrations: dict[tuple[str, str], Registration] = {}
+        self.dropped = 0
+        self.is_over = False
+        self._routes: dict[str, bytes] = {}
+        self._waiting: deque[tuple[Lane, list[bytes]]] = deque()
+        self._waiting_bytes = 0
+        self._slow = slow
+
+    def heard(self, lane: Lane, route: bytes, now_s: float) -> None:
+        """Takes note of a word, and of where answers go."""
+        self.heard_s = now_s
+        if self._routes.get(lane.kind) != route:
+            self._routes[lane.kind] = route
+        if self._waiting:
+            self.send_waiting()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether nothing waits for the client."""
+        return not self._waiting
+
+    def send(
+        self, lane: Lane, verb: bytes, header: dict[str, object], body: bytes | None = None
+    ) -> bool:
+        """Sends a message, now or when the client can take it; False where it was dropped."""
+        parts = [b"", MAGIC, verb, self.id, self.codec.encode_header(header)]
+        if body is not None:
+            parts.append(body)
+        if not self._waiting and self._pass(lane, parts):
+            return True
+        size_bytes = sum(map(len, parts))
+        if len(self._waiting) >= WAITING_MAX or (
+            self._waiting_bytes + size_bytes > WAITING_BYTES_MAX
+        ):
+            self.dropped += 1
+            return False
+        self._waiting.append((lane, parts))
+        self._slow.add(self)
+        self._waiting_bytes += size_bytes
+        return True
+
+    def _pass(self, lane: Lane, parts: list[bytes]) -> bool:
+        route = self._routes.get(lane.kind)
+        if route is None:
+            return False
+        parts[0] = route
+        return lane.send(parts) is Sent.YES
+
+    def send_waiting(self) -> bool:
+        """Sends what waits, as far as it can be sent; returns whether that was all."""
+        while self._waiting:
+            lane, parts = self._waiting[0]
+            if not self._pass(lane, parts):
+                return False
+            self._waiting.popleft()
+            self._waiting_bytes -= sum(map(len, parts[1:]))
+        self._waiting_bytes = 0
+        self._slow.discard(self)
+        for registration in self.registrations.values():
+            registration.top_up()
+        return True
+
+    def end(self) -> None:
+        """Forgets everything."""
+        self.is_over = True
+        self._waiting.clear()
+        for registration in list(self.registrations.values()):
+            registration.close()
+        self.registrations.clear()

@@ -1,0 +1,95 @@
+"""Messages of AMQP, as frames and back: what stands where is in docs/zeromq.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.dataplane.messages import Message
+from cogwork.gateways.zeromq.codec import codec_for
+from cogwork.gateways.zeromq.errors import Code, Fault
+from cogwork.gateways.zeromq.values import plain
+
+if TYPE_CHECKING:
+    from cogwork.gateways.zeromq.codec import Codec
+    from cogwork.gateways.zeromq.frames import Frames
+
+__all__ = ("body_for", "header_of", "message_of")
+
+OCTETS = "application/octet-stream"
+"""What a body of bytes is that says nothing of itself."""
+
+CONDITION, DESCRIPTION = "cogwork:condition", "cogwork:description"
+"""Application-properties of a reply that reports an error."""
+
+
+def message_of(frames: Frames) -> Message:
+    """Makes the message that a client sends.
+
+    Raises:
+        Fault: Its body is not what the header says, or out of bounds.
+    """
+    subject = frames.text("subject")
+    properties = frames.properties()
+    raw = frames.text("raw")
+    if raw is not None:
+        if frames.body is None:
+            raise Fault(Code.BAD_MESSAGE, "raw: frame 4, the body, is missing")
+        content_type = None if raw == OCTETS else raw
+        return Message.data(
+            frames.body, subject=subject, properties=properties, content_type=content_type
+        )
+    body = frames.codec.decode(frames.body) if frames.body else None
+    return Message.value(body, subject=subject, properties=properties)
+
+
+def body_for(message: Message, codec: Codec) -> tuple[str | None, bytes]:
+    """Writes a message's body for a client.
+
+    Args:
+        message: From the mesh.
+        codec: The client's.
+
+    Returns:
+        The header's `raw`, where the body is bytes as they are; and the body.
+
+    Raises:
+        Fault: It says that it is JSON or MessagePack, and is not.
+    """
+    kind = message.body_type
+    if kind == "data":
+        body = message.body
+        data = body if isinstance(body, bytes) else b"".join(body)  # type: ignore[arg-type]
+        theirs = codec_for(message.content_type)
+        if theirs is None:
+            return message.content_type or OCTETS, data
+        return None, data if theirs is codec else codec.encode(theirs.decode(data))
+    return None, codec.encode(message.body)
+
+
+def header_of(message: Message, to: str) -> dict[str, object]:
+    """Makes the header of a delivery.
+
+    Args:
+        message: From the mesh.
+        to: What the client calls the address.
+    """
+    header: dict[str, object] = {"to": to}
+    if message.to is not None:
+        header["address"] = message.to
+    if message.subject is not None:
+        header["subject"] = message.subject
+    if message.ttl_s is not None:
+        header["ttl_s"] = message.ttl_s
+    if message.delivery_count:
+        header["delivery_count"] = message.delivery_count
+    if message.properties:
+        header["properties"] = {
+            str(key): _simple(value) for key, value in message.properties.items()
+        }
+    return header
+
+
+def _simple(value: object) -> object:
+    """Makes a property what both codecs write alike: a text, where it is nothing simpler."""
+    found = plain(value)
+    return found if isinstance(found, (str, int, float, bool, type(None))) else str(found)

@@ -1,0 +1,203 @@
+"""Values between AMQP and what JSON and MessagePack can carry, within bounds.
+
+Theory of operation. Both codecs have numbers, texts, lists and maps, and lack some of what AMQP
+has: JSON has no bytes, times, UUIDs and decimals, MessagePack no UUIDs and decimals. In JSON those
+are maps with one key that starts with a dollar sign; a map of the application's own that looks like
+one gets a second dollar sign. In MessagePack they are extension types. Whatever comes in is counted
+and measured before anything is made of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from cogwork.amqp.types import Described, Timestamp
+from cogwork.gateways.zeromq.errors import Code, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("DEPTH_MAX", "ITEMS_MAX", "Tagged", "check", "from_json", "plain", "to_json")
+
+DEPTH_MAX = 32
+"""Lists and maps within each other: no honest message comes near, no stack is in danger."""
+
+ITEMS_MAX = 100_000
+"""Values of one message: what a turn of the event loop can look at without anybody waiting long."""
+
+INTEGER_LEAST, INTEGER_MOST = -(2**63), 2**64 - 1
+"""What AMQP's integers hold."""
+
+SCALARS = frozenset({str, int, float, bool, type(None)})
+"""What all sides write alike."""
+
+DATETIME, BYTES, UUID_TAG, DECIMAL = "$datetime", "$bytes", "$uuid", "$decimal"
+
+
+class Tagged:
+    """Counts what one message has, while it is looked at."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        """Has looked at nothing."""
+        self.left = ITEMS_MAX
+
+    def take(self, count: int, depth: int) -> None:
+        """Takes note of a list or map.
+
+        Raises:
+            Fault: It is too deep, or there are too many values.
+        """
+        self.left -= count + 1
+        if depth > DEPTH_MAX:
+            raise Fault(Code.BAD_MESSAGE, f"lists and maps more than {DEPTH_MAX} deep")
+        if self.left < 0:
+            raise Fault(Code.BAD_MESSAGE, f"more than {ITEMS_MAX} values in one message")
+
+
+# -- what came from a client
+
+
+def from_json(value: object, counted: Tagged, depth: int = 1) -> object:
+    """Makes what JSON's maps with a dollar sign stand for.
+
+    Raises:
+        Fault: One stands for nothing, or the whole is too deep or too large.
+    """
+    kind = type(value)
+    if kind is int:
+        return _integer(value)
+    if kind in SCALARS:
+        return value
+    if isinstance(value, list):
+        counted.take(len(value), depth)
+        return [from_json(each, counted, depth + 1) for each in value]
+    assert isinstance(value, dict)
+    counted.take(len(value), depth)
+    if len(value) == 1:
+        key, inner = next(iter(value.items()))
+        if key.startswith("$"):
+            return _untagged(key, inner, counted, depth)
+    return {key: from_json(each, counted, depth + 1) for key, each in value.items()}
+
+
+def _untagged(key: str, inner: object, counted: Tagged, depth: int) -> object:
+    if key.startswith("$$"):
+        return {key[1:]: from_json(inner, counted, depth + 1)}
+    make = _MAKERS.get(key)
+    if make is None:
+        known = ", ".join(_MAKERS)
+        raise Fault(Code.BAD_MESSAGE, f"a map with the key {key[:40]!r}: {known} or $$... expected")
+    try:
+        if not isinstance(inner, str):
+            raise ValueError("no text")
+        return make(inner)
+    except (ValueError, InvalidOperation, binascii.Error) as error:
+        raise Fault(Code.BAD_MESSAGE, f"{key}: {error}") from error
+
+
+def _datetime(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError("a time without an offset from UTC, such as Z")
+    return found
+
+
+_MAKERS: dict[str, Callable[[str], object]] = {
+    DATETIME: _datetime,
+    BYTES: lambda text: base64.b64decode(text, validate=True),
+    UUID_TAG: UUID,
+    DECIMAL: Decimal,
+}
+
+
+def check(value: object, counted: Tagged, depth: int = 1) -> None:
+    """Measures what MessagePack has been made into.
+
+    Raises:
+        Fault: It is too deep or too large, or a map has keys that are no texts.
+    """
+    if type(value) is int:
+        _integer(value)
+    elif isinstance(value, list):
+        counted.take(len(value), depth)
+        for each in value:
+            check(each, counted, depth + 1)
+    elif isinstance(value, dict):
+        counted.take(len(value), depth)
+        for key, each in value.items():
+            if type(key) is not str:
+                raise Fault(Code.BAD_MESSAGE, f"a map's key {key!r:.40}: texts are expected")
+            check(each, counted, depth + 1)
+
+
+def _integer(value: object) -> object:
+    assert isinstance(value, int)
+    if not INTEGER_LEAST <= value <= INTEGER_MOST:
+        raise Fault(Code.BAD_MESSAGE, "an integer of more than 64 bits: send it as $decimal")
+    return value
+
+
+# -- what goes to a client
+
+
+def plain(value: object) -> object:
+    """Makes AMQP's own types those that both codecs and Python know."""
+    kind = type(value)
+    if kind in SCALARS or kind in (bytes, datetime, UUID, Decimal):
+        return value
+    if isinstance(value, dict):
+        return {_key(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return _narrowed(value)
+
+
+def _key(key: object) -> str:
+    return key if type(key) is str else str(plain(key))
+
+
+def _narrowed(value: object) -> object:
+    if isinstance(value, Described):
+        return plain(value.value)
+    if isinstance(value, Timestamp):
+        return datetime.fromtimestamp(value / 1000, UTC)
+    for kind in (bool, int, float, str, Decimal):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    return str(value)
+
+
+def to_json(value: object) -> object:
+    """Makes what JSON can carry of a plain value."""
+    kind = type(value)
+    if kind in SCALARS:
+        return value
+    if isinstance(value, list):
+        return [to_json(each) for each in value]
+    if isinstance(value, dict):
+        return _escaped({key: to_json(each) for key, each in value.items()})
+    return _tagged(value)
+
+
+def _escaped(made: dict[str, object]) -> dict[str, object]:
+    """Gives a map that looks like a tag a second dollar sign."""
+    if len(made) == 1 and (key := next(iter(made))).startswith("$"):
+        return {f"${key}": made[key]}
+    return made
+
+
+def _tagged(value: object) -> dict[str, str]:
+    if isinstance(value, bytes):
+        return {BYTES: base64.b64encode(value).decode()}
+    if isinstance(value, datetime):
+        return {DATETIME: value.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+    return {UUID_TAG if isinstance(value, UUID) else DECIMAL: str(value)}
