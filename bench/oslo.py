@@ -38,7 +38,7 @@ def serve(url: str) -> None:
     from oslo_config import cfg  # noqa: PLC0415
 
     class Endpoint:
-        def echo(self, ctxt: object, text: str) -> str:
+        def echo(self, _context: object, text: str) -> str:
             return text
 
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
