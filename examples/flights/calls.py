@@ -95,7 +95,7 @@ async def _answer(mesh: Mesh, route: str, asked: Asked) -> Message:
     while True:
         started_s = time.perf_counter()
         try:
-            reply = await mesh.call(SERVICE, route, timeout_s=CALL_TIMEOUT_S)
+            reply = await mesh.request(SERVICE, route, timeout_s=CALL_TIMEOUT_S)
         except (CallTimeout, InDoubt, Released):
             asked.repeated += 1
             await asyncio.sleep(PAUSE_S)

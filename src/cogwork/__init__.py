@@ -21,6 +21,18 @@ _NAMES = {
     **dict.fromkeys(
         (
             "AuthenticationError",
+            "BadArguments",
+            "BadReply",
+            "CallCancelled",
+            "Expired",
+            "NoSuchMethod",
+            "RemoteError",
+            "ReplyTooLarge",
+            "RpcOptions",
+            "ServerLost",
+            "Unreachable",
+            "Unserialisable",
+            "current_call",
             "BacklogFull",
             "CallFailed",
             "CallTimeout",

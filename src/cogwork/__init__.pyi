@@ -12,10 +12,14 @@ from cogwork.cast import broadcast as broadcast
 from cogwork.cast import nearcast as nearcast
 from cogwork.client import AuthenticationError as AuthenticationError
 from cogwork.client import BacklogFull as BacklogFull
+from cogwork.client import BadArguments as BadArguments
+from cogwork.client import BadReply as BadReply
+from cogwork.client import CallCancelled as CallCancelled
 from cogwork.client import CallFailed as CallFailed
 from cogwork.client import CallTimeout as CallTimeout
 from cogwork.client import ConnectError as ConnectError
 from cogwork.client import Disconnected as Disconnected
+from cogwork.client import Expired as Expired
 from cogwork.client import InDoubt as InDoubt
 from cogwork.client import InvalidUrlError as InvalidUrlError
 from cogwork.client import Item as Item
@@ -24,6 +28,7 @@ from cogwork.client import LinkRefused as LinkRefused
 from cogwork.client import Mesh as Mesh
 from cogwork.client import Message as Message
 from cogwork.client import MessageTooLarge as MessageTooLarge
+from cogwork.client import NoSuchMethod as NoSuchMethod
 from cogwork.client import NotFound as NotFound
 from cogwork.client import Outcome as Outcome
 from cogwork.client import OutcomeState as OutcomeState
@@ -31,10 +36,17 @@ from cogwork.client import PermissionDenied as PermissionDenied
 from cogwork.client import Record as Record
 from cogwork.client import Rejected as Rejected
 from cogwork.client import Released as Released
+from cogwork.client import RemoteError as RemoteError
+from cogwork.client import ReplyTooLarge as ReplyTooLarge
 from cogwork.client import Retry as Retry
+from cogwork.client import RpcOptions as RpcOptions
+from cogwork.client import ServerLost as ServerLost
 from cogwork.client import Snapshot as Snapshot
 from cogwork.client import StaleAttempt as StaleAttempt
 from cogwork.client import StreamTruncated as StreamTruncated
+from cogwork.client import Unreachable as Unreachable
+from cogwork.client import Unserialisable as Unserialisable
 from cogwork.client import connect as connect
+from cogwork.client import current_call as current_call
 
 __version__: str

@@ -15,8 +15,9 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
-from cogwork.client.mesh import CALL_TIMEOUT_S, CONSUMER_CREDIT, SUBSCRIPTION_CREDIT
+from cogwork.client.mesh import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
 from cogwork.client.mesh import connect as connect_async
+from cogwork.client.rpc.facade import SyncRpcCalls
 from cogwork.client.stream import READ_CREDIT
 from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
@@ -292,7 +293,7 @@ class Schemas:
         return self._thread.wait(self._schemas.check(message, address))
 
 
-class Mesh:
+class Mesh(SyncRpcCalls):
     """A connection to the mesh that mends itself. Made by `connect`, used in `with`.
 
     Attributes:
@@ -337,16 +338,16 @@ class Mesh:
         """Sends one message and waits until it is accepted; see the asyncio client's `publish`."""
         self._thread.wait(self._mesh.publish(address, body, settled=settled, **fields))
 
-    def call(
+    def request(
         self,
         address: str,
         body: object = None,
         *,
-        timeout_s: float = CALL_TIMEOUT_S,
+        timeout_s: float = REQUEST_TIMEOUT_S,
         **fields: Unpack[MessageFields],
     ) -> Message:
-        """Sends a request and returns its reply; see the asyncio client's `call`."""
-        return self._thread.wait(self._mesh.call(address, body, timeout_s=timeout_s, **fields))
+        """Sends a request and returns its reply; see the asyncio client's `request`."""
+        return self._thread.wait(self._mesh.request(address, body, timeout_s=timeout_s, **fields))
 
     def publisher(self, address: str, *, on_doubt: OnDoubt = "raise") -> Publisher:
         """Opens a link to send many messages to one address."""

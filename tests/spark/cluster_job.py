@@ -1,8 +1,13 @@
 """A job that knows nothing of where it runs: `cogwork pipeline run` gives it all it needs."""
 
 import sys
+import time
 
-executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1  # noqa: F821
+context = spark.sparkContext._jsc.sc()  # noqa: F821
+until_s = time.monotonic() + 60
+while (executors := context.getExecutorMemoryStatus().size() - 1) < 2:  # they are being started
+    assert time.monotonic() < until_s
+    time.sleep(0.1)
 rows = source("in", "offset bigint, body binary", minPartitions="4")  # noqa: F821
 sink(  # noqa: F821
     rows.selectExpr("cast(body as string) as subject", "body"), "stream/out", transactionId="job"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +15,20 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytest.register_assert_rewrite("archives", "spark_clusters")
+
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Starts in half the time, and is slower afterwards."""
 
 SOURCES = Path(__file__).parents[2] / "src"
+
+
+@pytest.fixture
+def seed() -> int:
+    """Chosen anew each time, and printed; `COGWORK_SEED` repeats one."""
+    seed = int(os.environ.get("COGWORK_SEED", random.randrange(1 << 30)))
+    sys.stdout.write(f"COGWORK_SEED={seed}\n")
+    return seed
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
+from cogwork.cli.servers.process import free_ports
 from cogwork.spark import java, session
 from cogwork.spark.errors import JobFailed, SessionError
 from cogwork.spark.job import run_job
@@ -105,6 +106,17 @@ def test_a_session_has_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
         session.open_session("x", master="local", remote="sc://localhost")
 
 
+def test_a_server_that_is_not_there_is_one_line_at_once() -> None:
+    (port,) = free_ports(1)
+    place = f"sc://127.0.0.1:{port}/;token=secret"
+    with pytest.raises(SessionError) as caught:
+        session.open_session("x", remote=place)
+    assert str(caught.value) == f"no Spark Connect at sc://127.0.0.1:{port}: Connection refused"
+    for wrong in ("localhost", "sc://", "sc://h:secret", "http://h"):
+        with pytest.raises(SessionError, match=r"is named as sc://HOST:PORT$"):
+            session.open_session("x", remote=wrong)
+
+
 def test_settings_are_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = tmp_path / "job.py"
     job.write_text("")
@@ -123,6 +135,8 @@ def test_the_line_in_what_spark_says() -> None:
         "ValueError: of the user"
     )
     assert line_of_spark(RuntimeError("of Spark")) is None
+    unknown = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: cogwork. Make sure that"
+    assert "needs pip install 'cogwork[spark]'" in (line_of_spark(RuntimeError(unknown)) or "")
 
 
 @pytest.mark.parametrize(

@@ -1,151 +1,74 @@
-"""The same job on a real standalone cluster: a master and two workers on this machine."""
+"""The same jobs on a real standalone cluster, whose executors are killed in the middle of them."""
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-import pyspark
+from archives import assert_no_orphan, assert_whole
+from spark_clusters import JOB_S, cluster, run_job
 
 import cogwork.sync
 import cogwork.testing
 from cogwork.arrow import ArrowClient
-from cogwork.spark.java import find_java, quiet_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-HERE = Path(__file__).parent
+NAMES = ("in", "out", "again")
 
-STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in ("in", "out", "again"))
+STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in NAMES)
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+ROWS = 6000
 
-WAIT_S = 90.0
-
-JOB_S = 200.0
-"""It takes 20 s on a quiet machine."""
-
-ROWS = 1000
+KILLS = int(os.environ.get("COGWORK_KILLS", "1"))
+"""Of each part; an executor that is started again takes some seconds."""
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
-def environment() -> dict[str, str]:
-    sources = HERE.parents[1] / "src"
-    return {
-        **os.environ,
-        "JAVA_HOME": str(quiet_home(find_java())),
-        "PYTHONPATH": str(sources),
-        "SPARK_DAEMON_JAVA_OPTS": f"{QUICK} -Dspark.master.rest.enabled=false",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-
-
-@contextmanager
-def daemon(place: Path, name: str, *arguments: str) -> Iterator[None]:
-    """Runs a class of Spark's, as its own scripts do."""
-    program = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    with (place / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [str(program), *arguments], env=environment(), stdout=log, stderr=log, cwd=place
-        )
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait()
-
-
-@contextmanager
-def cluster(place: Path) -> Iterator[str]:
-    port, page = free_port(), free_port()
-    package = "org.apache.spark.deploy"
-    where = ("--host", "127.0.0.1", "--port")
-    with ExitStack() as stack:
-        master = (f"{package}.master.Master", *where, str(port), "--webui-port", str(page))
-        stack.enter_context(daemon(place, "master", *master))
-        wait_for_workers(page, 0)
-        url = f"spark://127.0.0.1:{port}"
-        for number in range(2):
-            limits = (
-                "--cores",
-                "1",
-                "--memory",
-                "600m",
-                "--webui-port",
-                "0",
-                "--work-dir",
-                str(place),
-            )
-            worker = (f"{package}.worker.Worker", "--host", "127.0.0.1", *limits, url)
-            stack.enter_context(daemon(place, f"worker-{number}", *worker))
-        wait_for_workers(page, 2)
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as url:
         yield url
 
 
-def wait_for_workers(page: int, count: int) -> None:
-    until_s = time.monotonic() + WAIT_S
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/") as reply:
-                if json.load(reply)["aliveworkers"] >= count:
-                    return
-        except (OSError, ValueError):  # it listens before it knows its name
-            pass
-        assert time.monotonic() < until_s
-        time.sleep(0.1)
+@pytest.fixture
+def url() -> Iterator[str]:
+    with cogwork.testing.container(STREAMS) as url:
+        with cogwork.sync.connect(url) as mesh:
+            mesh.stream("in").append([b"%d" % number for number in range(ROWS)])
+        yield url
+
+
+def numbers(url: str, stream: str) -> list[int]:
+    with ArrowClient(url) as client:
+        return [
+            int(body)
+            for batch in client.read(stream, *client.bounds(stream), ["body"])
+            for body in batch.column("body").to_pylist()
+        ]
 
 
 @pytest.mark.timeout(300)
-def test_a_job_runs_unchanged_on_a_cluster(tmp_path: Path) -> None:
-    with cogwork.testing.container(STREAMS) as url, cluster(tmp_path) as master:
-        with cogwork.sync.connect(url) as mesh:
-            mesh.stream("in").append([b"%d" % number for number in range(ROWS)])
-        settings = (
-            "spark.executor.memory=512m",
-            f"spark.executor.extraJavaOptions={QUICK}",
-            f"spark.driver.extraJavaOptions={QUICK}",
-            "spark.sql.shuffle.partitions=2",
-            "spark.scheduler.minRegisteredResourcesRatio=1.0",
-        )
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "cogwork.cli.main", "pipeline", "run"),
-                *("--url", url, "--master", master, "--log", str(tmp_path / "driver.log")),
-                *(word for each in settings for word in ("--set", each)),
-                *(str(HERE / "cluster_job.py"), str(tmp_path / "checkpoint")),
-            ],
-            env=environment(),
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=JOB_S,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout == "2 executors\n"
-        with ArrowClient(url) as client:
-            found = [
-                int(body)
-                for batch in client.read("again", 0, ROWS, ["body"])
-                for body in batch.column("body").to_pylist()
-            ]
-        assert sorted(found) == list(range(ROWS))
+def test_a_job_runs_unchanged_on_a_cluster(master: str, url: str, tmp_path: Path) -> None:
+    told = run_job(master, url, tmp_path, "cluster_job.py", str(tmp_path / "checkpoint"))
+    assert told == "2 executors\n"
+    assert sorted(numbers(url, "again")) == list(range(ROWS))
+
+
+@pytest.mark.timeout(JOB_S + 100 + 60 * KILLS)
+def test_executors_that_are_killed_leave_no_gap_and_nothing_twice(
+    master: str, url: str, tmp_path: Path, seed: int
+) -> None:
+    words = (str(tmp_path), str(seed), str(KILLS))
+    told = run_job(master, url, tmp_path, "killed_job.py", *words, timeout_s=JOB_S + 60 * KILLS)
+    assert told == f"{3 * KILLS} executors were killed\n", f"seed {seed}"
+    for name in ("out", "again"):
+        assert sorted(numbers(url, name)) == list(range(ROWS)), f"seed {seed}: stream {name}"
+    assert_whole(url, tmp_path / "archive", "in")
+    assert_no_orphan(tmp_path / "archive", "in")
+    assert_whole(url, tmp_path / "archive", "in")

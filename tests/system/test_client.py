@@ -314,7 +314,7 @@ async def test_calls_are_answered_side_by_side(url: str) -> None:
         cogwork.connect(url) as mesh,
         mesh.serve("service/double", slowly),
     ):
-        replies = await asyncio.gather(*(mesh.call("service/double", n) for n in range(10)))
+        replies = await asyncio.gather(*(mesh.request("service/double", n) for n in range(10)))
     assert [reply.body for reply in replies] == [n * 2 for n in range(10)]
 
 
@@ -328,7 +328,7 @@ async def test_what_a_handler_raises_is_the_answer(url: str) -> None:
         mesh.serve("service/fail", fail),
     ):
         with pytest.raises(cogwork.CallFailed, match="ValueError: not this"):
-            await mesh.call("service/fail", "this")
+            await mesh.request("service/fail", "this")
 
 
 @story
@@ -340,10 +340,10 @@ async def test_a_call_that_nobody_answers_ends(url: str) -> None:
 
     async with cogwork.connect(url) as mesh:
         with pytest.raises(cogwork.Released, match="service/nobody"):
-            await mesh.call("service/nobody", 1)
+            await mesh.request("service/nobody", 1)
         async with mesh.serve("service/silent", silence):
             with pytest.raises(cogwork.CallTimeout, match="service/silent"):
-                await mesh.call("service/silent", 1, timeout_s=0.1)
+                await mesh.request("service/silent", 1, timeout_s=0.1)
 
 
 @story

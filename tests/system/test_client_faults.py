@@ -171,12 +171,12 @@ async def test_a_call_in_flight_fails_and_the_next_one_succeeds(url: str) -> Non
         cogwork.connect(url) as other,
         other.serve("service/slow", slowly),
     ):
-        call = asyncio.create_task(mesh.call("service/slow", "slow"))
+        call = asyncio.create_task(mesh.request("service/slow", "slow"))
         await asyncio.sleep(0.1)
         proxy.cut()
         with pytest.raises((cogwork.Disconnected, cogwork.InDoubt)):
             await call
-        assert (await mesh.call("service/slow", "fast")).body == "fast"
+        assert (await mesh.request("service/slow", "fast")).body == "fast"
 
 
 @story
@@ -187,12 +187,12 @@ async def test_a_service_goes_on_after_a_cut(url: str) -> None:
         cogwork.connect(url) as other,
         mesh.serve("service/cut", lambda request: request.body),
     ):
-        assert (await other.call("service/cut", 1)).body == 1
+        assert (await other.request("service/cut", 1)).body == 1
         proxy.cut()
         await connected_again(mesh, 2)
         while True:
             try:
-                reply = await other.call("service/cut", 2)
+                reply = await other.request("service/cut", 2)
             except cogwork.Released:
                 await asyncio.sleep(0.01)
             else:

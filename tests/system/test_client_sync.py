@@ -61,13 +61,13 @@ def test_threads_share_a_mesh() -> None:
 
 def test_calls_come_back_or_fail() -> None:
     with container() as url, sync.connect(url) as mesh:
-        reply = mesh.call(
+        reply = mesh.request(
             "$management",
             properties={"operation": "GET-MGMT-NODES", "type": "", "name": ""},
         )
         assert reply.properties["statusCode"] == 200
         with pytest.raises(cogwork.Released, match="service/nobody"):
-            mesh.call("service/nobody", 1)
+            mesh.request("service/nobody", 1)
 
 
 def test_errors_come_out_as_they_are() -> None:

@@ -165,6 +165,18 @@ def test_sessions(tmp_path: Path) -> None:
         assert "channel 4 is above the channel-max of 3" in peer.said()
 
 
+def test_a_connection_may_have_a_session_for_each_of_its_links(tmp_path: Path) -> None:
+    with limited(tmp_path, "") as container, RawPeer(container) as peer:
+        peer.open()
+        begin = Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1)
+        for channel in range(1, 1000):
+            peer.send(encode_performative(begin, encode), channel)
+        with Manager(container.url) as manager:
+            within(
+                10, lambda: len(manager.rows("session")) >= 1000, "a thousand sessions have begun"
+            )
+
+
 def test_links(tmp_path: Path) -> None:
     with limited(tmp_path, "links_per_session = 3") as container, RawPeer(container) as peer:
         peer.open()

@@ -199,7 +199,7 @@ async def test_requests_and_replies_cross_the_mesh(edges: tuple[str, ...]) -> No
             client = await mesh.client(asking)
             for asked in mesh.containers:
                 for body in (1, BIG):
-                    reply = await client.call(f"unicast/{asked}", body, timeout_s=5)
+                    reply = await client.request(f"unicast/{asked}", body, timeout_s=5)
                     assert reply.body == [asked, body]
 
 
@@ -214,7 +214,7 @@ async def test_reply_addresses_cost_the_protocol_nothing() -> None:
         ]
         for number in range(20):
             async with cogwork.connect(mesh.containers["a"].endpoints[0]) as client:
-                reply = await client.call("unicast/echo", number, timeout_s=5)
+                reply = await client.request("unicast/echo", number, timeout_s=5)
                 assert reply.body == number
         assert sequences == [
             each.mesh.mesh.interests.own_table.sequence for each in mesh.containers.values()
@@ -263,7 +263,7 @@ async def test_ways_that_nobody_uses_any_more_are_closed(monkeypatch: pytest.Mon
         await mesh.settle()
         async with client.publisher("unicast/a") as publisher:
             await publisher.send(1)
-        assert (await client.call("unicast/echo", 2, timeout_s=5)).body == 2
+        assert (await client.request("unicast/echo", 2, timeout_s=5)).body == 2
         links = lambda: sum(  # noqa: E731  # short
             len(session.links)
             for each in mesh.containers.values()
@@ -273,7 +273,7 @@ async def test_ways_that_nobody_uses_any_more_are_closed(monkeypatch: pytest.Mon
         assert links() >= 4
         await eventually(lambda: links() == 0, "all links between containers are closed")
         await client.publish("unicast/a", 3)
-        assert (await client.call("unicast/echo", 4, timeout_s=5)).body == 4
+        assert (await client.request("unicast/echo", 4, timeout_s=5)).body == 4
         assert await rest(there) == [1, 3]
 
 

@@ -134,7 +134,7 @@ async def streams(mesh: Linked) -> list[Stream]:
     await mesh.enter(there.serve("unicast/double", lambda request: 2 * int(str(request.body))))
 
     async def ask(number: int) -> None:
-        reply = await here.call("unicast/double", number)
+        reply = await here.request("unicast/double", number)
         assert reply.body == 2 * number
         found[-1].came.append(number)
 

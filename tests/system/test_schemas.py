@@ -300,7 +300,7 @@ def test_nobody_stops_the_container_with_a_schema_or_a_message(edge: Served) -> 
             async with mesh, mesh.serve("plain/echo", lambda request: request.body):
                 task = asyncio.create_task(flood())
                 while not task.done():
-                    await mesh.call("plain/echo", count, timeout_s=5)
+                    await mesh.request("plain/echo", count, timeout_s=5)
                     count += 1
                 await task
             return count

@@ -193,7 +193,7 @@ def test_calls_are_answered_by_clients_of_the_other_worker(workers: Workers) -> 
             landed(workers.url, "north.1") as other,
             one.serve("unicast/echo", lambda request: request.body),
         ):
-            return (await other.call("unicast/echo", "hello", timeout_s=TIMEOUT_S)).body
+            return (await other.request("unicast/echo", "hello", timeout_s=TIMEOUT_S)).body
 
     assert asyncio.run(story()) == "hello"
 
@@ -299,7 +299,7 @@ def test_a_killed_worker_is_started_again_and_found_again(tmp_path: Path) -> Non
             landed(url, "north.1") as other,
             one.serve("unicast/echo", lambda request: request.body),
         ):
-            return (await other.call("unicast/echo", "hello", timeout_s=TIMEOUT_S)).body
+            return (await other.request("unicast/echo", "hello", timeout_s=TIMEOUT_S)).body
 
     with working(tmp_path / "w") as running:
         before = running.process_id("north.0")

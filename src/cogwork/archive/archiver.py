@@ -257,6 +257,7 @@ class _Run:
                 end=end,
                 schemas=None if self._schemas is None else self._schemas.registry,
                 timeout_s=self._origin.timeout_s,
+                certificates=self._origin.certificates,
             )
             for start, end in pairwise(cuts)
         ]

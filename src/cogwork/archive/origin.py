@@ -11,6 +11,7 @@ from cogwork.archive.errors import ArchiveError, StreamMadeAnew
 from cogwork.archive.work import seam_of
 from cogwork.arrow import ArrowClient, Bounds, StreamTruncated, UnknownStream
 from cogwork.client import Retry, connect
+from cogwork.client.certificates import NONE, Certificates
 from cogwork.client.management import manage
 from cogwork.schema import SCHEMAS
 
@@ -47,18 +48,27 @@ class Origin:
     Attributes:
         url: A container of the mesh.
         timeout_s: How long it may be away.
+        certificates: For TLS.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 60.0) -> None:
+    def __init__(
+        self, url: str, *, timeout_s: float = 60.0, certificates: Certificates = NONE
+    ) -> None:
         """Connects with the first question.
 
         Args:
             url: A container of the mesh.
             timeout_s: How long it may be away, in seconds.
+            certificates: For TLS.
+
+        Raises:
+            TlsFilesError: A file of these is missing or cannot be used.
         """
         self.url = url
         self.timeout_s = timeout_s
-        self._client = ArrowClient(url, timeout_s=timeout_s)
+        self.certificates = certificates
+        self._tls = self.certificates.context()
+        self._client = ArrowClient(url, timeout_s=timeout_s, tls=self._tls)
 
     def __enter__(self) -> Self:
         return self
@@ -158,7 +168,7 @@ class Origin:
     def _reach(self, work: Callable[[Mesh], Awaitable[T]]) -> T:
         async def run() -> T:
             retry = Retry(give_up_after_s=self.timeout_s)
-            async with connect(self.url, retry=retry) as mesh:
+            async with connect(self.url, retry=retry, tls=self._tls) as mesh:
                 return await work(mesh)
 
         return asyncio.run(run())

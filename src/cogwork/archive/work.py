@@ -24,6 +24,7 @@ from cogwork.archive import layout
 from cogwork.archive.errors import ArchiveError
 from cogwork.archive.table import Seam, local_path
 from cogwork.arrow import COLUMNS, ArrowClient
+from cogwork.client.certificates import NONE, Certificates
 from cogwork.schema import Registry
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Job(msgspec.Struct, frozen=True):
         end: After the last one.
         schemas: The schemas that are registered; None where the stream has none.
         timeout_s: How long a container may be away.
+        certificates: For TLS.
     """
 
     url: str
@@ -70,6 +72,7 @@ class Job(msgspec.Struct, frozen=True):
     end: int
     schemas: bytes | None = None
     timeout_s: float = 60.0
+    certificates: Certificates = NONE
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -112,7 +115,8 @@ def write(job: Job, on_step: Callable[[str], None] | None = None) -> Written:
     last: pa.RecordBatch | None = None
     at = job.start
     try:
-        with ArrowClient(job.url, timeout_s=job.timeout_s) as client:
+        tls = job.certificates.context()
+        with ArrowClient(job.url, timeout_s=job.timeout_s, tls=tls) as client:
             for batch in client.read(job.stream, job.start, job.end):
                 at = _continued(job, batch, at)
                 check.take(batch)

@@ -13,6 +13,7 @@ from cogwork.arrow.errors import ArrowError, BeyondEnd, StreamTruncated, Unknown
 from cogwork.arrow.ranges import RangeReader
 from cogwork.arrow.schema import schema_of
 from cogwork.arrow.serving.job import OFFERED
+from cogwork.client.certificates import is_untrusted
 from cogwork.client.errors import (
     AuthenticationError,
     ClientError,
@@ -54,7 +55,9 @@ SILENCE_S = 5.0
 
 CALL_S = 10.0
 READER_RETRY = Retry(longest_s=0.2, give_up_after_s=2.0)
-FRAME_BYTES = 1 << 20
+FRAME_BYTES = 1 << 16
+"""A reader's frames: what has arrived of one is kept beside until the rest has, so larger ones are
+copied more often, and smaller ones bring nothing."""
 
 
 class Session:
@@ -104,8 +107,8 @@ class Session:
                 return await Mesh(self._url.split(","), self._options).__aenter__()
             except AuthenticationError:
                 raise
-            except ConnectError:
-                if _now_s() + AGAIN_S > until_s:
+            except ConnectError as error:
+                if _now_s() + AGAIN_S > until_s or is_untrusted(error):
                     raise
             await asyncio.sleep(AGAIN_S)
 
@@ -180,8 +183,8 @@ class Session:
                     return None
             except AuthenticationError:
                 raise
-            except (CogworkError, TimeoutError):  # no reply: the connection was lost meanwhile
-                if _now_s() > until_s:
+            except (CogworkError, TimeoutError) as error:  # the connection was lost meanwhile
+                if _now_s() > until_s or is_untrusted(error):
                     raise
             await asyncio.sleep(AGAIN_S)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cogwork.audit.events import LAST
 from cogwork.dataplane.disorder import Disorder
+from cogwork.spark.worker import keep_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -134,6 +135,7 @@ def keep_books(
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_loaded()
         shard: Shard | None = None
         for batch in batches:
             for number, part in _by_shard(batch):

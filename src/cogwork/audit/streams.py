@@ -21,6 +21,7 @@ from pyspark.sql.functions import col, lit
 
 from cogwork.audit.report import LISTED_MAX, Check
 from cogwork.audit.runs import Break, Runs, explain, fold
+from cogwork.spark.worker import keep_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,6 +104,7 @@ def _of(rows: list[Row], kind: int) -> list[Row]:
 
 
 def _fold_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    keep_loaded()
     rows = anonymous = 0
     digest_xor, digest_sum = np.uint64(0), np.uint64(0)
     for batch in batches:

@@ -31,5 +31,5 @@ def call(url: str, address: str, body: str, timeout_s: float) -> None:
 
     Exits with 7 if no reply came in time.
     """
-    reply = reach(url, lambda mesh: mesh.call(address, body, timeout_s=timeout_s))
+    reply = reach(url, lambda mesh: mesh.request(address, body, timeout_s=timeout_s))
     click.echo(as_text(reply))

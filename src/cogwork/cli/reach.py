@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cogwork.client import Retry, connect
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable
 
     from cogwork.client import Mesh
@@ -20,13 +21,20 @@ GIVE_UP_AFTER_S = 5.0
 """For a connection that is lost in the middle; somebody waits at the terminal."""
 
 
-def reach(url: str, work: Callable[[Mesh], Awaitable[T]], *, force: bool = False) -> T:
+def reach(
+    url: str,
+    work: Callable[[Mesh], Awaitable[T]],
+    *,
+    force: bool = False,
+    tls: ssl.SSLContext | None = None,
+) -> T:
     """Connects, works, and closes the connection.
 
     Args:
         url: Where.
         work: What to do.
         force: Whether it is about that container, and no other will do.
+        tls: Certificates; None trusts the system's authorities.
 
     Returns:
         What `work` returns.
@@ -38,7 +46,7 @@ def reach(url: str, work: Callable[[Mesh], Awaitable[T]], *, force: bool = False
 
     async def run() -> T:
         retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
-        async with connect(url, retry=retry, force=force) as mesh:
+        async with connect(url, retry=retry, force=force, tls=tls) as mesh:
             return await work(mesh)
 
     return asyncio.run(run())

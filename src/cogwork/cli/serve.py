@@ -64,13 +64,30 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
     help="How many processes serve streams as Arrow record batches.",
 )
 @click.option(
+    "--config",
+    type=CONFIG_PATH,
+    metavar="FILE",
+    help="The configuration: TOML, or the blocks of a router's.",
+)
+@click.option(
+    "--queue-patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="Addresses that are queues: a prefix, or a pattern; repeatable.",
+)
+@click.option(
+    "--topic-patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="Addresses that are topics, the same; repeatable.",
+)
+@click.option(
     "--gateway",
     "gateways",
     multiple=True,
     metavar="NAME",
     help="A gateway for another protocol, such as zeromq; repeatable.",
 )
-@click.option("--config", type=CONFIG_PATH, metavar="FILE", help="The configuration, in TOML.")
 @click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
 @click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
@@ -85,6 +102,8 @@ def serve(
     readers: int | None,
     gateways: tuple[str, ...],
     config: Path | None,
+    queue_patterns: tuple[str, ...],
+    topic_patterns: tuple[str, ...],
     data_dir: str | None,
     telemetry: bool,
     as_json: bool,
@@ -109,6 +128,8 @@ def serve(
             workers=workers,
             has_telemetry=telemetry,
             readers=readers,
+            queue_patterns=queue_patterns,
+            topic_patterns=topic_patterns,
             gateways=gateways,
         )
         return whole if worker is None else worker.configured(whole)
@@ -124,7 +145,9 @@ def serve(
         "--workers": workers,
         "--arrow": readers,
     }
-    options = _words(single, {"--listen": listen, "--link": links, "--gateway": gateways})
+    repeated = {"--listen": listen, "--link": links, "--gateway": gateways}
+    repeated |= {"--queue-patterns": queue_patterns, "--topic-patterns": topic_patterns}
+    options = _words(single, repeated)
     options += ["--telemetry"] * telemetry
     if job_json is not None:
         return _read_for(job_json, configuration, read)

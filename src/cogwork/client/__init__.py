@@ -23,6 +23,20 @@ from cogwork.client.mesh import Mesh, connect
 from cogwork.client.options import Retry
 from cogwork.client.outcome import Outcome, OutcomeState
 from cogwork.client.publisher import Publisher
+from cogwork.client.rpc import (
+    BadArguments,
+    BadReply,
+    CallCancelled,
+    Expired,
+    NoSuchMethod,
+    RemoteError,
+    ReplyTooLarge,
+    RpcOptions,
+    ServerLost,
+    Unreachable,
+    Unserialisable,
+    current_call,
+)
 from cogwork.client.service import Service
 from cogwork.client.stream import Stream, StreamPublisher
 from cogwork.client.stream_reader import StreamReader
@@ -30,18 +44,22 @@ from cogwork.client.subscription import Subscription
 from cogwork.consensus.engine import Snapshot
 from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
-from cogwork.dataplane.outbox import BacklogFull, MessageTooLarge
+from cogwork.dataplane.posting_errors import BacklogFull, MessageTooLarge
 from cogwork.dataplane.stream_inbox import Record
 
 __all__ = (
     "AuthenticationError",
     "BacklogFull",
+    "BadArguments",
+    "BadReply",
+    "CallCancelled",
     "CallFailed",
     "CallTimeout",
     "ClientError",
     "ConnectError",
     "Consumer",
     "Disconnected",
+    "Expired",
     "InDoubt",
     "InvalidUrlError",
     "Item",
@@ -50,6 +68,7 @@ __all__ = (
     "Mesh",
     "Message",
     "MessageTooLarge",
+    "NoSuchMethod",
     "NotFound",
     "Outcome",
     "OutcomeState",
@@ -58,7 +77,11 @@ __all__ = (
     "Record",
     "Rejected",
     "Released",
+    "RemoteError",
+    "ReplyTooLarge",
     "Retry",
+    "RpcOptions",
+    "ServerLost",
     "Service",
     "Snapshot",
     "StaleAttempt",
@@ -67,5 +90,8 @@ __all__ = (
     "StreamReader",
     "StreamTruncated",
     "Subscription",
+    "Unreachable",
+    "Unserialisable",
     "connect",
+    "current_call",
 )

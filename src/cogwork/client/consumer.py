@@ -51,18 +51,22 @@ class Consumer(Receiver[Item]):
         selector: str | None = None,
         *,
         confirms: bool = True,
+        source: Source | None = None,
     ) -> None:
         """Is not attached yet.
 
         Args:
             mesh: Keeps it attached.
-            address: The queue.
+            address: The queue, or whatever else gives deliveries that are settled by hand.
             credit: Items that may be on their way, waiting or held.
             selector: Which items it wants; None for all.
             confirms: Whether an accept is a claim that the owner has to confirm.
+            source: The terminus to ask for, where it is more than an address and a selector:
+                a distribution mode, capabilities, an expiry policy.
         """
         self._items = ItemInbox(mesh.flusher, mesh.create_future, credit, partial(stale, address))
-        source = Source(address=address, filter=filters_of(selector, no_local=False))
+        if source is None:
+            source = Source(address=address, filter=filters_of(selector, no_local=False))
         super().__init__(mesh, source, self._items)
         if confirms:
             self.rcv_settle_mode = ReceiverSettleMode.SECOND
@@ -77,14 +81,18 @@ class Consumer(Receiver[Item]):
     ) -> None:
         try:
             if self._failure is None:
-                await self._stop()
+                await self.stop()
                 self._items.release_waiting()
                 await self._await_claims(raises=kind is None)
         finally:
             await self.shut()
 
-    async def _stop(self) -> None:
-        """Lets nothing be under way when the link goes: the owner would have to doubt it."""
+    async def stop(self) -> None:
+        """Asks for no more items, and waits, not long, until what is under way has arrived.
+
+        It can still be taken. Nothing is under way then when the link goes, which the owner would
+        have to doubt.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_TIMEOUT_S):
                 await self._items.stop()

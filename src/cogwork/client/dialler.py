@@ -120,7 +120,9 @@ class Dialler:
                 return await self.dial()
             except AuthenticationError:
                 raise
-            except ConnectError:
+            except ConnectError as error:
+                if self._options.on_attempt_failed is not None:
+                    self._options.on_attempt_failed(error)
                 limit_s = retry.give_up_after_s
                 if limit_s is not None and loop.time() - began_s >= limit_s:
                     raise

@@ -26,15 +26,15 @@ _CONDITIONS = {
 """What a status code is where the reply names no condition."""
 
 
-class Calls(Protocol):
+class Requests(Protocol):
     """Sends requests."""
 
-    async def call(self, address: str, body: object) -> Message:
+    async def request(self, address: str, body: object) -> Message:
         """Sends a request and returns its reply."""
 
 
 async def manage(
-    mesh: Calls, operation: str, properties: Mapping[str, object], body: object = None
+    mesh: Requests, operation: str, properties: Mapping[str, object], body: object = None
 ) -> Message:
     """Has the container do something.
 
@@ -48,7 +48,7 @@ async def manage(
         LinkRefused: It was not done; address, condition and description say why.
     """
     request = Message(body, properties={"operation": operation, **properties})
-    reply = await mesh.call(ADDRESS, request)
+    reply = await mesh.request(ADDRESS, request)
     status = reply.properties.get("statusCode", 500)
     if isinstance(status, int) and status < 300:
         return reply

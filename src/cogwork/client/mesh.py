@@ -16,16 +16,16 @@ from cogwork.amqp.errors import Condition
 from cogwork.client.browser import Browser
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
-from cogwork.client.errors import CallTimeout, ConnectError, Disconnected, Released
+from cogwork.client.errors import ConnectError, Disconnected, Released
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.management import manage
 from cogwork.client.options import Mechanism, Options, Retry
 from cogwork.client.publisher import OnDoubt, Publisher
 from cogwork.client.redirection import redirection_of
-from cogwork.client.replies import Replies
+from cogwork.client.requests import REQUEST_TIMEOUT_S, Requests
+from cogwork.client.rpc.surface import RpcCalls
 from cogwork.client.schemas import Schemas
 from cogwork.client.senders import Senders
-from cogwork.client.service import Service
 from cogwork.client.stream import Stream
 from cogwork.client.subscription import Subscription
 from cogwork.client.url import parse_url
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Open
     from cogwork.client.link_end import LinkEnd
+    from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.uplink import Uplink
     from cogwork.client.url import Endpoint
     from cogwork.dataplane.messages import Message
 
-__all__ = ("Mesh", "connect")
+__all__ = ("REQUEST_TIMEOUT_S", "Mesh", "connect")
 
 SUBSCRIPTION_CREDIT = 5000
 """The window at which the data plane is fastest; some half a megabyte of small messages."""
@@ -52,14 +53,13 @@ SUBSCRIPTION_CREDIT = 5000
 CONSUMER_CREDIT = 100
 """Items of a consumer that asks for none: few enough that its competitors get their share."""
 
-CALL_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 5.0
 TICK_S = 1.0
 
 log = logging.getLogger("cogwork.client")
 
 
-class Mesh:
+class Mesh(Requests, RpcCalls):
     """A connection to the mesh that mends itself. Made by `connect`.
 
     Attributes:
@@ -74,18 +74,18 @@ class Mesh:
     flusher: Flusher
     create_future: Callable[[], asyncio.Future[Any]]
 
-    def __init__(self, urls: Iterable[str], options: Options) -> None:
+    def __init__(self, urls: Iterable[str | Endpoint], options: Options) -> None:
         """Is not connected yet.
 
         Args:
-            urls: The containers to try, in this order.
+            urls: The containers to try, in this order; what was read already may be given too.
             options: How to connect.
 
         Raises:
             InvalidUrlError: A URL is wrong.
         """
         self.connections = 0
-        self._endpoints = [parse_url(url) for url in urls]
+        self._endpoints = [parse_url(url) if isinstance(url, str) else url for url in urls]
         self._options = options
         self._uplink: Uplink | None = None
         self._leaving: Uplink | None = None
@@ -96,7 +96,6 @@ class Mesh:
         self._failure: Exception | None = None
         self._link_count = 0
         self._senders = Senders(self)
-        self._replies: asyncio.Task[Replies] | None = None
         self.schemas = Schemas(self)
 
     # -- life
@@ -126,6 +125,7 @@ class Mesh:
         if self._keeper is None:
             return
         self._keeper.cancel()
+        self._end_calls()
         if self._timer is not None:
             self._timer.cancel()
         for task in self._tasks:
@@ -379,64 +379,6 @@ class Mesh:
 
     # -- requests
 
-    async def call(
-        self,
-        address: str,
-        body: object = None,
-        *,
-        timeout_s: float = CALL_TIMEOUT_S,
-        **fields: Unpack[MessageFields],
-    ) -> Message:
-        """Sends a request and waits for its reply.
-
-        Args:
-            address: Whom to ask.
-            body: A `Message`, or the body of one.
-            timeout_s: How long the reply may take; the request expires with it.
-            **fields: The message's, as in `Message`.
-
-        Raises:
-            CallTimeout: No reply came in time.
-            CallFailed: The service answered with an error.
-            Released: Nobody serves the address.
-        """
-        message = message_of(body, **fields)
-        message.to = address
-        try:
-            async with asyncio.timeout(timeout_s):
-                sender = self._senders.relay() or await self._senders.sender_for(address)
-                replies = await self._open_replies()
-                return await replies.call(sender, address, message, timeout_s)
-        except TimeoutError:
-            raise CallTimeout(address, timeout_s) from None
-        except Released as error:
-            await self._senders.explain(address, error)
-
-    async def _open_replies(self) -> Replies:
-        """Opens the one source of replies, once, and again if it was ended."""
-        task = self._replies
-        if task is None or (task.done() and (task.exception() or task.result().failure)):
-            task = self._replies = asyncio.create_task(self._opened_replies())
-        return await asyncio.shield(task)
-
-    async def _opened_replies(self) -> Replies:
-        replies = Replies(self)
-        await replies.open()
-        return replies
-
-    def serve(
-        self, address: str, handler: Callable[[Message], object], *, concurrency: int = 16
-    ) -> Service:
-        """Answers requests for as long as an `async with` lasts.
-
-        Args:
-            address: Where requests come.
-            handler: Gets a request; returns a body, a `Message`, or an awaitable of either. What
-                it raises is the answer too.
-            concurrency: Requests that are handled at once.
-        """
-        return Service(self, address, handler, concurrency)
-
     async def manage(
         self, operation: str, properties: Mapping[str, object], body: object = None
     ) -> Message:
@@ -464,6 +406,7 @@ def connect(  # the keyword options are those of Options
     connect_timeout_s: float = 10.0,
     idle_timeout_s: float = 60.0,
     max_frame_size_bytes: int = 65536,
+    rpc: RpcOptions | None = None,
 ) -> Mesh:
     """Connects to the mesh; use it in `async with`.
 
@@ -479,6 +422,7 @@ def connect(  # the keyword options are those of Options
         connect_timeout_s: How long one host may take to answer.
         idle_timeout_s: Silence after which the connection counts as lost; 0 for never.
         max_frame_size_bytes: The largest frame the container may send.
+        rpc: Addresses, codec and times of calls.
 
     Raises:
         InvalidUrlError: A URL is wrong.
@@ -492,6 +436,7 @@ def connect(  # the keyword options are those of Options
         "connect_timeout_s": connect_timeout_s,
         "idle_timeout_s": idle_timeout_s,
         "max_frame_size_bytes": max_frame_size_bytes,
+        "rpc": rpc,
     }
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     return Mesh([urls] if isinstance(urls, str) else urls, Options(**options))

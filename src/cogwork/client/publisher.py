@@ -131,6 +131,10 @@ class Publisher(LinkEnd):
         """
         return self._outbox.post_encoded(messages)
 
+    def withdraw(self, post: Post) -> bool:
+        """Takes back a message that waits for credit; returns whether it was there still."""
+        return post.withdraw()
+
     async def ready(self) -> None:
         """Waits, where much was posted, until the container has taken most of it."""
         if not self._outbox.has_room:

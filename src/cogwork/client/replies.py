@@ -59,7 +59,7 @@ class Replies(Receiver[Message]):
         number = reply.correlation_id
         return number if isinstance(number, int) else -1
 
-    async def call(
+    async def request(
         self, publisher: Publisher, address: str, request: Message, ttl_s: float
     ) -> Message:
         """Sends a request and waits for its reply.

@@ -1,4 +1,4 @@
-"""The links that `publish` and `call` send on, opened when they are first needed.
+"""The links that `publish` and `request` send on, opened when they are first needed.
 
 Theory of operation. Where the container offers the anonymous relay (ANONYMOUS-RELAY), one link
 carries all messages, each of which names its address in `to`; elsewhere each address gets a link,

@@ -73,13 +73,16 @@ class Uplink:
         self.connection = connection
         self._pump = pump
         vhost = self.endpoint.vhost
+        hostname = self._options.hostname
+        if hostname is None:
+            hostname = f"vhost:{vhost}" if vhost else self.endpoint.name
         asked: dict[Symbol, object] = {FORCE: True} if self._insists else {}
         if self._redirects:
             asked[REDIRECTS] = UInt(self._redirects)
         connection.start(
             Open(
                 container_id=self._options.name,
-                hostname=f"vhost:{vhost}" if vhost else self.endpoint.name,
+                hostname=hostname,
                 max_frame_size=self._options.max_frame_size_bytes,
                 channel_max=connection.settings.channel_max,
                 idle_time_out=int(self._options.idle_timeout_s * 500) or None,

@@ -2,7 +2,8 @@
 
 Theory of operation. The library parses the text, the Structs of `settings` say which keys there
 are and of which type, `checks` holds the rules between keys. Each of the three reports the path of
-what is wrong; the text is walked once more to find its line, and only then.
+what is wrong; the text is walked once more to find its line, and only then. A router's file, which
+is made of blocks, is translated into the same document, and brings the lines along.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ import msgspec
 from cogwork.container.checks import Problem, find_problem
 from cogwork.container.errors import ConfigurationError
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.container.pattern_options import with_patterns
+from cogwork.container.router_blocks import translate
+from cogwork.container.router_file import is_router_file
 from cogwork.container.settings import Configuration, Link, Listen, Telemetry, Tls
 from cogwork.container.shape import describe, keys_at, type_at
 from cogwork.container.toml_lines import Path, find_lines, line_of
@@ -40,6 +44,8 @@ SECRET_KEYS = frozenset({"password_hash", "url"})
 """Values that no message may show, or that may hold a password."""
 
 Table = TypeVar("Table", Tls, Link)
+
+ROUTER_SUFFIX = ".conf"
 
 SHOWN_CHARACTERS_MAX = 40
 """How much of a wrong value a message quotes."""
@@ -84,8 +90,8 @@ def parse(text: str, source_name: str = "cogwork.toml") -> Configuration:
     """Reads a configuration from text.
 
     Args:
-        text: A TOML document.
-        source_name: What messages call it.
+        text: A TOML document, or the blocks of a router.
+        source_name: What messages call it; the name of a router's file may end in `.conf`.
 
     Returns:
         A configuration without contradictions.
@@ -93,20 +99,37 @@ def parse(text: str, source_name: str = "cogwork.toml") -> Configuration:
     Raises:
         ConfigurationError: Names the line, the key, what was found and what was expected.
     """
+    if source_name.endswith(ROUTER_SUFFIX) or is_router_file(text):
+        return _parse_router(text, source_name)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         _raise_syntax_error(error, text, source_name)
-    problem = _find_unfit(document)
-    if problem is None:
-        _expand_endpoints(document)
-        problem, configuration = _convert(document)
-        if problem is None:
-            problem = find_problem(configuration)
+    problem, configuration = _find(document)
     if problem is not None:
         line = line_of(find_lines(text), problem.path)
         raise _error(problem, source_name, line)
     return configuration
+
+
+def _parse_router(text: str, source_name: str) -> Configuration:
+    """Reads a router's file; what is wrong is told in the names that stand there."""
+    translation = translate(text, source_name)
+    problem, configuration = _find(translation.document)
+    if problem is not None:
+        line, name = translation.place_of(problem.path)
+        raise ConfigurationError(source_name, line, name, problem.found, problem.expected)
+    return configuration
+
+
+def _find(document: dict[str, Any]) -> tuple[Problem | None, Configuration]:
+    """Makes a configuration of a document, and finds what is wrong with either."""
+    problem = _find_unfit(document)
+    if problem is not None:
+        return problem, defaults()
+    _expand_endpoints(document)
+    problem, configuration = _convert(document)
+    return problem or find_problem(configuration), configuration
 
 
 def check(configuration: Configuration, source_name: str = "options") -> None:
@@ -134,6 +157,8 @@ def with_options(
     workers: int | None = None,
     has_telemetry: bool = False,
     readers: int | None = None,
+    queue_patterns: Sequence[str] = (),
+    topic_patterns: Sequence[str] = (),
     gateways: Sequence[str] = (),
 ) -> Configuration:
     """Lets the options of the command line win over the file.
@@ -147,6 +172,8 @@ def with_options(
         workers: `--workers`.
         has_telemetry: `--telemetry`.
         readers: `--arrow`.
+        queue_patterns: Each `--queue-patterns`; before what the file says of the same addresses.
+        topic_patterns: Each `--topic-patterns`, the same.
         gateways: Each `--gateway`, besides those of the file.
 
     Raises:
@@ -169,6 +196,10 @@ def with_options(
         changes["listeners"] = [_listen_option(endpoint) for endpoint in listen]
     if links:
         changes["links"] = [*configuration.links, *map(_link_option, links)]
+    if queue_patterns or topic_patterns:
+        changes["addresses"] = with_patterns(
+            configuration.addresses, queue_patterns, topic_patterns
+        )
     changed = msgspec.structs.replace(configuration, **changes)
     check(changed)
     return changed

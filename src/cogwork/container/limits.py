@@ -11,8 +11,9 @@ __all__ = ("Limits",)
 CONNECTIONS = 10_000
 """At 16 KiB for an idle connection, 160 MiB; more need the system's limit of open files raised."""
 
-SESSIONS_PER_CONNECTION = 256
-"""Client libraries use one or a few; a proxy for many users uses one for each."""
+SESSIONS_PER_CONNECTION = 16_384
+"""Client libraries use one or a few, but the last AMQP driver of oslo.messaging one for each link:
+a service that calls thousands of others has thousands for ten minutes."""
 
 LINKS_PER_SESSION = 4096
 """A service that subscribes to some thousands of topics on one session still fits."""

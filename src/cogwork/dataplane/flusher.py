@@ -24,7 +24,8 @@ class Flusher:
         self.call_soon = call_soon
 
     def later(self) -> cython.int:
-        if not self.due:
+        # While the core flushes it goes on until nothing is left: what this adds is sent, too.
+        if not self.due and not self.core.flushing:
             self.due = True
             self.call_soon(self.run)
         return 0

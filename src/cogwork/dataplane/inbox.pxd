@@ -12,6 +12,7 @@ cdef class Inbox(Terminus):
     cdef readonly Core core
     cdef readonly IncomingLink link
     cdef readonly uint32_t window
+    cdef public object listener
     cdef readonly uint32_t held
     cdef readonly uint64_t undecodable
     cdef readonly object failure

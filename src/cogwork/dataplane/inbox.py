@@ -47,8 +47,12 @@ TURN = cython.declare(object, Turn())
 class Inbox:
     """One receiver's messages, from link to link.
 
+    Whoever wants no iteration sets `listener`: it is called within the data plane's own batch, so
+    that what it sends leaves with that batch, and takes what is there by `take_now`.
+
     Attributes:
         link: The compiled end of the link; None while there is none.
+        listener: Called after each batch in which something arrived; None where one iterates.
         window: Messages that may be on their way, waiting or held.
         held: Messages that were handed over and are to be settled by the application.
         undecodable: Counts what was no message and was rejected.
@@ -91,7 +95,7 @@ class Inbox:
         if message is None:
             return 0
         self.arrivals.append(message)
-        if self.waiters or self.draining is not None:
+        if self.waiters or self.listener is not None or self.draining is not None:
             self.bell.mark_dirty()
         return 0
 
@@ -114,6 +118,8 @@ class Inbox:
     def on_batch(self, port: object) -> None:
         """Wakes whoever waits for what arrived."""
         self.wake()
+        if self.listener is not None and self.arrivals:
+            self.listener()
 
     def wake(self):
         if self.draining is not None and self.link is not None and self.link.credit == 0:
@@ -137,6 +143,21 @@ class Inbox:
             self.link.grant(self.window - used)
             return 1
         return 0
+
+    # -- handing over to a listener
+
+    def take_now(self) -> list:
+        """Hands over what has arrived, which counts as held until `let_go`."""
+        batch: list = self.arrivals
+        self.arrivals = []
+        self.held += cython.cast(uint32_t, len(batch))
+        return batch
+
+    def let_go(self, count: cython.int) -> None:
+        """Is done with messages of `take_now`: there is room for as many more."""
+        self.held -= cython.cast(uint32_t, count)
+        if self.top_up():
+            self.flusher.later()
 
     # -- handing over
 

@@ -18,7 +18,7 @@ cdef class Dispatch:
     cdef Outbox outbox
     cdef uint64_t first_token
     cdef bint settled
-    cdef bint queued
+    cdef readonly bint queued
     cdef object waiter
     cdef readonly object failure
     cdef int advance(self) except -1
@@ -36,6 +36,7 @@ cdef class Post(Dispatch):
     cdef bytes state
     cdef bint is_watched
     cdef public object on_error
+    cdef public object on_done
 
 
 @cython.final
@@ -71,5 +72,7 @@ cdef class Outbox(Terminus):
     cdef int pump(self) except -1
     cdef int ship(self, Dispatch dispatch, uint64_t token, bytes data) except -1
     cdef int submit(self, Dispatch dispatch) except -1
+    cdef object waiter(self)
     cdef int release_waiters(self) except -1
     cdef int put_back(self, Dispatch dispatch) except -1
+    cdef int withdraw(self, Dispatch dispatch) except -1

@@ -31,18 +31,9 @@ from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import int64_t, uint32_t
 
-from cogwork.amqp.errors import CogworkError
+from cogwork.dataplane.posting_errors import BacklogFull, MessageTooLarge
 
-__all__ = (
-    "ACCEPTED_CODE",
-    "IN_DOUBT_CODE",
-    "SOURCE_HASH",
-    "BacklogFull",
-    "Batch",
-    "MessageTooLarge",
-    "Outbox",
-    "Post",
-)
+__all__ = ("ACCEPTED_CODE", "IN_DOUBT_CODE", "SOURCE_HASH", "Batch", "Outbox", "Post")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -56,14 +47,6 @@ READY_BACKLOG = cython.declare(int64_t, 1_000)
 
 FAILURES_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
 """Posts that failed and that nobody awaited yet, kept to be reported by `flushed`."""
-
-
-class BacklogFull(CogworkError):  # it tells a state
-    """More was posted than an outbox keeps."""
-
-
-class MessageTooLarge(CogworkError, ValueError):
-    """A message is larger than the other end takes."""
 
 
 class Dispatch:
@@ -99,8 +82,10 @@ class Post(Dispatch):
     Attributes:
         code: The outcome's descriptor code; 0 while there is none. A message that is sent settled
             counts as accepted once it was written.
+        queued: Whether it waits for credit.
         failure: Why there will be no outcome; None else.
         on_error: Called with the exception where the message is not accepted.
+        on_done: Called with the post once its outcome is known, in the place of `on_error`.
     """
 
     def advance(self):
@@ -114,7 +99,9 @@ class Post(Dispatch):
         self.code = code
         self.state = state
         self.data = None
-        if code != ACCEPTED:
+        if self.on_done is not None:
+            self.on_done(self)
+        elif code != ACCEPTED:
             if self.on_error is not None:
                 self.on_error(self.error())
             elif not self.is_watched and len(self.outbox.failed) < FAILURES_KEPT:
@@ -127,6 +114,16 @@ class Post(Dispatch):
 
     def unsent(self):
         return 1
+
+    def withdraw(self) -> bool:
+        """Takes back a message that waits for credit, and releases it; returns whether it did."""
+        if not self.queued:
+            return False
+        self.outbox.withdraw(self)
+        self.code = RELEASED
+        self.data = None
+        self.wake()
+        return True
 
     def error(self) -> object:
         """Returns the exception that awaiting raises; None where the message was accepted."""
@@ -314,19 +311,14 @@ class Outbox:
 
     def checked(self, body):
         """Encodes a message, and raises where it is too large."""
-        data: bytes
         if type(body) is bytes:
-            data = data_section(body)
-        else:
-            data = (body if isinstance(body, Message) else Message(body)).encode()
-        return self.fitting(data)
+            return self.fitting(data_section(body))
+        return self.fitting((body if isinstance(body, Message) else Message(body)).encode())
 
     def fitting(self, data):
         """Returns an encoded message, and raises where it is too large."""
         if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
-            raise MessageTooLarge(
-                f"a message of {len(data)} bytes; at most {self.size_bytes_max} are taken"
-            )
+            raise MessageTooLarge(f"{len(data)} bytes; at most {self.size_bytes_max} are taken")
         return data
 
     def check(self, count: int64_t) -> None:
@@ -357,12 +349,15 @@ class Outbox:
         """Counts what was sent and has no outcome yet."""
         return len(self.sent)
 
+    def waiter(self):
+        waiter = self.create_future()
+        self.waiters.append(waiter)
+        return waiter
+
     async def ready(self) -> None:
         """Waits until few messages wait for credit."""
         while self.backlog_count >= READY_BACKLOG and self.failure is None:
-            waiter = self.create_future()
-            self.waiters.append(waiter)
-            await waiter
+            await self.waiter()
 
     async def flushed(self) -> None:
         """Waits until nothing is without an outcome.
@@ -371,9 +366,7 @@ class Outbox:
             CogworkError: The first of the posts that failed without anybody awaiting them.
         """
         while self.backlog or self.sent:
-            waiter = self.create_future()
-            self.waiters.append(waiter)
-            await waiter
+            await self.waiter()
         failed, self.failed = self.failed, []
         for post in failed:
             if not cython.cast(Post, post).is_watched:
@@ -403,6 +396,12 @@ class Outbox:
         self.backlog_count = sum([cython.cast(Dispatch, one).unsent() for one in self.backlog])
         self.release_waiters()
 
+    def withdraw(self, dispatch):
+        dispatch.queued = False
+        self.backlog.remove(dispatch)
+        self.backlog_count -= dispatch.unsent()
+        return self.release_waiters()
+
     def put_back(self, dispatch):
         if not dispatch.queued:
             dispatch.queued = True
@@ -418,6 +417,7 @@ class Outbox:
         self.backlog.clear()
         self.backlog_count = 0
         for dispatch in unresolved:
+            dispatch.queued = False
             dispatch.fail(failure)
         self.release_waiters()
         self.core.unregister(self)

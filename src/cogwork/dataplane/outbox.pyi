@@ -2,7 +2,6 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
-from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.outgoing import OutgoingLink
 
@@ -15,15 +14,15 @@ class _Outcome(Protocol):
 
 _O = TypeVar("_O", bound=_Outcome)
 
-class BacklogFull(CogworkError): ...
-class MessageTooLarge(CogworkError, ValueError): ...
-
 class Post:
     code: int
+    queued: bool
     failure: Exception | None
     on_error: Callable[[Exception], object] | None
+    on_done: Callable[[Post], object] | None
     @property
     def is_done(self) -> bool: ...
+    def withdraw(self) -> bool: ...
     def error(self) -> Exception | None: ...
     def __await__(self) -> Generator[Any]: ...
 

@@ -14,6 +14,7 @@ them.
 from __future__ import annotations
 
 import asyncio
+import os
 import select
 import selectors
 from contextlib import suppress
@@ -37,9 +38,14 @@ _Ts = TypeVarTuple("_Ts")
 class EventLoop(asyncio.SelectorEventLoop):
     """The loop that `cogwork serve` runs on."""
 
-    def __init__(self) -> None:
-        """Makes it; it does not run yet."""
-        self._direct = _DirectSelector(self.call_exception_handler)
+    def __init__(self, make_epoll: Callable[[], select.epoll] | None = None) -> None:
+        """Makes it; it does not run yet.
+
+        Args:
+            make_epoll: Makes the kernel's half; None: `select.epoll`, which a program that was
+                patched for green threads does not have under this name.
+        """
+        self._direct = _DirectSelector(self.call_exception_handler, make_epoll or select.epoll)
         super().__init__(self._direct)
 
     def add_reader(
@@ -49,8 +55,12 @@ class EventLoop(asyncio.SelectorEventLoop):
         self._direct.add_reader(_fd_of(fd), partial(callback, *args) if args else callback)
 
     def remove_reader(self, fd: FileDescriptorLike) -> bool:
-        """Calls nothing any more; returns whether there was a reader."""
-        return self._direct.remove_reader(_fd_of(fd))
+        """Calls nothing any more; returns whether there was a reader.
+
+        asyncio's own go the same way: `sock_recv` adds one inside of it, and takes it away by this.
+        """
+        was_direct = self._direct.remove_reader(_fd_of(fd))
+        return super().remove_reader(fd) or was_direct
 
     def prefer(self, fd: FileDescriptorLike) -> None:
         """Calls a descriptor's reader before those of others, until it is removed."""
@@ -84,6 +94,13 @@ class EventLoop(asyncio.SelectorEventLoop):
         self._direct.poller.is_wanted = True
         return super().call_at(when, callback, *args, context=context)
 
+    def close_in_child(self) -> None:
+        """Gives back a fork's copies of all descriptors; the parent's own loop goes on as it was.
+
+        What else belongs to them, sockets above all, must never be used nor freed in the child.
+        """
+        self._direct.close_in_child()
+
     def stop(self) -> None:
         """Stops, as asyncio does, once what is ready has run."""
         self._direct.poller.is_wanted = True
@@ -93,10 +110,12 @@ class EventLoop(asyncio.SelectorEventLoop):
 class _DirectSelector(selectors.BaseSelector):
     """An epoll set of what asyncio registers, and of readers that are called from `select`."""
 
-    def __init__(self, on_fault: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, on_fault: Callable[[dict[str, Any]], None], make_epoll: Callable[[], select.epoll]
+    ) -> None:
         self._on_fault = on_fault
-        self._epoll = select.epoll()
-        self._urgent = select.epoll()
+        self._epoll = make_epoll()
+        self._urgent = make_epoll()
         self._epoll.register(self._urgent.fileno(), select.EPOLLIN)
         self.poller = Poller(self._epoll.fileno(), self._urgent.fileno(), self._report)
         self._keys: dict[FileDescriptorLike, SelectorKey] = {}
@@ -188,6 +207,13 @@ class _DirectSelector(selectors.BaseSelector):
 
     def get_map(self) -> Mapping[FileDescriptorLike, SelectorKey]:
         return self._keys
+
+    def close_in_child(self) -> None:
+        """Closes without a word to the epoll sets, which parent and child share."""
+        self._epoll.close()
+        self._urgent.close()
+        for fd in self._masks:
+            os.close(fd)
 
     def close(self) -> None:
         self._epoll.close()

@@ -107,6 +107,7 @@ def client_context(
     certificate: Path | None = None,
     key: Path | None = None,
     verify: bool = True,
+    key_password: str | None = None,
 ) -> ssl.SSLContext:
     """Builds the connecting side's context.
 
@@ -115,6 +116,7 @@ def client_context(
         certificate: PEM file with a client certificate, for SASL EXTERNAL.
         key: PEM file with its private key; None where the certificate's file holds it.
         verify: Whether the server's certificate and name are checked; off only for experiments.
+        key_password: What the private key is encrypted with; None where it is not.
 
     Returns:
         A context for TLS 1.2 and newer.
@@ -132,7 +134,7 @@ def client_context(
     else:
         _load_authorities(context, authorities)
     if certificate is not None:
-        _load_certificate(context, certificate, key)
+        _load_certificate(context, certificate, key, key_password)
     return context
 
 
@@ -157,11 +159,13 @@ def _harden(context: ssl.SSLContext) -> None:
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
 
 
-def _load_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
+def _load_certificate(
+    context: ssl.SSLContext, certificate: Path, key: Path | None, password: str | None = None
+) -> None:
     for path in filter(None, (certificate, key)):
         _check_readable(path)
     try:
-        context.load_cert_chain(certificate, key, password=_refuse_encrypted_key)
+        context.load_cert_chain(certificate, key, password=password or _refuse_encrypted_key)
     except ssl.SSLError as error:
         raise TlsFilesError(_explain_pair(error, certificate, key)) from error
     except _EncryptedKeyError as error:

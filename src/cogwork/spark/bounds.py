@@ -41,7 +41,7 @@ class StreamBounds:
         self._options = options
         self._monotonic_s = monotonic_s
         self._timeout_s = min(FIRST_TIMEOUT_S, options.timeout_s)
-        self._client = ArrowClient(options.url, timeout_s=self._timeout_s)
+        self._client = self._made_client()
         self._found: dict[str, Bounds] = {}
         self._found_at_s: float | None = None
 
@@ -67,7 +67,11 @@ class StreamBounds:
         if self._timeout_s < self._options.timeout_s:
             self._client.close()
             self._timeout_s = self._options.timeout_s
-            self._client = ArrowClient(self._options.url, timeout_s=self._timeout_s)
+            self._client = self._made_client()
+
+    def _made_client(self) -> ArrowClient:
+        tls = self._options.certificates.context()
+        return ArrowClient(self._options.url, timeout_s=self._timeout_s, tls=tls)
 
     def _ask(self) -> dict[str, Bounds]:
         pattern = self._options.pattern

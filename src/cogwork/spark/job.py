@@ -17,8 +17,10 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cogwork.client.certificates import NONE, Certificates
 from cogwork.spark.errors import JobFailed
 from cogwork.spark.lines import line_of_spark
+from cogwork.spark.words import CERTIFICATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,15 +34,22 @@ __all__ = ("JobTools", "run_job")
 class JobTools:
     """What a job finds besides `spark`."""
 
-    def __init__(self, spark: SparkSession, url: str) -> None:
+    def __init__(self, spark: SparkSession, url: str, certificates: Certificates = NONE) -> None:
         """Does nothing yet.
 
         Args:
             spark: The session.
             url: Of the container.
+            certificates: For TLS; workers find the files at the same places.
         """
         self._spark = spark
         self.url = url
+        named = zip(
+            CERTIFICATES,
+            (certificates.ca_file, certificates.cert_file, certificates.key_file),
+            strict=True,
+        )
+        self._reached = {"url": url} | {name: file for name, file in named if file is not None}
 
     def names(self) -> dict[str, Any]:
         """Returns what the job finds, by name."""
@@ -61,29 +70,34 @@ class JobTools:
             schema: The columns that are wanted, as DDL; None for all.
             **options: Those of the source.
         """
-        reader = self._spark.read.format("cogwork").option("url", self.url).options(**options)
+        reader = self._spark.read.format("cogwork").options(**{**self._reached, **options})
         return (reader if schema is None else reader.schema(schema)).load(stream)
 
     def live(self, stream: str, schema: str | None = None, **options: str) -> DataFrame:
         """Returns a stream as a table that grows, for a streaming query."""
-        reader = self._spark.readStream.format("cogwork").option("url", self.url)
-        reader = reader.options(**options)
+        reader = self._spark.readStream.format("cogwork").options(**{**self._reached, **options})
         return (reader if schema is None else reader.schema(schema)).load(stream)
 
     def sink(self, rows: DataFrame, address: str, **options: str) -> None:
         """Publishes the rows of a table."""
-        writer = rows.write.format("cogwork").option("url", self.url).options(**options)
+        writer = rows.write.format("cogwork").options(**{**self._reached, **options})
         writer.mode("append").save(address)
 
     def live_sink(
         self, rows: DataFrame, address: str, checkpoint: str, **options: str
     ) -> DataStreamWriter:
         """Returns a query that publishes rows as they come; `.start()` starts it."""
-        writer = rows.writeStream.format("cogwork").option("url", self.url).options(**options)
+        writer = rows.writeStream.format("cogwork").options(**{**self._reached, **options})
         return writer.option("path", address).option("checkpointLocation", checkpoint)
 
 
-def run_job(spark: SparkSession, file: str, arguments: Sequence[str], url: str) -> None:
+def run_job(
+    spark: SparkSession,
+    file: str,
+    arguments: Sequence[str],
+    url: str,
+    certificates: Certificates = NONE,
+) -> None:
     """Runs a job, and waits for the queries that it leaves running.
 
     Args:
@@ -91,13 +105,14 @@ def run_job(spark: SparkSession, file: str, arguments: Sequence[str], url: str) 
         file: The job.
         arguments: What it finds in `sys.argv`.
         url: Of the container.
+        certificates: For TLS.
 
     Raises:
         JobFailed: The job raised something; the text says what, and where in the file.
     """
     try:
         with _as_program(file, arguments):
-            runpy.run_path(file, JobTools(spark, url).names(), "__main__")
+            runpy.run_path(file, JobTools(spark, url, certificates).names(), "__main__")
         for query in spark.streams.active:
             query.awaitTermination()
     except SystemExit as leaving:

@@ -15,10 +15,19 @@ OURS = re.compile(r"^\s*(?:\S+: )?cogwork\.[\w.]+: (.+)$", re.MULTILINE)
 
 PYTHON = re.compile(r"^\s*([A-Z]\w*(?:Error|Exception|Warning|Interrupt)): (.+)$", re.MULTILINE)
 
+UNKNOWN_SOURCE = "Failed to find the data source: cogwork"
+
+WITHOUT_US = (
+    "Spark does not find the format cogwork: the Python of its driver and its workers, at the "
+    "server where it is remote, needs pip install 'cogwork[spark]'"
+)
+
 
 def line_of_spark(error: BaseException) -> str | None:
     """Returns what a worker or the driver's helper raised; None where it was neither."""
     text = str(error)
+    if UNKNOWN_SOURCE in text:
+        return WITHOUT_US
     if found := OURS.findall(text):
         return str(found[-1]).strip()
     if found := PYTHON.findall(text):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from cogwork.arrow.loop_thread import loop_thread
+from cogwork.client.certificates import NONE, Certificates
 from cogwork.client.errors import CogworkError
 from cogwork.client.mesh import Mesh
 from cogwork.client.options import Options
@@ -60,14 +61,15 @@ class Position(NamedTuple):
     records_per_s: float
 
 
-def listen(spark: SparkSession, url: str) -> PositionListener:
+def listen(spark: SparkSession, url: str, certificates: Certificates = NONE) -> PositionListener:
     """Has the queries of a session tell a container where they are.
 
     Args:
         spark: The session.
         url: Of the container, or several between commas.
+        certificates: For TLS.
     """
-    listener = PositionListener(url)
+    listener = PositionListener(url, certificates)
     spark.streams.addListener(listener)
     return listener
 
@@ -100,13 +102,15 @@ def _offsets(value: object) -> dict[str, int] | None:
 class PositionListener(StreamingQueryListener):
     """Reports to one container, from a thread of its own."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, certificates: Certificates = NONE) -> None:
         """Connects when there is something to report.
 
         Args:
             url: Of the container, or several between commas.
+            certificates: For TLS.
         """
         self._url = url
+        self._tls = certificates.context()
         self._mesh: Mesh | None = None
         self._names: dict[str, str] = {}
         self._last: dict[str, tuple[str, int, list[Position]]] = {}
@@ -178,7 +182,7 @@ class PositionListener(StreamingQueryListener):
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 if self._mesh is None:
-                    mesh = Mesh(self._url.split(","), Options())
+                    mesh = Mesh(self._url.split(","), Options(tls=self._tls))
                     self._mesh = await mesh.__aenter__()
                 await self._mesh.manage(operation, about, body)
         except (CogworkError, TimeoutError, OSError) as error:

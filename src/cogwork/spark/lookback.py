@@ -77,7 +77,9 @@ class Lookback:
         since_us = int((self._now_s() - self._options.lookback_s) * 1e6)
         found: set[str] = set()
         try:
-            with ArrowClient(self._options.url, timeout_s=self._options.timeout_s) as client:
+            options = self._options
+            tls = options.certificates.context()
+            with ArrowClient(options.url, timeout_s=options.timeout_s, tls=tls) as client:
                 end = client.bounds(stream).next
                 start = min(end, client.offset_at(stream, max(0, since_us)))
                 while start < end:

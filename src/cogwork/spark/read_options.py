@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cogwork.client.certificates import NONE, Certificates
 from cogwork.spark.errors import OptionError
 from cogwork.spark.words import (
+    CERTIFICATES,
     EARLIEST,
     LATEST,
+    certificates_in,
     count_in,
     known_only,
     names_in,
@@ -36,6 +39,7 @@ KNOWN = (
     "failOnDataLoss",
     "timeoutSeconds",
     "pushdown",
+    *CERTIFICATES,
 )
 
 PREFIX = "stream/"
@@ -79,9 +83,10 @@ class ReadOptions:
         fails_on_loss: Whether records that are gone are an error.
         timeout_s: How long to try to go on where nothing comes.
         pushes_down: Whether filters narrow what is read.
+        certificates: For TLS; the files are read wherever a connection is made.
     """
 
-    url: str
+    url: str = field(repr=False)  # may have a password in it
     names: tuple[str, ...]
     pattern: str | None
     start: Place
@@ -92,6 +97,7 @@ class ReadOptions:
     fails_on_loss: bool = True
     timeout_s: int = TIMEOUT_S
     pushes_down: bool = False
+    certificates: Certificates = NONE
 
 
 def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptions:
@@ -125,6 +131,7 @@ def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptio
         fails_on_loss=truth_in(given, "failOnDataLoss", default=True),
         timeout_s=count_in(given, "timeoutSeconds") or TIMEOUT_S,
         pushes_down=truth_in(given, "pushdown", default=False),
+        certificates=certificates_in(given),
     )
 
 

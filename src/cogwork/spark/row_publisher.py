@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.arrow.loop_thread import loop_thread
+from cogwork.client.certificates import is_untrusted
 from cogwork.client.errors import AuthenticationError, ConnectError
 from cogwork.client.mesh import Mesh
 from cogwork.client.options import Options
@@ -176,14 +177,16 @@ class RowPublisher:
 
     async def _connected(self) -> Mesh:
         until_s = asyncio.get_running_loop().time() + self._options.timeout_s
+        tls = self._options.certificates.context()
         while self._mesh is None:
-            mesh = Mesh(self._options.url.split(","), Options())
+            mesh = Mesh(self._options.url.split(","), Options(tls=tls))
             try:
                 self._mesh = await mesh.__aenter__()
             except AuthenticationError:
                 raise
-            except ConnectError:
-                if asyncio.get_running_loop().time() + AGAIN_S > until_s:
+            except ConnectError as error:
+                is_over = asyncio.get_running_loop().time() + AGAIN_S > until_s
+                if is_over or is_untrusted(error):
                     raise
                 await asyncio.sleep(AGAIN_S)
         return self._mesh

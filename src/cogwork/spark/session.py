@@ -12,11 +12,13 @@ import atexit
 import importlib.metadata
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from cogwork.spark.errors import SessionError
 from cogwork.spark.java import find_java, quiet_home
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 __all__ = ("check_packages", "local_session", "open_session", "remote_session")
 
 MASTER = "local[*]"
+
+CONNECT_SCHEME = "sc"
+CONNECT_PORT = 15002
+CONNECT_TIMEOUT_S = 10.0
+"""Spark's own client tries for ten minutes, and says nothing meanwhile."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -129,6 +136,7 @@ def remote_session(name: str, url: str, settings: Mapping[str, str] | None = Non
         SessionError: PySpark or what it needs for this is missing, or nobody answers.
     """
     check_packages()
+    server = _answering(url)
     from pyspark.sql import SparkSession  # noqa: PLC0415 # takes a second
 
     try:
@@ -141,7 +149,24 @@ def remote_session(name: str, url: str, settings: Mapping[str, str] | None = Non
             f"{_first_line(error)}: Spark Connect needs pip install 'pyspark[connect]'"
         ) from error
     except Exception as error:
-        raise SessionError(f"no Spark Connect at {url}: {_first_line(error)}") from error
+        raise SessionError(f"no Spark Connect at {server}: {_first_line(error)}") from error
+
+
+def _answering(url: str) -> str:
+    """Sees whether somebody listens there; returns the server's name, without any secrets."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or CONNECT_PORT
+    except ValueError:
+        parts, port = urlsplit(""), 0
+    if parts.scheme != CONNECT_SCHEME or not parts.hostname:
+        raise SessionError("a Spark Connect server is named as sc://HOST:PORT")
+    server = f"sc://{parts.hostname}:{port}"
+    try:
+        socket.create_connection((parts.hostname, port), timeout=CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        raise SessionError(f"no Spark Connect at {server}: {error.strerror or error}") from error
+    return server
 
 
 def check_packages() -> None:

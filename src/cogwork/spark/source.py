@@ -23,6 +23,7 @@ from cogwork.spark.json_bodies import COLUMN as JSON_COLUMN
 from cogwork.spark.json_bodies import parsed
 from cogwork.spark.ranges import Range, cut_all
 from cogwork.spark.read_options import read_options
+from cogwork.spark.worker import keep_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -153,8 +154,10 @@ def read_range(
     if not isinstance(partition, RangePartition):
         return  # Spark's own, where there is nothing to read
     expected = arrow_schema_of(schema)
+    keep_loaded()
     wanted = partition.range
-    with ArrowClient(options.url, timeout_s=options.timeout_s) as client:
+    tls = options.certificates.context()
+    with ArrowClient(options.url, timeout_s=options.timeout_s, tls=tls) as client:
         while wanted.start < wanted.end:
             try:
                 for batch in client.read(*wanted, columns):

@@ -6,16 +6,28 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from cogwork.client.certificates import Certificates
 from cogwork.spark.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ("count_in", "known_only", "names_in", "offsets_in", "time_us_in", "truth_in")
+__all__ = (
+    "CERTIFICATES",
+    "certificates_in",
+    "count_in",
+    "known_only",
+    "names_in",
+    "offsets_in",
+    "time_us_in",
+    "truth_in",
+)
 
 EARLIEST = -2
 LATEST = -1
 """What Kafka's connector writes for them in JSON."""
+
+CERTIFICATES = ("tlsCaFile", "tlsCertFile", "tlsKeyFile")
 
 TRUTHS = {"true": True, "false": False}
 
@@ -35,6 +47,18 @@ def known_only(options: Mapping[str, str], known: Iterable[str]) -> None:
     unknown = sorted(name for name in options if name.lower() not in allowed)
     if unknown:
         raise OptionError(f"unknown option {unknown[0]!r}: there are {', '.join(sorted(known))}")
+
+
+def certificates_in(options: Mapping[str, str]) -> Certificates:
+    """Reads which files TLS uses; they are opened where a connection is made.
+
+    Raises:
+        OptionError: A key has no certificate.
+    """
+    found = Certificates(*(options.get(name) for name in CERTIFICATES))
+    if found.key_file is not None and found.cert_file is None:
+        raise OptionError("tlsKeyFile needs tlsCertFile, the certificate that the key is of")
+    return found
 
 
 def count_in(options: Mapping[str, str], name: str) -> int | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cogwork.client.certificates import NONE, Certificates
 from cogwork.spark.errors import OptionError
-from cogwork.spark.words import count_in, known_only, names_in
+from cogwork.spark.words import CERTIFICATES, certificates_in, count_in, known_only, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,7 @@ __all__ = ("COLUMNS", "WriteOptions", "check_rows", "is_stream", "write_options"
 KNOWN = (
     *("url", "address", "transactionId", "idempotencyColumns", "idempotencySeconds"),
     "timeoutSeconds",
+    *CERTIFICATES,
 )
 
 COLUMNS = {
@@ -51,14 +53,16 @@ class WriteOptions:
         idempotency_columns: The columns that tell a row from all others.
         lookback_s: How far back to look for rows that are there.
         timeout_s: How long to go on trying where rows are not taken.
+        certificates: For TLS; the files are read wherever a connection is made.
     """
 
-    url: str
+    url: str = field(repr=False)  # may have a password in it
     address: str | None = None
     transaction_id: str | None = None
     idempotency_columns: tuple[str, ...] = ()
     lookback_s: int = LOOKBACK_S
     timeout_s: int = TIMEOUT_S
+    certificates: Certificates = NONE
 
 
 def write_options(
@@ -84,6 +88,7 @@ def write_options(
         idempotency_columns=names_in(options.get("idempotencyColumns", "")),
         lookback_s=count_in(options, "idempotencySeconds") or LOOKBACK_S,
         timeout_s=count_in(options, "timeoutSeconds") or TIMEOUT_S,
+        certificates=certificates_in(options),
     )
     check_rows(found, {field.name: field.dataType.simpleString() for field in schema.fields})
     _check_identity(found, is_streaming=is_streaming)

@@ -124,7 +124,7 @@ async def request(mesh: cogwork.Mesh, command: Json, emit: Emit) -> Json:
     The client numbers its requests itself; a reply is reported under the name of its request.
     """
     asked = [to_message(notation) for notation in command["messages"]]
-    replies = await asyncio.gather(*(mesh.call(command["address"], it) for it in asked))
+    replies = await asyncio.gather(*(mesh.request(command["address"], it) for it in asked))
     for index, reply in enumerate(replies):
         reply.correlation_id = f"request-{index}"
         emit("message", index=index, message=from_message(reply), presettled=False)

@@ -76,6 +76,25 @@ def test_a_reader_takes_the_place_of_the_one_before_it() -> None:
     assert run(story()) == ["second x"]
 
 
+def test_a_descriptor_that_asyncio_read_from_can_be_another_socket() -> None:
+    async def story() -> list[bytes]:
+        loop = asyncio.get_running_loop()
+        received: list[bytes] = []
+        for text in (b"one", b"two"):
+            near, far = socket.socketpair()
+            with near, far:
+                far.setblocking(False)
+                waiting = asyncio.ensure_future(loop.sock_recv(far, 16))
+                await turns()
+                near.send(text)
+                async with asyncio.timeout(5):
+                    received.append(await waiting)
+                assert not loop.remove_reader(far), "asyncio has taken its own reader away"
+        return received
+
+    assert run(story()) == [b"one", b"two"]
+
+
 def test_a_socket_removed_by_another_in_the_same_turn_is_not_read() -> None:
     async def story() -> int:
         loop = asyncio.get_running_loop()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from cogwork.cli.certificates import certificate_options, certificates_of
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.bars import Bars
 from cogwork.cli.pipelines.extra import needs_the_extra
@@ -73,6 +74,7 @@ class _Way(NamedTuple):
 @click.option("--no-upkeep", is_flag=True, help="Neither compact nor sweep.")
 @click.option("--master", help="Spark's: local[2], spark://HOST:PORT; none is without Spark.")
 @click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
+@certificate_options
 @click.option(
     "--timeout",
     "timeout_s",
@@ -99,6 +101,9 @@ def archive(
     remote: str | None,
     timeout_s: float,
     as_json: bool,
+    ca_file: str | None,
+    cert_file: str | None,
+    key_file: str | None,
 ) -> ExitCode:
     """Keep streams as Apache Iceberg tables, each record once.
 
@@ -109,17 +114,19 @@ def archive(
     if once and every is not None:
         raise click.UsageError("--once and --every exclude each other")
     options = dict(map(_pair, pairs))
+    certificates = certificates_of(ca_file, cert_file, key_file)
     with needs_the_extra():
         from cogwork.archive import Archive, Archiver, Settings  # noqa: PLC0415 # the extra
         from cogwork.archive.origin import Origin  # noqa: PLC0415
     way = _Way(streams, None if once else every or EVERY_S, not no_upkeep, as_json)
     settings = Settings(commit_rows, fail_on_data_loss, trim_after)
     with (
-        Origin(url, timeout_s=timeout_s) as origin,
+        Origin(url, timeout_s=timeout_s, certificates=certificates) as origin,
         Bars(quiet=as_json) as bars,
         Archive.open(to, options, make=True) as tables,
     ):
-        reach(url, _greet)  # what is wrong with these two is said at once, and before Spark starts
+        # What is wrong with these two is said at once, and before Spark starts.
+        reach(url, _greet, tls=certificates.context())
         origin.streams(streams)
         with workers_of(master, remote) as workers:
             archiver = Archiver(origin, tables, workers, settings, bars.on_notice)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cogwork.cli.certificates import certificate_options, certificates_of
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.bars import Bars
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.reach import reach
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator
 
     from cogwork.archive.replay import Plan, Replayed
@@ -59,6 +61,7 @@ class Speed(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
     "--speed", type=Speed(), default="1x", show_default=True, help="10x is ten times then; max."
 )
 @click.option("--run", default="", metavar="NAME", help="Replays the same range once more.")
+@certificate_options
 @click.option("--json", "as_json", is_flag=True, help="What became of it as one JSON object.")
 def replay(
     url: str,
@@ -71,6 +74,9 @@ def replay(
     speed: float,
     run: str,
     as_json: bool,
+    ca_file: str | None,
+    cert_file: str | None,
+    key_file: str | None,
 ) -> ExitCode:
     """Send what an archive holds back into the mesh, in order.
 
@@ -78,6 +84,7 @@ def replay(
     the same arguments, and goes on. At other addresses a message may come twice, with the same
     message-id.
     """
+    tls = certificates_of(ca_file, cert_file, key_file).context()
     with needs_the_extra():
         from cogwork.archive import Archive  # noqa: PLC0415 # the extra
         from cogwork.archive.replay import plan_of  # noqa: PLC0415
@@ -87,7 +94,7 @@ def replay(
             plan = plan_of(table, start, end, into, run)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-        replayed, is_whole = _replay(url, table, plan, speed, bars)
+        replayed, is_whole = _replay(url, tls, table, plan, speed=speed, bars=bars)
     if as_json:
         row = {
             "stream": plan.stream,
@@ -109,7 +116,13 @@ def replay(
 
 
 def _replay(
-    url: str, table: ArchiveTable, plan: Plan, speed: float, bars: Bars
+    url: str,
+    tls: ssl.SSLContext | None,
+    table: ArchiveTable,
+    plan: Plan,
+    *,
+    speed: float,
+    bars: Bars,
 ) -> tuple[Replayed, bool]:
     """Sends it; returns what became of it, and whether that is all."""
     from cogwork.archive.replay import replay as send  # noqa: PLC0415 # the extra
@@ -121,7 +134,7 @@ def _replay(
     async def work(mesh: Mesh) -> tuple[Replayed, bool]:
         skip = 0
         if plan.is_into_stream:
-            with ArrowClient(url) as client:
+            with ArrowClient(url, tls=tls) as client:
                 skip = await asyncio.to_thread(sent_before, client, plan)
         with _stopped_by_signals() as stopping:
             replayed = await send(
@@ -135,7 +148,7 @@ def _replay(
             )
             return replayed, not stopping.is_set()
 
-    return reach(url, work)
+    return reach(url, work, tls=tls)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cogwork.cli.certificates import certificate_options, certificates_of
 from cogwork.cli.pipelines.spark_options import settings_of, spark_options
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 @click.argument("file", type=FILE, metavar="FILE.py")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARG]...")
 @click.option("--url", default="amqp://localhost", help="The container that the job is about.")
+@certificate_options
 @spark_options
 @click.option("--explain", is_flag=True, help="Show on stderr what Spark makes of each action.")
 def run(
@@ -35,6 +37,9 @@ def run(
     settings: tuple[str, ...],
     log: str | None,
     explain: bool,
+    ca_file: str | None,
+    cert_file: str | None,
+    key_file: str | None,
 ) -> None:
     """Run a PySpark job of your own.
 
@@ -46,6 +51,8 @@ def run(
     from cogwork.spark.session import open_session  # noqa: PLC0415
 
     chosen = settings_of(settings)
+    certificates = certificates_of(ca_file, cert_file, key_file)
+    certificates.context()  # what is wrong with them is said before Spark starts
     with ExitStack() as stack:
         stack.enter_context(_ending_on_sigterm())
         spark = open_session(
@@ -56,11 +63,10 @@ def run(
             log=Path(log).resolve() if log else None,
         )
         stack.callback(_stop, spark)
-        if remote is None:  # a listener would run at the server
-            stack.callback(listen(spark, url).close)
+        stack.callback(listen(spark, url, certificates).close)
         if explain:
             stack.enter_context(explaining(spark, lambda plan: click.echo(plan, err=True)))
-        run_job(spark, file, arguments, url)
+        run_job(spark, file, arguments, url, certificates)
 
 
 def _stop(spark: object) -> None:

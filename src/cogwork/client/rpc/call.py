@@ -1,0 +1,148 @@
+"""A call that waits for its reply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.client.errors import CallTimeout, Disconnected, InDoubt
+from cogwork.client.rpc.errors import BadReply, ServerLost, Unreachable
+from cogwork.client.rpc.wire import END, ERROR, HEARTBEAT, PART, error_of
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from cogwork.client.rpc.targets import Target
+    from cogwork.client.rpc.wheel import Wheel
+    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.outbox import Post
+
+__all__ = ("Call", "NotSent")
+
+
+class NotSent(Disconnected):
+    """The connection broke before the call had left: it can be made again."""
+
+
+class Call:
+    """One call under way.
+
+    Attributes:
+        future: Gets the reply.
+        post: The request, once it was handed to the link.
+        server: The address of the server that has the call, once that is known.
+    """
+
+    __slots__ = (
+        "_heard_s",
+        "_heartbeat_s",
+        "_slot",
+        "_target",
+        "_timeout_s",
+        "_wheel",
+        "address",
+        "deadline_s",
+        "future",
+        "post",
+        "server",
+    )
+
+    def __init__(
+        self,
+        future: asyncio.Future[Message],
+        *,
+        address: str,
+        target: Target,
+        wheel: Wheel,
+        deadline_s: float,
+        timeout_s: float,
+        heartbeat_s: float | None,
+        now_s: float,
+    ) -> None:
+        """Begins to wait.
+
+        Args:
+            future: Gets the reply.
+            address: Whom is asked, for errors.
+            target: The link it is sent on.
+            wheel: Keeps its deadline.
+            deadline_s: When to wait no more, on the loop's clock.
+            timeout_s: How long that was, for errors.
+            heartbeat_s: The longest silence of the server; None for any.
+            now_s: The time.
+        """
+        self.future = future
+        self.address = address
+        self.deadline_s = deadline_s
+        self.post: Post | None = None
+        self.server: str | None = None
+        self._target = target
+        self._wheel = wheel
+        self._timeout_s = timeout_s
+        self._heartbeat_s = heartbeat_s
+        self._heard_s = now_s
+        self._slot = wheel.add(self._next_due_s(), self)
+
+    def on_reply(self, reply: Message) -> None:
+        """Takes a reply, or a sign of life."""
+        future = self.future
+        if future.done():
+            return
+        subject = reply.subject
+        if subject is None:
+            future.set_result(reply)
+        elif subject == HEARTBEAT:
+            self._heard_s = future.get_loop().time()
+            self.server = reply.reply_to
+        elif subject == ERROR:
+            future.set_exception(error_of(self.address, reply))
+        elif subject in {PART, END}:
+            text = "the method replies in parts: use call_stream"
+            future.set_exception(BadReply(self.address, None, text))
+        else:
+            future.set_result(reply)
+
+    def fail(self, error: Exception) -> None:
+        """Ends it with an exception."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def on_lost(self, error: Exception | None) -> None:
+        """The address of its reply is gone."""
+        if error is not None:
+            self.fail(error)
+        elif self.withdraw():
+            self.fail(NotSent())
+        else:
+            text = "the connection was lost; the call may have been handled"
+            self.fail(InDoubt(self.address, None, text))
+
+    def on_due(self) -> None:
+        """Its time is over, or the server was silent for too long."""
+        if self.future.done():
+            return
+        now_s = self.future.get_loop().time()
+        if now_s >= self.deadline_s:
+            if self.withdraw():
+                self.fail(Unreachable(self.address, self._timeout_s))
+            else:
+                self.fail(CallTimeout(self.address, self._timeout_s))
+            return
+        if self.post is None or self.post.queued:
+            self._heard_s = now_s
+        if self._heartbeat_s is not None and now_s >= self._heard_s + self._heartbeat_s:
+            self.fail(ServerLost(self.address, self._heartbeat_s))
+            return
+        self._slot = self._wheel.add(self._next_due_s(), self)
+
+    def _next_due_s(self) -> float:
+        if self._heartbeat_s is None:
+            return self.deadline_s
+        return min(self.deadline_s, self._heard_s + self._heartbeat_s)
+
+    def withdraw(self) -> bool:
+        """Takes the request back where it was not sent yet; returns whether it was not."""
+        return self.post is None or self._target.withdraw(self.post)
+
+    def end(self) -> None:
+        """Waits no more."""
+        self._wheel.remove(self._slot, self)

@@ -1,0 +1,391 @@
+"""The calling half of RPC: one a mesh.
+
+Theory of operation. A call costs one message there and one back, no task and no timer of its own.
+It is encoded before anything is waited for, so that what cannot be carried is refused at once; it
+leaves on a link to the address itself, and waits there as long as the container gives no credit,
+which is how it looks when nobody serves the address. Its reply is matched by a number in the data
+plane's own batch (`Replies`), and the future that the caller awaits is done within that batch.
+
+Whoever leaves a call before its reply says so to the server that has it, or, where that is not
+known, to all of the topic: the work is cancelled there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from cogwork.amqp.errors import CogworkError, EncodeError
+from cogwork.client.errors import InDoubt, Released
+from cogwork.client.rpc.call import Call, NotSent
+from cogwork.client.rpc.codec import Codec, codec_for, codec_named, unserialisable
+from cogwork.client.rpc.conversion import converted
+from cogwork.client.rpc.errors import BadReply, Unreachable
+from cogwork.client.rpc.route import Route
+from cogwork.client.rpc.sending import send
+from cogwork.client.rpc.wheel import Wheel
+from cogwork.client.rpc.wire import CANCEL, HEARTBEAT_S, KEY
+from cogwork.dataplane.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.rpc.options import RpcOptions
+    from cogwork.client.rpc.replies import Replies
+    from cogwork.client.rpc.targets import Target
+
+__all__ = ("Caller", "Request")
+
+
+class Request:
+    """What is to be asked of whom.
+
+    Attributes:
+        address: Whom.
+        everyone: Where a cancellation goes as long as nobody knows who has the call.
+        method: What is to be run.
+        body: The arguments, encoded.
+        arguments: The arguments.
+        codec: What encoded them.
+        timeout_s: How long it may take.
+        properties: Application-properties; None for none.
+    """
+
+    __slots__ = (
+        "address",
+        "arguments",
+        "body",
+        "codec",
+        "everyone",
+        "method",
+        "properties",
+        "timeout_s",
+    )
+
+    def __init__(
+        self,
+        address: str,
+        everyone: str,
+        method: str,
+        *,
+        arguments: Mapping[str, object],
+        codec: Codec,
+        timeout_s: float,
+        properties: dict[str, object] | None = None,
+    ) -> None:
+        """Encodes the arguments.
+
+        Raises:
+            Unserialisable: One of them cannot be carried.
+            ValueError: There is no time for it.
+        """
+        if timeout_s <= 0:
+            raise ValueError(f"timeout: more than 0 s are expected, not {timeout_s!r:.80}")
+        self.address = address
+        self.everyone = everyone
+        self.method = method
+        self.arguments = arguments
+        self.codec = codec
+        self.timeout_s = timeout_s
+        self.properties = properties
+        try:
+            self.body = codec.encode(arguments)
+        except Exception as error:
+            raise unserialisable(arguments, self._carry, error) from error
+
+    def _carry(self, value: object) -> None:
+        Message(self.codec.encode(value)).encode()
+
+    def message(self, number: int | None, reply_to: str | None, ttl_s: float | None) -> Message:
+        """Returns the message that asks."""
+        return Message(
+            self.body,
+            subject=self.method,
+            to=self.address,
+            message_id=number,
+            reply_to=reply_to,
+            content_type=self.codec.content_type,
+            properties=self.properties,
+            ttl_s=ttl_s,
+        )
+
+    def refusal(self, error: Exception) -> Exception:
+        """Returns the exception for a message that could not be encoded."""
+        if isinstance(error, EncodeError):
+            return unserialisable(self.arguments, self._carry, error)
+        return error
+
+
+class Caller:
+    """Calls, casts and fanouts of one mesh.
+
+    Attributes:
+        options: What they have in common.
+        wheel: Their deadlines.
+        time: The clock of their deadlines.
+        routed: The way through the mesh.
+    """
+
+    def __init__(self, mesh: Mesh, options: RpcOptions) -> None:
+        """Has asked nothing yet.
+
+        Args:
+            mesh: Connected.
+            options: What calls have in common.
+        """
+        loop = asyncio.get_running_loop()
+        self.options = options
+        self.wheel = Wheel(loop)
+        self.routed = Route(mesh, self.wheel)
+        self._mesh = mesh
+        self.time = self._time = loop.time
+        self._codec = codec_named(options.codec)
+        self._numbers = itertools.count(1)
+
+    def close(self) -> None:
+        """Waits for nothing any more."""
+        self.wheel.close()
+
+    def next_number(self) -> int:
+        """Returns a number that no other call of this client has."""
+        return next(self._numbers)
+
+    def codec(self, name: str | None) -> Codec:
+        """Returns the codec of a name; None for the usual one."""
+        return self._codec if name is None else codec_named(name)
+
+    def request(
+        self,
+        topic: str,
+        method: str,
+        arguments: Mapping[str, object],
+        *,
+        server: str | None,
+        timeout_s: float | None,
+        exchange: str | None,
+        codec: str | None,
+        properties: dict[str, object] | None = None,
+    ) -> Request:
+        """Makes a request to a server, or to one of a topic.
+
+        Raises:
+            Unserialisable: An argument cannot be carried.
+        """
+        options = self.options
+        if server is None:
+            address = options.one_of(topic, exchange)
+        else:
+            address = options.server(topic, server, exchange)
+        return Request(
+            address,
+            options.every(topic, exchange) if server is None else address,
+            method,
+            arguments=arguments,
+            codec=self._codec if codec is None else codec_named(codec),
+            timeout_s=options.timeout_s if timeout_s is None else timeout_s,
+            properties=properties,
+        )
+
+    # -- call
+
+    async def call(
+        self,
+        topic: str,
+        method: str,
+        arguments: Mapping[str, object],
+        *,
+        server: str | None,
+        timeout_s: float | None,
+        exchange: str | None,
+        codec: str | None,
+        settled: bool | None,
+        heartbeat_s: float | None,
+        key: str | None,
+        result: Any,  # noqa: ANN401  # any type
+    ) -> Any:  # noqa: ANN401  # what the method returns
+        """Calls a method; see `RpcCalls.call`."""
+        properties: dict[str, object] | None = None
+        if heartbeat_s is not None or key is not None:
+            properties = {HEARTBEAT_S: heartbeat_s, KEY: key}
+            properties = {name: value for name, value in properties.items() if value is not None}
+        request = self.request(
+            topic,
+            method,
+            arguments,
+            server=server,
+            timeout_s=timeout_s,
+            exchange=exchange,
+            codec=codec,
+            properties=properties,
+        )
+        is_settled = self.options.call_settled if settled is None else settled
+        deadline_s = self._time() + request.timeout_s
+        while True:
+            try:
+                reply = await self._attempt(request, deadline_s, heartbeat_s, is_settled)
+            except NotSent:
+                continue
+            except InDoubt:
+                # With a key, the same server knows whether it has done it before.
+                if key is None or server is None or self._time() >= deadline_s:
+                    raise
+                continue
+            return _result(request.address, reply, result)
+
+    async def _attempt(
+        self, request: Request, deadline_s: float, heartbeat_s: float | None, settled: bool
+    ) -> Message:
+        route = self.routed
+        target = route.targets.get(request.address)
+        replies = route.replies
+        if target is None or replies is None or not replies.reply_to:
+            target, replies = await self.open(route, request, deadline_s)
+        now_s = self._time()
+        future: asyncio.Future[Message] = self._mesh.create_future()
+        call = Call(
+            future,
+            address=request.address,
+            target=target,
+            wheel=self.wheel,
+            deadline_s=deadline_s,
+            timeout_s=request.timeout_s,
+            heartbeat_s=heartbeat_s,
+            now_s=now_s,
+        )
+        number = next(self._numbers)
+        replies.calls[number] = call
+        try:
+            try:
+                call.post = target.post(
+                    request.message(number, replies.reply_to, max(deadline_s - now_s, 0.001)),
+                    settled=settled,
+                )
+            except Exception as error:
+                raise request.refusal(error) from error
+            if not settled:
+                call.post.on_error = call.fail
+            return await future
+        except asyncio.CancelledError:
+            if not call.withdraw():
+                self.cancel(call.server or request.everyone, number, replies.reply_to)
+            raise
+        finally:
+            del replies.calls[number]
+            call.end()
+
+    async def open(
+        self, route: Route, request: Request, deadline_s: float
+    ) -> tuple[Target, Replies]:
+        """Opens what the first call to an address needs, within its time.
+
+        Raises:
+            Unreachable: There is no connection that long.
+        """
+        try:
+            async with asyncio.timeout(max(deadline_s - self._time(), 0)):
+                return await route.open(request.address)
+        except TimeoutError:
+            raise Unreachable(request.address, request.timeout_s) from None
+
+    def cancel(self, address: str, number: int, reply_to: str) -> None:
+        """Has the work for a call cancelled, wherever it is done."""
+        note = Message(None, subject=CANCEL, correlation_id=number, reply_to=reply_to)
+        self.tell(address, note)
+
+    def tell(self, address: str, note: Message) -> None:
+        """Sends something about a call under way, and goes on."""
+        if self._mesh.is_connected:
+            self._mesh.spawn(self._told(address, note))
+
+    async def _told(self, address: str, note: Message) -> None:
+        try:
+            note.to = address
+            target = self.routed.targets.get(address)
+            if target is not None:
+                target.post(note, settled=True)
+            else:
+                await self._mesh.publish(address, note, settled=True)
+        except CogworkError:
+            return  # there is nobody to be told any more
+
+    # -- cast and fanout
+
+    async def cast(
+        self, request: Request, settled: bool | None, ttl_s: float | None, key: str | None
+    ) -> None:
+        """Sends a request that has no reply; see `RpcCalls.cast`."""
+        if key is not None:
+            request.properties = {**(request.properties or {}), KEY: key}
+        is_settled = self.options.cast_settled if settled is None else settled
+        await self._send(request, is_settled, ttl_s)
+
+    async def fanout(
+        self,
+        topic: str,
+        method: str,
+        arguments: Mapping[str, object],
+        *,
+        timeout_s: float | None,
+        exchange: str | None,
+        codec: str | None,
+        settled: bool | None,
+        ttl_s: float | None,
+    ) -> None:
+        """Sends a request to all servers of a topic; see `RpcCalls.fanout`."""
+        address = self.options.every(topic, exchange)
+        limit_s = self.options.timeout_s if timeout_s is None else timeout_s
+        request = Request(
+            address,
+            address,
+            method,
+            arguments=arguments,
+            codec=self.codec(codec),
+            timeout_s=limit_s,
+        )
+        is_settled = self.options.fanout_settled if settled is None else settled
+        try:
+            await self._send(request, is_settled, ttl_s)
+        except Released as error:
+            if isinstance(error, Unreachable):
+                raise
+            # Every server that there is has it: there is none.
+
+    async def _send(self, request: Request, settled: bool, ttl_s: float | None) -> None:
+        deadline_s = self._time() + request.timeout_s
+        target = self.routed.targets.get(request.address)
+        if target is None:
+            try:
+                async with asyncio.timeout(request.timeout_s):
+                    target = await self.routed.targets.open(request.address)
+            except TimeoutError:
+                raise Unreachable(request.address, request.timeout_s) from None
+        try:
+            message = request.message(None, None, ttl_s).encode()
+        except Exception as error:
+            raise request.refusal(error) from error
+        await send(
+            target,
+            message,
+            settled=settled,
+            deadline_s=deadline_s,
+            timeout_s=request.timeout_s,
+            retry=self.options.retry,
+        )
+
+
+def _result(address: str, reply: Message, result: Any) -> Any:  # noqa: ANN401  # any type
+    """Returns what a method has returned.
+
+    Raises:
+        BadReply: That cannot be told.
+    """
+    try:
+        content_type = reply.content_type
+        if content_type is None and result is None:
+            return reply.body
+        value = codec_for(content_type).decode(reply.body)
+        return value if result is None else converted(value, result)
+    except Exception as error:
+        raise BadReply(address, None, f"the reply: {error or type(error).__name__}") from error

@@ -1,0 +1,1 @@
+"""The codecs that come with the client."""

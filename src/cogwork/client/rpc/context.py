@@ -1,0 +1,60 @@
+"""What a method may want to know of the call it runs for."""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cogwork.dataplane.messages import Message
+
+__all__ = ("CURRENT", "CallContext", "current_call")
+
+CURRENT: ContextVar[CallContext] = ContextVar("cogwork_current_call")
+
+
+class CallContext:
+    """A call, as the method that runs for it sees it.
+
+    Attributes:
+        request: The message, with user-id, subject and application-properties.
+    """
+
+    __slots__ = ("_cancelled", "_deadline_s", "request")
+
+    def __init__(self, request: Message, remaining_s: float | None) -> None:
+        """Takes the time.
+
+        Args:
+            request: The message.
+            remaining_s: How long the caller waits; None for ever.
+        """
+        self.request = request
+        self._deadline_s = None if remaining_s is None else time.monotonic() + remaining_s
+        self._cancelled = False
+
+    @property
+    def remaining_s(self) -> float | None:
+        """How long the caller still waits, in seconds; None for ever."""
+        if self._deadline_s is None:
+            return None
+        return max(self._deadline_s - time.monotonic(), 0.0)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for a reply any more; a method in a thread has to look."""
+        return self._cancelled or self.remaining_s == 0
+
+    def cancel(self) -> None:
+        """Tells the method that nobody waits."""
+        self._cancelled = True
+
+
+def current_call() -> CallContext:
+    """Returns the call for which the running method works.
+
+    Raises:
+        LookupError: None is: this is no method of a service.
+    """
+    return CURRENT.get()

@@ -1,0 +1,122 @@
+"""What a call raises: one type for each thing that a caller may want to tell apart."""
+
+from __future__ import annotations
+
+from cogwork.amqp.errors import CogworkError, Condition
+from cogwork.amqp.types import Symbol
+from cogwork.client.errors import CallFailed, CallTimeout, Released
+
+__all__ = (
+    "BadArguments",
+    "BadReply",
+    "CallCancelled",
+    "Expired",
+    "NoSuchMethod",
+    "RemoteError",
+    "ReplyTooLarge",
+    "ServerLost",
+    "Unreachable",
+    "Unserialisable",
+)
+
+REMOTE_ERROR = Symbol("cogwork:remote-error")
+CALL_CANCELLED = Symbol("cogwork:call-cancelled")
+CALL_EXPIRED = Symbol("cogwork:call-expired")
+
+
+class Unserialisable(CogworkError, TypeError):
+    """A value that the codec cannot carry; nothing was sent.
+
+    Attributes:
+        path: Where it is, as in `disks[2].owner`.
+        reason: Why it cannot be carried.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        """Names the path first."""
+        return f"{self.path}: {self.reason}"
+
+
+class Unreachable(Released):
+    """Nobody served the address until the deadline: nothing was sent, and it can be tried again.
+
+    Attributes:
+        timeout_s: How long somebody was waited for, in seconds.
+    """
+
+    def __init__(self, address: str, timeout_s: float) -> None:
+        super().__init__(address, None, f"nobody serves it: no credit within {timeout_s:g} s")
+        self.args = (address, timeout_s)
+        self.timeout_s = timeout_s
+
+
+class ServerLost(CallTimeout):
+    """The server has the call, or had it, and does not say any more that it is at work."""
+
+    def __init__(self, address: str, timeout_s: float) -> None:
+        super().__init__(address, timeout_s)
+        self.args = (address, timeout_s)
+
+    def __str__(self) -> str:
+        """Says what did not come."""
+        return f"{self.address}: no heartbeat of the server within {self.timeout_s:g} s"
+
+
+class RemoteError(CallFailed):
+    """The method raised an exception.
+
+    Attributes:
+        type: The exception's type, as in `builtins.KeyError`.
+        message: The exception's text.
+        traceback_text: Where it was raised, as Python prints it; may be empty.
+    """
+
+    def __init__(self, address: str, type: str, message: str, traceback_text: str = "") -> None:  # noqa: A002  # what it is
+        super().__init__(address, REMOTE_ERROR, f"{type}: {message}")
+        self.args = (address, type, message, traceback_text)
+        self.type = type
+        self.message = message
+        self.traceback_text = traceback_text
+
+    def __str__(self) -> str:
+        """Names the exception; the condition would say no more."""
+        return f"{self.address}: {self.description}"
+
+
+class NoSuchMethod(CallFailed):
+    """The service has no method of this name."""
+
+
+class BadArguments(CallFailed):
+    """The method does not take these arguments; the description names the one that is wrong."""
+
+
+class ReplyTooLarge(CallFailed):
+    """The method has run, and its result is larger than what is carried."""
+
+
+class CallCancelled(CallFailed):
+    """The server gave the call up: it is being stopped, or somebody cancelled it."""
+
+
+class Expired(CallFailed):
+    """The call's time was over before its method began."""
+
+
+class BadReply(CallFailed):
+    """The reply cannot be read, or is not of the type that was asked for."""
+
+
+CONDITIONS: dict[str, type[CallFailed]] = {
+    Condition.NOT_IMPLEMENTED: NoSuchMethod,
+    Condition.INVALID_FIELD: BadArguments,
+    Condition.LINK_MESSAGE_SIZE_EXCEEDED: ReplyTooLarge,
+    CALL_CANCELLED: CallCancelled,
+    CALL_EXPIRED: Expired,
+}
+"""What a condition of an error reply means; all others are `CallFailed`."""

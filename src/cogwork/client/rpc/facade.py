@@ -1,0 +1,146 @@
+"""Calls and services without asyncio: what the synchronous mesh has of RPC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+    from types import TracebackType
+
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.rpc.part_stream import PartStream
+    from cogwork.client.rpc.threaded import ThreadedService as AsyncService
+
+__all__ = ("PartIterator", "SyncRpcCalls", "ThreadedService")
+
+T = TypeVar("T")
+
+
+class _Thread(Protocol):
+    """The thread that the event loop runs in."""
+
+    def wait(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Runs something there and waits for its result."""
+
+
+class PartIterator:
+    """The parts of a call's reply; leaving the `for` or the `with` cancels the work."""
+
+    def __init__(self, thread: _Thread, parts: PartStream) -> None:
+        """Asks nothing yet.
+
+        Args:
+            thread: Where the event loop is.
+            parts: What is iterated there.
+        """
+        self._thread = thread
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            while True:
+                try:
+                    part = self._thread.wait(_next(self._parts))
+                except StopAsyncIteration:
+                    return
+                yield part
+        finally:
+            self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the iteration, and has the work cancelled."""
+        self._thread.wait(self._parts.aclose())
+
+
+async def _next(parts: PartStream) -> Any:  # noqa: ANN401  # what the method yields
+    return await anext(parts)
+
+
+class ThreadedService:
+    """Serves methods in threads; made by the synchronous mesh's `service`, used in `with`."""
+
+    def __init__(self, thread: _Thread, service: AsyncService) -> None:
+        """Does not serve yet.
+
+        Args:
+            thread: Where the event loop is.
+            service: What serves there.
+        """
+        self._thread = thread
+        self._service = service
+
+    @property
+    def method(self) -> Callable[..., Any]:
+        """Lets callers run a function: a decorator, with or without `name=`."""
+        return self._service.method
+
+    def __enter__(self) -> Self:
+        self._thread.wait(self._service.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._thread.wait(self._service.__aexit__(kind, error, trace))
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Serves until one of its addresses is taken away, or the time is over."""
+        self._thread.wait(self._service.wait(), timeout_s)
+
+
+class SyncRpcCalls:
+    """The half of a synchronous mesh that calls and serves; options as in the asyncio client."""
+
+    _thread: _Thread
+    _mesh: Mesh
+
+    def call(self, topic: str, method: str, /, **options: Any) -> Any:  # noqa: ANN401  # passed on
+        """Calls a method and returns what it returns; see the asyncio client's `call`."""
+        return self._thread.wait(_called(self._mesh, topic, method, options))
+
+    def cast(self, topic: str, method: str, /, **options: Any) -> None:  # noqa: ANN401  # passed on
+        """Has a method run by one server, and does not wait for it."""
+        self._thread.wait(self._mesh.cast(topic, method, **options))
+
+    def fanout(self, topic: str, method: str, /, **options: Any) -> None:  # noqa: ANN401  # passed on
+        """Has a method run by every server that there is, and does not wait for it."""
+        self._thread.wait(self._mesh.fanout(topic, method, **options))
+
+    def call_stream(self, topic: str, method: str, /, **options: Any) -> PartIterator:  # noqa: ANN401  # passed on
+        """Calls a method that yields; iterate what is returned."""
+        return PartIterator(
+            self._thread, self._thread.wait(_parts_of(self._mesh, topic, method, options))
+        )
+
+    def service(self, topic: str, **options: Any) -> ThreadedService:  # noqa: ANN401  # passed on
+        """Serves methods in threads; see the asyncio client's `threaded_service`."""
+        return ThreadedService(
+            self._thread, self._thread.wait(_service_of(self._mesh, topic, options))
+        )
+
+
+async def _called(mesh: Mesh, topic: str, method: str, options: dict[str, Any]) -> Any:  # noqa: ANN401  # what it returns
+    return await mesh.call(topic, method, **options)
+
+
+async def _parts_of(mesh: Mesh, topic: str, method: str, options: dict[str, Any]) -> PartStream:
+    return mesh.call_stream(topic, method, **options)
+
+
+async def _service_of(mesh: Mesh, topic: str, options: dict[str, Any]) -> AsyncService:
+    return mesh.threaded_service(topic, **options)

@@ -1,0 +1,69 @@
+"""How calls are made: addresses, codec, times, and what is settled beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cogwork.client.retry import Retry
+
+__all__ = ("RpcOptions",)
+
+
+@dataclass(frozen=True, slots=True)
+class RpcOptions:
+    """What calls and services of a mesh have in common.
+
+    A message that is sent settled costs one transfer and tells nothing of its fate; one that is
+    not has an outcome: nobody took it (released), or somebody did and let it go (modified).
+
+    Attributes:
+        exchange: The second level of addresses; keeps deployments apart that share a mesh.
+        unicast: The prefix of what goes to one server of a topic.
+        exclusive: The prefix of what goes to a certain server.
+        broadcast: The prefix of what goes to every server of a topic.
+        codec: What bodies are written in: `amqp`, `json`, `msgpack`, `protobuf`, or a plug-in.
+        timeout_s: How long a call may take where it says nothing itself, in seconds.
+        call_settled: Whether calls are sent settled.
+        cast_settled: Whether casts are.
+        fanout_settled: Whether fanouts are.
+        reply_settled: Whether replies are.
+        retry: Pauses between attempts of what is sent unsettled and released.
+        tells_tracebacks: Whether services send the traceback of an exception to the caller.
+    """
+
+    exchange: str = "rpc"
+    unicast: str = "unicast"
+    exclusive: str = "exclusive"
+    broadcast: str = "broadcast"
+    codec: str = "amqp"
+    timeout_s: float = 10.0
+    call_settled: bool = True
+    cast_settled: bool = True
+    fanout_settled: bool = True
+    reply_settled: bool = True
+    retry: Retry = field(default_factory=Retry)
+    tells_tracebacks: bool = True
+
+    def one_of(self, topic: str, exchange: str | None = None) -> str:
+        """Returns the address at which one server of a topic is reached."""
+        return f"{self.unicast}/{exchange or self.exchange}/{_word('topic', topic)}"
+
+    def server(self, topic: str, server: str, exchange: str | None = None) -> str:
+        """Returns the address of a certain server of a topic."""
+        prefix = f"{self.exclusive}/{exchange or self.exchange}"
+        return f"{prefix}/{_word('topic', topic)}/{_word('server', server)}"
+
+    def every(self, topic: str, exchange: str | None = None) -> str:
+        """Returns the address at which all servers of a topic are reached."""
+        return f"{self.broadcast}/{exchange or self.exchange}/{_word('topic', topic)}"
+
+
+def _word(what: str, name: str) -> str:
+    """Returns a name that is one level of an address.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not isinstance(name, str) or not name or "/" in name:
+        raise ValueError(f"{what}: a name without '/' is expected, not {name!r:.80}")
+    return name

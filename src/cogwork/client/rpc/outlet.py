@@ -1,0 +1,81 @@
+"""Where a service's replies leave: the anonymous relay, where there is one."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+from cogwork.amqp.errors import CogworkError
+
+if TYPE_CHECKING:
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.publisher import Publisher
+    from cogwork.dataplane.messages import Message
+
+__all__ = ("Outlet", "RoutedOutlet")
+
+log = logging.getLogger("cogwork.client.rpc")
+
+
+class Outlet(Protocol):
+    """Takes replies."""
+
+    def send(self, reply: Message) -> None:
+        """Sends a reply to where it says, and goes on.
+
+        Raises:
+            EncodeError: It cannot be carried.
+            MessageTooLarge: It is larger than what is carried.
+        """
+
+
+class RoutedOutlet:
+    """Sends replies through the mesh, all on one link where the container has a relay.
+
+    A reply to a caller that is gone goes nowhere: the relay drops it, and nothing is left behind.
+    """
+
+    def __init__(self, mesh: Mesh, settled: bool) -> None:
+        """Has no link yet.
+
+        Args:
+            mesh: The connection.
+            settled: Whether replies are sent settled.
+        """
+        self._mesh = mesh
+        self._settled = settled
+        self._relay: Publisher | None = None
+
+    async def open(self) -> None:
+        """Opens the relay."""
+        if self._mesh.has_relay:
+            self._relay = self._mesh.publisher()
+            await self._relay.open()
+
+    async def close(self) -> None:
+        """Lets what was sent leave, and detaches."""
+        if self._relay is not None and self._relay.failure is None and self._mesh.is_connected:
+            await self._relay.shut()
+
+    def send(self, reply: Message) -> None:
+        """Sends a reply to where it says, and goes on."""
+        if self._relay is None:
+            self._mesh.spawn(self._publish(reply))
+            return
+        try:
+            post = self._relay.post(reply, settled=self._settled)
+        except ConnectionError as error:
+            log.info("%s: a reply could not be sent: %s", reply.to, error)
+            return
+        if not self._settled:
+            post.on_error = _note
+
+    async def _publish(self, reply: Message) -> None:
+        try:
+            await self._mesh.publish(str(reply.to), reply, settled=self._settled)
+        except CogworkError as error:
+            _note(error)
+
+
+def _note(error: Exception) -> None:
+    log.info("a reply was not taken: %s", error)

@@ -1,0 +1,70 @@
+"""A way to servers: a connection, the links that calls leave on, the link where replies come."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cogwork.client.rpc.replies import Replies
+from cogwork.client.rpc.targets import Targets
+
+if TYPE_CHECKING:
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.rpc.targets import Target
+    from cogwork.client.rpc.wheel import Wheel
+
+__all__ = ("Route",)
+
+
+class Route:
+    """One connection, as calls see it.
+
+    Attributes:
+        mesh: The connection.
+        wheel: The deadlines of all its calls.
+        targets: Where calls leave.
+        replies: Where replies come; None until the first call.
+    """
+
+    def __init__(self, mesh: Mesh, wheel: Wheel) -> None:
+        """Has no links yet.
+
+        Args:
+            mesh: The connection.
+            wheel: For deadlines.
+        """
+        self.mesh = mesh
+        self.wheel = wheel
+        self.targets = Targets(mesh, wheel)
+        self.replies: Replies | None = None
+        self._opening: asyncio.Task[Replies] | None = None
+
+    async def open_replies(self) -> Replies:
+        """Opens the link for replies once, and again where it was ended; waits for its address.
+
+        Raises:
+            CogworkError: There will be none.
+        """
+        replies = self.replies
+        if replies is None or replies.failure is not None:
+            if self._opening is None or self._opening.done():
+                self._opening = self.mesh.spawn(self._opened())
+            replies = await asyncio.shield(self._opening)
+        await replies.ready()
+        return replies
+
+    async def _opened(self) -> Replies:
+        replies = Replies(self.mesh)
+        await replies.open()
+        self.replies = replies
+        return replies
+
+    async def open(self, address: str) -> tuple[Target, Replies]:
+        """Opens what a call to an address needs.
+
+        Raises:
+            LinkRefused: The container does not let this client send there.
+        """
+        replies = await self.open_replies()
+        target = await self.targets.open(address)
+        return target, replies

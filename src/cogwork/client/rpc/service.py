@@ -1,0 +1,443 @@
+"""The serving half of RPC: requests arrive, methods run side by side, replies leave.
+
+Theory of operation. A service has three receiving links: of those addressed to one server of its
+topic, to itself, and to all servers. Requests are taken in the data plane's own batch; a plain
+function runs there and then, and its reply leaves with that batch, so it must not block. A
+coroutine function runs in a task. What is more than the concurrency waits, and is credit that the
+senders do not get: they turn to other servers, or wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+from cogwork.amqp.errors import CogworkError, Condition
+from cogwork.amqp.terminus import COPY, MOVE
+from cogwork.client.rpc.codec import codec_for
+from cogwork.client.rpc.context import CURRENT
+from cogwork.client.rpc.inlet import Inlet
+from cogwork.client.rpc.keyed import KeyedReplies
+from cogwork.client.rpc.method import Method, WrongArgumentsError
+from cogwork.client.rpc.outlet import RoutedOutlet
+from cogwork.client.rpc.wheel import Wheel
+from cogwork.client.rpc.wire import (
+    CANCEL,
+    CREDIT,
+    HEARTBEAT_S,
+    KEY,
+    MORE,
+    STREAM_S,
+    id_of,
+    refusal_reply,
+)
+from cogwork.client.rpc.work import BEATS, Work
+from cogwork.dataplane.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from cogwork.amqp.message import MessageId
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.rpc.options import RpcOptions
+    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.dataplane.inbox import Inbox
+
+__all__ = ("Service",)
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+GRACE_S = 5.0
+
+log = logging.getLogger("cogwork.client.rpc")
+
+
+class Service:
+    """Serves the methods of a topic; made by `Mesh.service`.
+
+    Attributes:
+        topic: What callers name.
+        server: What callers name who mean this one.
+        address: Where requests for this server come.
+        options: What it has in common with others of the mesh.
+        wheel: The deadlines of its work.
+        time: The clock of these deadlines.
+        stamp: Application-properties of every reply; None for none.
+    """
+
+    stamp: dict[str, object] | None = None
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        options: RpcOptions,
+        topic: str,
+        server: str,
+        *,
+        concurrency: int,
+        exchange: str | None,
+        grace_s: float,
+    ) -> None:
+        """Does not serve yet.
+
+        Args:
+            mesh: Keeps it attached.
+            options: Prefixes, codecs, what is settled.
+            topic: What callers name.
+            server: What callers name who mean this one.
+            concurrency: Requests that are worked on at once.
+            exchange: The second level of its addresses; None for the usual one.
+            grace_s: How long work may go on when the service is stopped, in seconds.
+
+        Raises:
+            ValueError: One of these cannot be.
+        """
+        if concurrency < 1:
+            raise ValueError(f"concurrency: at least 1 is expected, not {concurrency!r:.80}")
+        loop = asyncio.get_running_loop()
+        self.topic = topic
+        self.server = server
+        self.options = options
+        self.address = options.server(topic, server, exchange)
+        self.wheel = Wheel(loop)
+        self.time = loop.time
+        self._loop = loop
+        self._mesh = mesh
+        self._concurrency = concurrency
+        self._grace_s = grace_s
+        self._methods: dict[str | None, Method] = {}
+        self._outlet = RoutedOutlet(mesh, options.reply_settled)
+        self._inlets = [
+            self._inlet(options.one_of(topic, exchange), MOVE),
+            self._inlet(self.address, MOVE),
+            self._inlet(options.every(topic, exchange), COPY),
+        ]
+        self._works: dict[tuple[str | None, MessageId | None], Work] = {}
+        self._running: set[Work] = set()
+        self._backlog: deque[Work] = deque()
+        self._keyed = KeyedReplies(loop.time)
+        self._ended = asyncio.Event()
+        self._is_beginning = False
+
+    def _inlet(self, address: str, mode: Any) -> Inlet:  # noqa: ANN401  # a symbol
+        window = 2 * self._concurrency  # topped up at the half: so many can always be under work
+        return Inlet(self._mesh, address, mode, window=window, outlet=self._outlet, take=self.take)
+
+    # -- methods
+
+    @overload
+    def method(self, function: F, /) -> F: ...
+
+    @overload
+    def method(self, /, *, name: str) -> Callable[[F], F]: ...
+
+    def method(
+        self, function: Callable[..., Any] | None = None, /, *, name: str | None = None
+    ) -> Callable[..., Any]:
+        """Lets callers run a function: a decorator, with or without a name.
+
+        Args:
+            function: `def` or `async def`; with `yield` where it replies in parts.
+            name: What callers call it; None for the function's own name.
+
+        Raises:
+            TypeError: The function cannot be one, or the name is taken.
+        """
+        if function is None:
+            return lambda given: self._add(given, name)
+        return self._add(function, name)
+
+    def _add(self, function: F, name: str | None) -> F:
+        method = Method(function, name)
+        if method.name in self._methods:
+            raise TypeError(f"{method.name}: the service has a method of this name")
+        self._methods[method.name] = method
+        return function
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        await self._outlet.open()
+        try:
+            await asyncio.gather(*(inlet.open() for inlet in self._inlets))
+        except BaseException:
+            await self._shut()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Takes no more requests, waits for what is under work, and cancels what takes too long."""
+        await asyncio.gather(*(inlet.shut() for inlet in self._inlets), return_exceptions=True)
+        for work in list(self._backlog):
+            work.cancel()
+        if self._running:
+            self._ended.clear()
+            try:
+                await asyncio.wait_for(self._ended.wait(), self._grace_s)
+            except TimeoutError:
+                log.info("%s: work is cancelled after %g s", self.address, self._grace_s)
+        tasks = [work.task for work in self._running if work.task is not None]
+        for work in list(self._running):
+            work.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._shut()
+
+    async def _shut(self) -> None:
+        self.wheel.close()
+        await self._outlet.close()
+        for inlet in self._inlets:
+            inlet.abandon()
+
+    async def wait(self) -> None:
+        """Serves until it is cancelled, or one of its addresses is taken away.
+
+        Raises:
+            CogworkError: The container ended a link, or the mesh was closed.
+        """
+        while True:
+            for inlet in self._inlets:
+                if inlet.failure is not None:
+                    raise inlet.failure
+            await asyncio.sleep(WATCH_S)
+
+    @property
+    def running(self) -> int:
+        """Counts the requests that are under work."""
+        return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        """Counts the requests that wait because too many are under work."""
+        return len(self._backlog)
+
+    # -- requests
+
+    def take(self, inbox: Inbox, outlet: Outlet) -> None:
+        """Takes what has arrived; called in the data plane's batch."""
+        for request in inbox.take_now():
+            try:
+                if not self._admit(inbox, outlet, request):
+                    inbox.let_go(1)
+            except Exception as error:  # hostile bytes must not keep back the others
+                inbox.let_go(1)
+                log.info("%s: a request cannot be read: %s", self.address, error)
+
+    def _admit(self, inbox: Inbox, outlet: Outlet, request: Message) -> bool:
+        """Has a request worked on; returns whether it counts as held from now on."""
+        name = request.subject
+        method = self._methods.get(name)
+        reply_to = request.reply_to
+        number = id_of(request)
+        if method is None:
+            if name is not None and name.startswith("$"):
+                self._note(name, reply_to, number, request)
+            else:
+                text = f"{self.topic} has no method {name!r:.80}"
+                self._refuse(outlet, reply_to, number, Condition.NOT_IMPLEMENTED, text)
+            return False
+        try:
+            codec = codec_for(request.content_type)
+            arguments = method.arguments(codec.decode(request.body))
+        except WrongArgumentsError as error:
+            self._refuse(outlet, reply_to, number, Condition.INVALID_FIELD, str(error))
+            return False
+        except (CogworkError, ValueError, RecursionError, TypeError) as error:
+            text = f"{method.name}: the arguments cannot be read: {error or type(error).__name__}"
+            self._refuse(outlet, reply_to, number, Condition.INVALID_FIELD, text)
+            return False
+        work = Work(
+            self,
+            inbox,
+            outlet,
+            request,
+            reply_to=reply_to,
+            number=number,
+            method=method,
+            arguments=arguments,
+            codec=codec,
+        )
+        properties = request.properties
+        if properties and not self._note_wishes(work, properties, outlet):
+            return False
+        if len(self._running) >= self._concurrency:
+            self._backlog.append(work)
+            self.know(work)
+        else:
+            self._begin(work)
+        return True
+
+    def _note_wishes(self, work: Work, properties: dict[str, object], outlet: Outlet) -> bool:
+        """Notes what a request asks besides; returns whether it is to be run."""
+        key = properties.get(KEY)
+        if isinstance(key, str):
+            name = (work.method.name, key)
+            is_new, reply = self._keyed.begin(name, (outlet, work.reply_to, work.number))
+            if not is_new:
+                if reply is not None:
+                    _repeat(outlet, reply, work.reply_to, work.number)
+                return False
+            work.key = name
+        lease_s = _seconds(properties.get(STREAM_S))
+        beat_s = (lease_s or _seconds(properties.get(HEARTBEAT_S))) / BEATS
+        credit = properties.get(CREDIT, 0)
+        work.watch(beat_s, lease_s, credit if isinstance(credit, int) and credit > 0 else 0)
+        return True
+
+    def _note(
+        self, name: str, reply_to: str | None, number: MessageId | None, request: Message
+    ) -> None:
+        """A caller says something of a call of its own."""
+        work = self._works.get((reply_to, number))
+        if work is None:
+            return
+        if name == CANCEL:
+            work.cancel()
+        elif name == MORE:
+            work.grant(request)
+
+    def _refuse(
+        self,
+        outlet: Outlet,
+        reply_to: str | None,
+        number: MessageId | None,
+        condition: str,
+        description: str,
+    ) -> None:
+        log.info("%s: %s", self.address, description)
+        if reply_to is not None:
+            reply = refusal_reply(condition, description)
+            reply.to = reply_to
+            reply.correlation_id = number
+            outlet.send(reply)
+
+    # -- work
+
+    def know(self, work: Work) -> None:
+        """Lets its caller cancel a work, and its deadline end it."""
+        if not work.is_watched:
+            work.watch(0.0, 0.0, 0)
+        if work.reply_to is not None:
+            self._works[work.reply_to, work.number] = work
+
+    def _begin(self, work: Work) -> None:
+        method = work.method
+        self._running.add(work)
+        token = CURRENT.set(work.context)
+        try:
+            if method.is_async or method.is_stream or work.is_streamed:
+                self.know(work)
+                run = self._run_parts if method.is_stream or work.is_streamed else self._run
+                work.task = self._loop.create_task(run(work))
+            else:
+                self.run_plain(work)
+        finally:
+            CURRENT.reset(token)
+
+    def run_plain(self, work: Work) -> None:
+        """Runs a plain function."""
+        try:
+            result = work.method.function(**work.arguments)
+        except Exception as error:
+            work.fail(error)
+        else:
+            work.finish(result)
+
+    async def _run(self, work: Work) -> None:
+        try:
+            result = await work.method.function(**work.arguments)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        except Exception as error:
+            work.fail(error)
+        else:
+            work.finish(result)
+
+    async def _run_parts(self, work: Work) -> None:
+        """Runs a method whose reply is taken in parts."""
+        if not work.is_streamed:
+            text = f"{work.method.name} replies in parts: use call_stream"
+            work.refuse(Condition.INVALID_FIELD, text)
+            return
+        try:
+            await self.send_parts(work)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        except Exception as error:
+            work.fail(error)
+        else:
+            work.finish_parts()
+
+    async def send_parts(self, work: Work) -> None:
+        """Sends what a method yields, or the one thing that it returns."""
+        made = work.method.function(**work.arguments)
+        if inspect.isasyncgen(made):
+            try:
+                async for value in made:
+                    await work.part(value)
+            finally:
+                await made.aclose()
+        elif inspect.isgenerator(made):
+            with_close = made
+            try:
+                for value in with_close:
+                    await work.part(value)
+            finally:
+                with_close.close()
+        else:
+            await work.part(await made if inspect.isawaitable(made) else made)
+
+    def ended(self, work: Work) -> None:
+        """A work is done: lets the next one begin."""
+        self._works.pop((work.reply_to, work.number), None)
+        if work in self._running:
+            self._running.discard(work)
+        else:
+            self._backlog.remove(work)
+        work.let_go()
+        if self._backlog and not self._is_beginning:
+            self._is_beginning = True  # what ends at once must not begin the next one within itself
+            try:
+                while self._backlog and len(self._running) < self._concurrency:
+                    self._begin(self._backlog.popleft())
+            finally:
+                self._is_beginning = False
+        if not self._running:
+            self._ended.set()
+
+    def keep(self, key: tuple[str, str], reply: Message | None) -> None:
+        """Keeps the reply to a call that has a key, and sends it to whoever repeated the call."""
+        encoded = None if reply is None else reply.encode()
+        for outlet, reply_to, number in self._keyed.finish(key, encoded):
+            if encoded is not None:
+                _repeat(outlet, encoded, reply_to, number)
+
+
+WATCH_S = 0.5
+"""How often `wait` looks whether the links stand."""
+
+
+def _seconds(value: object) -> float:
+    """Returns a time that a caller asks for; 0 where it is none that makes sense."""
+    return float(value) if isinstance(value, (int, float)) and 0.01 <= value <= 1e6 else 0.0
+
+
+def _repeat(outlet: Outlet, reply: bytes, reply_to: str | None, number: MessageId | None) -> None:
+    if reply_to is not None:
+        message = Message.decode(reply)
+        message.to = reply_to
+        message.correlation_id = number
+        outlet.send(message)

@@ -1,0 +1,303 @@
+"""What a mesh has of RPC: the methods by which applications call and serve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from cogwork.client.rpc.caller import Caller
+from cogwork.client.rpc.part_stream import PartStream
+from cogwork.client.rpc.parts import WINDOW, Parts
+from cogwork.client.rpc.service import GRACE_S, Service
+from cogwork.client.rpc.threaded import ThreadedService
+from cogwork.client.rpc.wire import CREDIT, STREAM_S
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.options import Options
+
+__all__ = ("RpcCalls",)
+
+
+class RpcCalls:
+    """The half of a mesh that calls and serves methods.
+
+    Arguments are given as keywords; where one has the name of an option, in `arguments`.
+    """
+
+    _options: Options
+    _caller: Caller | None = None
+
+    @property
+    def rpc(self) -> Caller:
+        """The calling half of RPC."""
+        if self._caller is None:
+            self._caller = Caller(cast("Mesh", self), self._options.rpc)
+        return self._caller
+
+    def _end_calls(self) -> None:
+        if self._caller is not None:
+            self._caller.close()
+
+    def call(
+        self,
+        topic: str,
+        method: str,
+        /,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+        result: Any = None,  # noqa: ANN401  # any type
+        heartbeat: float | None = None,
+        idempotency_key: str | None = None,
+        exchange: str | None = None,
+        codec: str | None = None,
+        settled: bool | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **keywords: object,
+    ) -> Coroutine[Any, Any, Any]:
+        """Calls a method of one server of a topic, and returns what it returns.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            server: The one server that is meant; None for any.
+            timeout: How long it may take, in seconds; the work ends with it. None for the
+                mesh's usual time.
+            result: The type to convert the result to; None for what comes.
+            heartbeat: The longest silence of the server, in seconds; None for any.
+            idempotency_key: The same for repeated calls: a server repeats its reply.
+            exchange: The second level of the address; None for the usual one.
+            codec: What the arguments are written in; None for the usual one.
+            settled: Whether to send the request settled; None as usual.
+            arguments: Further arguments.
+            **keywords: The arguments.
+
+        Raises:
+            Unserialisable: An argument cannot be carried; nothing was sent.
+            Unreachable: Nobody serves the topic, or the server, until the deadline.
+            CallTimeout: It was sent, and no reply came in time.
+            ServerLost: The server's heartbeats ended.
+            RemoteError: The method raised an exception.
+            CallFailed: The server has not run it, or cannot say what it returned: `NoSuchMethod`,
+                `BadArguments`, `ReplyTooLarge`, `CallCancelled`, `BadReply`.
+            InDoubt: The connection broke; it may have been run.
+        """
+        if arguments is not None:
+            keywords.update(arguments)
+        return self.rpc.call(
+            topic,
+            method,
+            keywords,
+            server=server,
+            timeout_s=timeout,
+            exchange=exchange,
+            codec=codec,
+            settled=settled,
+            heartbeat_s=heartbeat,
+            key=idempotency_key,
+            result=result,
+        )
+
+    async def cast(
+        self,
+        topic: str,
+        method: str,
+        /,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+        ttl: float | None = None,
+        idempotency_key: str | None = None,
+        exchange: str | None = None,
+        codec: str | None = None,
+        settled: bool | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **keywords: object,
+    ) -> None:
+        """Has a method run by one server of a topic, and does not wait for it.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            server: The one server that is meant; None for any.
+            timeout: How long to try to send it, in seconds; None for the mesh's usual time.
+            ttl: After which time it is not to be run any more, in seconds; None for ever.
+            idempotency_key: The same for repeated casts: a server runs it once.
+            exchange: The second level of the address; None for the usual one.
+            codec: What the arguments are written in; None for the usual one.
+            settled: Whether to send it settled; else a server has it when this returns.
+            arguments: Further arguments.
+            **keywords: The arguments.
+
+        Raises:
+            Unserialisable: An argument cannot be carried; nothing was sent.
+            Unreachable: Nobody serves the topic, or the server, until the time was over.
+            Released: Nobody took it until then.
+            InDoubt: Whether somebody has it cannot be known.
+        """
+        given = {**keywords, **(arguments or {})}
+        request = self.rpc.request(
+            topic,
+            method,
+            given,
+            server=server,
+            timeout_s=timeout,
+            exchange=exchange,
+            codec=codec,
+        )
+        await self.rpc.cast(request, settled, ttl, idempotency_key)
+
+    async def fanout(
+        self,
+        topic: str,
+        method: str,
+        /,
+        *,
+        timeout: float | None = None,
+        ttl: float | None = None,
+        exchange: str | None = None,
+        codec: str | None = None,
+        settled: bool | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **keywords: object,
+    ) -> None:
+        """Has a method run by every server of a topic that there is, and does not wait for it.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            timeout: How long to try to send it, in seconds; None for the mesh's usual time.
+            ttl: After which time it is not to be run any more, in seconds; None for ever.
+            exchange: The second level of the address; None for the usual one.
+            codec: What the arguments are written in; None for the usual one.
+            settled: Whether to send it settled.
+            arguments: Further arguments.
+            **keywords: The arguments.
+
+        Raises:
+            Unserialisable: An argument cannot be carried; nothing was sent.
+        """
+        given = {**keywords, **(arguments or {})}
+        await self.rpc.fanout(
+            topic,
+            method,
+            given,
+            timeout_s=timeout,
+            exchange=exchange,
+            codec=codec,
+            settled=settled,
+            ttl_s=ttl,
+        )
+
+    def call_stream(
+        self,
+        topic: str,
+        method: str,
+        /,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+        window: int = WINDOW,
+        result: Any = None,  # noqa: ANN401  # any type
+        exchange: str | None = None,
+        codec: str | None = None,
+        settled: bool | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **keywords: object,
+    ) -> PartStream:
+        """Calls a method that yields, and iterates what it yields; leaving cancels the work.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            server: The one server that is meant; None for any.
+            timeout: The longest silence of either side, in seconds.
+            window: Parts that may be on their way or waiting: the method waits beyond.
+            result: The type to convert parts to; None for what comes.
+            exchange: The second level of the address; None for the usual one.
+            codec: What the arguments are written in; None for the usual one.
+            settled: Whether to send the request settled; None as usual.
+            arguments: Further arguments.
+            **keywords: The arguments.
+
+        Raises:
+            Unserialisable: An argument cannot be carried; nothing was sent.
+        """
+        rpc = self.rpc
+        lease_s = rpc.options.timeout_s if timeout is None else timeout
+        properties: dict[str, object] = {STREAM_S: float(lease_s), CREDIT: window}
+        given = {**keywords, **(arguments or {})}
+        request = rpc.request(
+            topic,
+            method,
+            given,
+            server=server,
+            timeout_s=lease_s,
+            exchange=exchange,
+            codec=codec,
+            properties=properties,
+        )
+        is_settled = rpc.options.call_settled if settled is None else settled
+        return PartStream(
+            Parts(rpc, rpc.routed, request, window=window, result=result, settled=is_settled)
+        )
+
+    def service(
+        self,
+        topic: str,
+        *,
+        server: str | None = None,
+        concurrency: int = 64,
+        exchange: str | None = None,
+        grace: float = GRACE_S,
+    ) -> Service:
+        """Serves methods; use it in `async with`.
+
+        Args:
+            topic: What callers name.
+            server: What callers name who mean this one; None for the name of this client.
+            concurrency: Calls that are worked on at once; more of them wait.
+            exchange: The second level of its addresses; None for the usual one.
+            grace: How long work may go on when the service is stopped, in seconds.
+        """
+        own = self._options.name if server is None else server
+        return Service(
+            cast("Mesh", self),
+            self._options.rpc,
+            topic,
+            own,
+            concurrency=concurrency,
+            exchange=exchange,
+            grace_s=grace,
+        )
+
+    def threaded_service(
+        self,
+        topic: str,
+        *,
+        server: str | None = None,
+        concurrency: int = 16,
+        exchange: str | None = None,
+        grace: float = GRACE_S,
+    ) -> ThreadedService:
+        """Serves methods that may block, in threads; see `service`.
+
+        Args:
+            topic: What callers name.
+            server: What callers name who mean this one; None for the name of this client.
+            concurrency: Threads, and so calls that are worked on at once.
+            exchange: The second level of its addresses; None for the usual one.
+            grace: How long work may go on when the service is stopped, in seconds.
+        """
+        own = self._options.name if server is None else server
+        return ThreadedService(
+            cast("Mesh", self),
+            self._options.rpc,
+            topic,
+            own,
+            concurrency=concurrency,
+            exchange=exchange,
+            grace_s=grace,
+        )

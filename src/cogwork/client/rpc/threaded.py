@@ -1,0 +1,80 @@
+"""A service whose methods may block: each call runs in a thread of a pool."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cogwork.client.rpc.service import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from cogwork.client.rpc.work import Work
+
+__all__ = ("ThreadedService",)
+
+_END = object()
+
+
+class ThreadedService(Service):
+    """Serves the methods of a topic in threads; made by `Mesh.threaded_service`.
+
+    As many threads as its concurrency run plain functions; coroutine functions run on the event
+    loop. A thread cannot be stopped: a method that takes long looks at `current_call()`.
+    """
+
+    _pool: ThreadPoolExecutor | None = None
+
+    async def stop(self) -> None:
+        """Takes no more requests, waits for what is under work, and forgets what takes too long."""
+        await super().stop()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads; started as they are needed."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix=self.topic)
+        return self._pool
+
+    def run_plain(self, work: Work) -> None:
+        """Runs a plain function in a thread."""
+        self.know(work)
+        self.pool.submit(copy_context().run, self._run_in_thread, work)
+
+    def _run_in_thread(self, work: Work) -> None:
+        try:
+            result = work.method.function(**work.arguments)
+        except BaseException as error:  # SystemExit too must not end a thread of the pool
+            self._hand_back(work.fail, error)
+        else:
+            self._hand_back(work.finish, result)
+
+    def _hand_back(self, done: Callable[[Any], None], value: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(done, value)
+        except RuntimeError:
+            return  # the loop is closed: nobody is left to be told
+
+    async def send_parts(self, work: Work) -> None:
+        """Sends what a method yields; a plain generator is stepped in a thread."""
+        if not inspect.isgeneratorfunction(work.method.function):
+            await super().send_parts(work)
+            return
+        loop = asyncio.get_running_loop()
+        made: Generator[Any] = work.method.function(**work.arguments)
+        context, step = copy_context(), partial(next, made, _END)
+        try:
+            while True:
+                value = await loop.run_in_executor(self.pool, context.run, step)
+                if value is _END:
+                    return
+                await work.part(value)
+        finally:
+            loop.run_in_executor(self.pool, made.close)

@@ -1,0 +1,105 @@
+"""What the messages of calls hold besides bodies; `docs/rpc.md` specifies it.
+
+A request names its method as subject, itself by message-id, and its deadline by the header's ttl.
+A reply has that id as correlation-id; its subject says what it is: a result where there is none.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING, Final
+
+from cogwork.amqp.errors import CogworkError, Condition
+from cogwork.amqp.types import Symbol
+from cogwork.client.errors import CallFailed
+from cogwork.client.replies import CONDITION, DESCRIPTION
+from cogwork.client.rpc.errors import CONDITIONS, REMOTE_ERROR, RemoteError
+from cogwork.dataplane.messages import Message
+
+if TYPE_CHECKING:
+    from cogwork.amqp.message import MessageId
+
+__all__ = (
+    "CANCEL",
+    "CREDIT",
+    "END",
+    "ERROR",
+    "HEARTBEAT",
+    "HEARTBEAT_S",
+    "KEY",
+    "MORE",
+    "PART",
+    "STREAM_S",
+    "error_of",
+    "error_reply",
+    "id_of",
+    "refusal_reply",
+)
+
+ERROR: Final = "error"
+HEARTBEAT: Final = "heartbeat"
+PART: Final = "part"
+END: Final = "end"
+"""Subjects of replies."""
+
+CANCEL: Final = "$cancel"
+MORE: Final = "$more"
+"""Subjects of what a caller says about a call of its own that is under way."""
+
+KEY: Final = "cogwork:key"
+HEARTBEAT_S: Final = "cogwork:heartbeat-s"
+STREAM_S: Final = "cogwork:stream-s"
+CREDIT: Final = "cogwork:credit"
+TYPE: Final = "cogwork:type"
+TRACEBACK: Final = "cogwork:traceback"
+"""Application-properties."""
+
+TEXT_MAX: Final = 8_000
+"""Characters of an error's text and of its traceback's end that are sent."""
+
+
+def id_of(request: Message) -> MessageId | None:
+    """Returns what a reply to the request has as its correlation-id."""
+    number = request.correlation_id
+    return request.message_id if number is None else number
+
+
+def refusal_reply(condition: str, description: str) -> Message:
+    """Returns the reply to a call that no method has run for."""
+    return Message(
+        None,
+        subject=ERROR,
+        properties={CONDITION: str(condition), DESCRIPTION: description[:TEXT_MAX]},
+    )
+
+
+def error_reply(error: BaseException, *, tells_traceback: bool) -> Message:
+    """Returns the reply that tells of an exception."""
+    kind = type(error)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    properties: dict[str, object] = {
+        CONDITION: str(getattr(error, "condition", None) or REMOTE_ERROR),
+        DESCRIPTION: _text_of(error)[:TEXT_MAX],
+        TYPE: name,
+    }
+    if tells_traceback:
+        properties[TRACEBACK] = "".join(traceback.format_exception(error))[-TEXT_MAX:]
+    return Message(None, subject=ERROR, properties=properties)
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as problem:  # an exception whose text cannot be had is still an exception
+        return f"(its text cannot be had: {problem!r})"
+
+
+def error_of(address: str, reply: Message) -> CogworkError:
+    """Returns the exception that an error reply tells of."""
+    properties = reply.properties
+    condition = Symbol(str(properties.get(CONDITION, Condition.INTERNAL_ERROR)))
+    description = str(properties.get(DESCRIPTION, ""))
+    kind = properties.get(TYPE)
+    if kind is not None:
+        return RemoteError(address, str(kind), description, str(properties.get(TRACEBACK, "")))
+    return CONDITIONS.get(condition, CallFailed)(address, condition, description)

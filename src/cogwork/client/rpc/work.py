@@ -1,0 +1,287 @@
+"""One request under work at a server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from cogwork.amqp.errors import Condition, EncodeError
+from cogwork.client.rpc.codec import unserialisable
+from cogwork.client.rpc.context import CallContext
+from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED
+from cogwork.client.rpc.wire import CREDIT, END, HEARTBEAT, PART, error_reply, refusal_reply
+from cogwork.dataplane.messages import Message
+from cogwork.dataplane.posting_errors import MessageTooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.amqp.message import MessageId
+    from cogwork.client.rpc.codec import Codec
+    from cogwork.client.rpc.method import Method
+    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.service import Service
+    from cogwork.dataplane.inbox import Inbox
+
+__all__ = ("Work",)
+
+log = logging.getLogger("cogwork.client.rpc")
+
+BEATS = 3
+"""Heartbeats within the longest silence that a caller takes: two may be late."""
+
+
+class Work:
+    """A request, from its arrival to its reply.
+
+    Attributes:
+        method: What is to be run.
+        arguments: With what.
+        context: What the method may know of the call.
+        reply_to: Where replies go; None for a cast.
+        number: What replies name.
+        key: Under what its reply is kept; None for nowhere.
+        task: What runs the method, if a task does.
+        is_over: Whether nothing is to be said any more.
+        is_watched: Whether its deadline is kept.
+    """
+
+    __slots__ = (
+        "_beat_s",
+        "_codec",
+        "_credit",
+        "_credit_waiter",
+        "_deadline_s",
+        "_inbox",
+        "_lease_s",
+        "_next_beat_s",
+        "_outlet",
+        "_part",
+        "_service",
+        "_slot",
+        "arguments",
+        "context",
+        "is_over",
+        "is_watched",
+        "key",
+        "method",
+        "number",
+        "reply_to",
+        "task",
+    )
+
+    def __init__(
+        self,
+        service: Service,
+        inbox: Inbox,
+        outlet: Outlet,
+        request: Message,
+        *,
+        reply_to: str | None,
+        number: MessageId | None,
+        method: Method,
+        arguments: Mapping[str, Any],
+        codec: Codec,
+    ) -> None:
+        """Takes a request.
+
+        Args:
+            service: Whose it is.
+            inbox: Where it came; gets room again in the end.
+            outlet: Where replies leave.
+            request: The message.
+            reply_to: Where replies go; None for a cast.
+            number: What replies name.
+            method: What is to be run.
+            arguments: With what.
+            codec: What the reply is to be written in.
+        """
+        self.method = method
+        self.arguments = arguments
+        self.reply_to = reply_to
+        self.number = number
+        self.key: tuple[str, str] | None = None
+        self.task: asyncio.Future[Any] | None = None
+        self.is_over = False
+        self.is_watched = False
+        self._service = service
+        self._inbox = inbox
+        self._outlet = outlet
+        self._codec = codec
+        self._slot = 0
+        self._beat_s = 0.0
+        self._next_beat_s = 0.0
+        self._lease_s = 0.0
+        self._credit = 0
+        self._part = 0
+        self._credit_waiter: asyncio.Future[None] | None = None
+        remaining_s = request.ttl_s
+        self._deadline_s = None if remaining_s is None else service.time() + remaining_s
+        self.context = CallContext(request, remaining_s)
+
+    # -- time
+
+    def watch(self, beat_s: float, lease_s: float, credit: int) -> None:
+        """Ends with its deadline, and tells of itself until then.
+
+        Args:
+            beat_s: How often to tell the caller that it is under work; 0 for never.
+            lease_s: After which silence of the caller its stream ends; 0 where it is none.
+            credit: Parts that the caller has room for.
+        """
+        self.is_watched = True
+        self._beat_s = beat_s
+        self._lease_s = lease_s
+        self._credit = credit
+        now_s = self._service.time()
+        if lease_s:
+            self._deadline_s = now_s + lease_s
+        if beat_s:
+            self._beat(now_s)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._beat_s and (self._deadline_s is None or self._next_beat_s < self._deadline_s):
+            self._slot = self._service.wheel.add(self._next_beat_s, self)
+        elif self._deadline_s is not None:
+            self._slot = self._service.wheel.add(self._deadline_s, self)
+
+    def _beat(self, now_s: float) -> None:
+        self._next_beat_s = now_s + self._beat_s
+        self._send(Message(None, subject=HEARTBEAT, reply_to=self._service.address))
+
+    def on_due(self) -> None:
+        """Its time is over, or it is time to say that it is not."""
+        if self.is_over:
+            return
+        now_s = self._service.time()
+        if self._deadline_s is not None and now_s >= self._deadline_s:
+            self.refuse(CALL_EXPIRED, "the time of the call was over", is_late=True)
+            return
+        if self._beat_s and now_s >= self._next_beat_s:
+            self._beat(now_s)
+        self._schedule()
+
+    # -- replies
+
+    def _send(self, reply: Message) -> None:
+        if self.reply_to is not None:
+            reply.to = self.reply_to
+            reply.correlation_id = self.number
+            self._outlet.send(reply)
+
+    def finish(self, result: object) -> None:
+        """Replies with what the method returned."""
+        if self.is_over:
+            return
+        if self.reply_to is None:
+            self.end(None)
+            return
+        try:
+            self._reply_with(result)
+        except MessageTooLarge as error:
+            self.refuse(Condition.LINK_MESSAGE_SIZE_EXCEEDED, f"the result: {error}")
+        except Exception as error:
+            self.fail(unserialisable(result, self._carry, error))
+
+    def _reply_with(self, result: object) -> None:
+        codec = self._codec
+        reply = Message(codec.encode(result), content_type=codec.content_type)
+        service_stamp = self._service.stamp
+        if service_stamp is not None:
+            reply.properties = dict(service_stamp)
+        self._send(reply)
+        self.end(reply)
+
+    def _carry(self, value: object) -> None:
+        Message(self._codec.encode(value)).encode()
+
+    def fail(self, error: BaseException) -> None:
+        """Replies with what the method raised."""
+        if self.is_over:
+            return
+        name = f"{self._service.address}: {self.method.name}"
+        log.info("%s: a method failed: %r", name, error, exc_info=error)
+        reply = error_reply(error, tells_traceback=self._service.options.tells_tracebacks)
+        self._send(reply)
+        self.end(reply)
+
+    def refuse(self, condition: str, description: str, *, is_late: bool = False) -> None:
+        """Replies that there will be no result, and ends the method's run.
+
+        Args:
+            condition: Why, for programs.
+            description: Why, for people.
+            is_late: Whether nobody waits for a reply any more.
+        """
+        if self.is_over:
+            return
+        if not is_late:
+            self._send(refusal_reply(condition, description))
+        self.end(None)
+        self.context.cancel()
+        if self.task is not None:
+            self.task.cancel()
+
+    def cancel(self) -> None:
+        """The caller has left, or the service is being stopped."""
+        self.refuse(CALL_CANCELLED, "the call was cancelled")
+
+    def end(self, reply: Message | None) -> None:
+        """Is done: gives room for another one, and keeps its reply under its key."""
+        self.is_over = True
+        self._service.wheel.remove(self._slot, self)
+        if self.key is not None:
+            self._service.keep(self.key, reply)
+        self._service.ended(self)
+
+    def let_go(self) -> None:
+        """Gives the sender room for another request."""
+        self._inbox.let_go(1)
+
+    # -- parts
+
+    async def part(self, value: object) -> None:
+        """Sends a part, once the caller has room for it."""
+        while self._credit == 0:
+            self._credit_waiter = asyncio.get_running_loop().create_future()
+            await self._credit_waiter
+        self._credit -= 1
+        codec = self._codec
+        try:
+            body = codec.encode(value)
+            self._send(
+                Message(
+                    body,
+                    subject=PART,
+                    content_type=codec.content_type,
+                    group_sequence=self._part,
+                    reply_to=self._service.address if self._part == 0 else None,
+                )
+            )
+        except EncodeError as error:
+            raise unserialisable(value, self._carry, error) from error
+        self._part = (self._part + 1) & 0xFFFFFFFF
+        self._next_beat_s = self._service.time() + self._beat_s
+
+    def grant(self, note: Message) -> None:
+        """The caller has room for more parts, and is there."""
+        more = note.properties.get(CREDIT, 0)
+        if isinstance(more, int) and 0 <= more <= 0xFFFFFFFF:
+            self._credit += more
+        if self._lease_s:
+            self._deadline_s = self._service.time() + self._lease_s
+        if self._credit and self._credit_waiter is not None and not self._credit_waiter.done():
+            self._credit_waiter.set_result(None)
+
+    def finish_parts(self) -> None:
+        """Says that there are no more parts."""
+        if not self.is_over:
+            self._send(Message(None, subject=END))
+            self.end(None)
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the caller takes the reply in parts."""
+        return self._lease_s > 0

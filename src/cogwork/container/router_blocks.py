@@ -1,0 +1,411 @@
+"""What the blocks of a router's configuration file mean here: from blocks to the tables of TOML.
+
+Theory of operation. Each kind of block has a table of the keys that it takes, and of which type.
+Names are those of qdrouterd, old (`fixed-address`, `sasl-mechanisms`) and new (`address`,
+`saslMechanisms`): hyphens and capitals mean nothing. What comes out is the document that a TOML
+file would have been, so the same rules hold for it, and for each path in it the line and the name
+in the router's file, so that what they say leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import quote
+
+from cogwork.container.errors import ConfigurationError
+from cogwork.container.router_file import Block, Value, read_blocks
+from cogwork.container.settings import RIGHTS
+
+if TYPE_CHECKING:
+    from cogwork.container.toml_lines import Path
+
+__all__ = ("Translation", "translate")
+
+SERVICES = {"amqp": 5672, "amqps": 5671}
+"""Ports that may be named (RFC 6335)."""
+
+TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+
+Convert = Callable[[str], Any]
+
+
+class _Unfit(Exception):
+    """A value that a key does not take; the text says what it takes."""
+
+
+@dataclass
+class Translation:
+    """What a router's file says, in the terms of `cogwork.toml`.
+
+    Attributes:
+        document: As if parsed from TOML.
+        places: For each path in it, the line and the name in the router's file.
+    """
+
+    document: dict[str, Any] = field(default_factory=dict)
+    places: dict[Path, tuple[int, str]] = field(default_factory=dict)
+
+    def place_of(self, path: Path) -> tuple[int, str]:
+        """Finds the line and the name for a path, or for what is nearest around it."""
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path, (0, ""))
+
+
+def translate(text: str, source_name: str) -> Translation:
+    """Reads a router's configuration file.
+
+    Args:
+        text: What stands in it.
+        source_name: What messages call it.
+
+    Raises:
+        ConfigurationError: It has what nothing here is like; names the line.
+    """
+    return _Translator(source_name).translate(read_blocks(text, source_name))
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _number(value: str) -> float | int:
+    try:
+        return int(value) if value.lstrip("-").isdigit() else float(value)
+    except ValueError:
+        raise _Unfit("a number") from None
+
+
+def _port(value: str) -> int:
+    if value in SERVICES:
+        return SERVICES[value]
+    if not value.isdigit():
+        raise _Unfit("a port, amqp or amqps")
+    return int(value)
+
+
+def _truth(value: str) -> bool:
+    if value.lower() not in TRUTHS:
+        raise _Unfit("yes or no")
+    return TRUTHS[value.lower()]
+
+
+def _words(value: str) -> list[str]:
+    return value.replace(",", " ").split()
+
+
+def _only(*values: str) -> Convert:
+    """Takes these values and no other, which have no meaning of their own here."""
+
+    def convert(value: str) -> str:
+        if value.lower() not in values:
+            raise _Unfit(" or ".join(values))
+        return value
+
+    return convert
+
+
+KEYS: dict[str, dict[str, Convert]] = {
+    "fixedaddress": {
+        "name": _text,
+        "prefix": _text,
+        "pattern": _text,
+        "fanout": _text,
+        "bias": _text,
+        "phase": _only("0"),
+    },
+    "address": {"name": _text, "prefix": _text, "pattern": _text, "distribution": _text},
+    "listener": {
+        "name": _text,
+        "host": _text,
+        "addr": _text,
+        "port": _port,
+        "role": _only("normal", "inter-router"),
+        "saslMechanisms": _words,
+        "authenticatePeer": _truth,
+        "requireSsl": _truth,
+        "sslProfile": _text,
+        "http": _truth,
+        "idleTimeoutSeconds": _number,
+        "maxFrameSize": _number,
+        "maxSessions": _number,
+        "linkCapacity": _number,
+    },
+    "connector": {
+        "name": _text,
+        "host": _text,
+        "addr": _text,
+        "port": _port,
+        "role": _only("inter-router"),
+        "cost": _number,
+        "sslProfile": _text,
+        "saslUsername": _text,
+        "saslPassword": _text,
+        "verifyHostname": _only("yes", "true"),
+    },
+    "router": {
+        "id": _text,
+        "routerId": _text,
+        "mode": _only("interior", "standalone"),
+        "helloIntervalSeconds": _number,
+        "helloInterval": _number,
+        "workerThreads": _number,
+    },
+    "container": {"containerName": _text, "workerThreads": _number},
+    "sslprofile": {
+        "name": _text,
+        "certFile": _text,
+        "privateKeyFile": _text,
+        "keyFile": _text,
+        "caCertFile": _text,
+        "certDb": _text,
+    },
+    "user": {"name": _text, "passwordHash": _text, "mesh": _truth},
+    "log": {},
+}
+"""The blocks, and the keys that each takes.
+
+`log` takes any, for logs go to stderr. `user` is no router's, where others know of users."""
+
+SHOWN_BLOCKS = (
+    "fixed-address, address, listener, connector, router, container, sslProfile, user, log"
+)
+
+LIMITS = {
+    "idleTimeoutSeconds": "idle_timeout_s",
+    "maxFrameSize": "max_frame_size_bytes",
+    "maxSessions": "sessions_per_connection",
+    "linkCapacity": "link_credit",
+}
+"""What a router bounds for each listener, and a container for all of them."""
+
+
+def _plain(name: str) -> str:
+    """Writes a name of a block or key in one way."""
+    return name.replace("-", "").lower()
+
+
+class _Read:
+    """The values of one block, converted, by the names in `KEYS`."""
+
+    def __init__(self, block: Block, source_name: str) -> None:
+        self.block = block
+        self.lines: dict[str, int] = {}
+        self._source_name = source_name
+        self._values: dict[str, Any] = {}
+        known = KEYS[_plain(block.name)]
+        names = {_plain(name): name for name in known}
+        for written, value in block.values.items():
+            name = names.get(_plain(written))
+            if name is None:
+                if not known:
+                    continue
+                self.fail(written, "an unknown key", f"one of {', '.join(known)}", value.line)
+            self._values[name] = self._convert(known[name], written, value)
+            self.lines[name] = value.line
+
+    def _convert(self, convert: Convert, written: str, value: Value) -> object:
+        try:
+            return convert(value.text)
+        except _Unfit as unfit:
+            return self.fail(written, f'"{value.text}"', str(unfit), value.line)
+
+    def get(self, *names: str) -> Any:  # noqa: ANN401  # what the key takes
+        """Returns the value of the first of these keys that is there, or None."""
+        return next((self._values[name] for name in names if name in self._values), None)
+
+    def has(self, name: str) -> bool:
+        """Tells whether a key is there."""
+        return name in self._values
+
+    def need(self, *names: str) -> Any:  # noqa: ANN401
+        """Returns the value of the first of these keys, one of which must be there."""
+        value = self.get(*names)
+        return (
+            self.fail(names[0], "nothing", "a value", self.block.line) if value is None else value
+        )
+
+    def fail(self, key: str, found: str, expected: str, line: int | None = None) -> NoReturn:
+        """Refuses the block for one of its keys."""
+        at = self.lines.get(key, self.block.line) if line is None else line
+        place = f"{self.block.name}.{key}" if key else self.block.name
+        raise ConfigurationError(self._source_name, at, place, found, expected)
+
+
+class _Translator:
+    """Puts the tables of one file together."""
+
+    def __init__(self, source_name: str) -> None:
+        self._source_name = source_name
+        self._result = Translation()
+        self._profiles: dict[str, _Read] = {}
+
+    def translate(self, blocks: list[Block]) -> Translation:
+        """Translates all blocks; those that others name come first."""
+        reads = [self._read(block) for block in blocks]
+        for read in reads:
+            if _plain(read.block.name) == "sslprofile":
+                self._profiles[read.need("name")] = read
+        take: dict[str, Callable[[_Read], None]] = {
+            "fixedaddress": self._take_fixed_address,
+            "address": self._take_address,
+            "listener": self._take_listener,
+            "connector": self._take_connector,
+            "router": self._take_router,
+            "container": self._take_container,
+            "user": self._take_user,
+        }
+        for read in sorted(reads, key=lambda each: _plain(each.block.name) == "container"):
+            if (taker := take.get(_plain(read.block.name))) is not None:
+                taker(read)
+        return self._result
+
+    def _read(self, block: Block) -> _Read:
+        if _plain(block.name) not in KEYS:
+            found, expected = "an unknown block", f"one of {SHOWN_BLOCKS}"
+            raise ConfigurationError(self._source_name, block.line, block.name, found, expected)
+        return _Read(block, self._source_name)
+
+    # -- blocks
+
+    def _take_fixed_address(self, read: _Read) -> None:
+        """Fanout is multiple where it is left out, and then a bias means nothing."""
+        entry = {key: read.get(key) for key in ("prefix", "pattern", "fanout", "bias")}
+        if entry["fanout"] is None and entry["bias"] is None:
+            entry["fanout"] = "multiple"
+        if entry["fanout"] == "multiple" and entry["bias"] in ("closest", "spread"):
+            entry["bias"] = None
+        self._add("address", read, entry)
+
+    def _take_address(self, read: _Read) -> None:
+        entry = {key: read.get(key) for key in ("prefix", "pattern")}
+        entry["distribution"] = read.get("distribution") or "balanced"
+        self._add("address", read, entry)
+
+    def _take_listener(self, read: _Read) -> None:
+        profile = self._profile(read)
+        if read.get("requireSsl") and profile is None:
+            read.fail("requireSsl", "yes", "an sslProfile with it")
+        if profile is not None and read.get("requireSsl") is False:
+            read.fail("requireSsl", "no", "yes: one port speaks TLS to all, or to nobody")
+        transport = "ws" if read.get("http") else "amqp"
+        entry = {
+            "host": read.get("host", "addr"),
+            "port": SERVICES["amqp"] if read.get("port") is None else read.get("port"),
+            "transport": transport if profile is None else f"{transport}s",
+            "sasl": self._mechanisms(read, profile),
+            "tls": None if profile is None else _tls_of(profile),
+        }
+        names = {"addr": "host", "saslMechanisms": "sasl", "sslProfile": "tls"}
+        self._add("listen", read, entry, names)
+        for name, limit in LIMITS.items():
+            if read.has(name):
+                self._set("limits", limit, read, name)
+
+    def _take_connector(self, read: _Read) -> None:
+        if not read.has("role"):
+            expected = "inter-router: what a container dials is another one"
+            read.fail("role", "nothing", expected)
+        profile = self._profile(read)
+        host = read.get("host", "addr") or "127.0.0.1"
+        port = SERVICES["amqp"] if read.get("port") is None else read.get("port")
+        login = "".join(
+            (
+                quote(read.get("saslUsername") or "", safe=""),
+                f":{quote(read.get('saslPassword'), safe='')}" if read.has("saslPassword") else "",
+                "@" if read.has("saslUsername") else "",
+            )
+        )
+        at = f"[{host}]" if ":" in host else host
+        scheme = "amqp" if profile is None else "amqps"
+        entry = {"url": f"{scheme}://{login}{at}:{port}", "cost": read.get("cost")}
+        if profile is not None:
+            tls = _tls_of(profile)
+            entry |= {"certificate": tls.get("certificate"), "key": tls.get("key")}
+            entry["ca"] = tls.get("client_ca")
+        names = {"host": "url", "addr": "url", "port": "url", "saslUsername": "url"}
+        self._add("link", read, entry, names)
+
+    def _take_router(self, read: _Read) -> None:
+        for name in ("id", "routerId"):
+            if read.has(name):
+                self._set("", "id", read, name)
+        for name in ("helloIntervalSeconds", "helloInterval"):
+            if read.has(name):
+                self._set("mesh", "heartbeat_s", read, name)
+
+    def _take_container(self, read: _Read) -> None:
+        """An old router's name; that of the `router` block comes before it."""
+        if read.has("containerName") and "id" not in self._result.document:
+            self._set("", "id", read, "containerName")
+
+    def _take_user(self, read: _Read) -> None:
+        """A router lets those who log in do everything."""
+        entry = {
+            "name": read.need("name"),
+            "password_hash": read.get("passwordHash"),
+            "mesh": read.get("mesh"),
+            "permissions": [{"address": "#", "rights": list(RIGHTS)}],
+        }
+        self._add("user", read, entry, {"passwordHash": "password_hash"})
+
+    # -- their parts
+
+    def _profile(self, read: _Read) -> _Read | None:
+        """Finds the certificates that a block names."""
+        name = read.get("sslProfile")
+        if name is None:
+            return None
+        if name not in self._profiles:
+            known = ", ".join(self._profiles) or "none is defined"
+            read.fail("sslProfile", f'"{name}"', f"the name of an sslProfile block ({known})")
+        return self._profiles[name]
+
+    def _mechanisms(self, read: _Read, profile: _Read | None) -> list[str] | None:
+        """Says which mechanisms a listener offers; None leaves it to the container."""
+        given: list[str] | None = read.get("saslMechanisms")
+        if not read.get("authenticatePeer"):
+            return given
+        if given is None:
+            has_ca = profile is not None and profile.get("caCertFile", "certDb") is not None
+            return ["EXTERNAL", "PLAIN"] if has_ca else ["PLAIN"]
+        return [mechanism for mechanism in given if mechanism != "ANONYMOUS"]
+
+    def _add(
+        self,
+        table: str,
+        read: _Read,
+        entry: dict[str, Any],
+        names: dict[str, str] | None = None,
+    ) -> None:
+        """Adds an entry to an array of tables; `names` are keys that are called otherwise there."""
+        entries = self._result.document.setdefault(table, [])
+        path: Path = (table, len(entries))
+        entries.append({key: value for key, value in entry.items() if value is not None})
+        places = self._result.places
+        places[path] = (read.block.line, read.block.name)
+        for name, line in read.lines.items():
+            key = (names or {}).get(name, name)
+            places.setdefault((*path, key), (line, f"{read.block.name}.{name}"))
+
+    def _set(self, table: str, key: str, read: _Read, name: str) -> None:
+        """Sets what there is only one of; another block may say the same, and nothing else."""
+        document = self._result.document
+        into = document.setdefault(table, {}) if table else document
+        value = read.get(name)
+        if into.setdefault(key, value) != value:
+            read.fail(name, str(value), f"{into[key]}, as before: it is one for the container")
+        path: Path = (table, key) if table else (key,)
+        self._result.places.setdefault(path, (read.lines[name], f"{read.block.name}.{name}"))
+
+
+def _tls_of(profile: _Read) -> dict[str, str]:
+    """Writes an sslProfile as the files of `[listen.tls]`."""
+    files = {
+        "certificate": profile.get("certFile"),
+        "key": profile.get("privateKeyFile", "keyFile"),
+        "client_ca": profile.get("caCertFile", "certDb"),
+    }
+    return {key: name for key, name in files.items() if name is not None}

@@ -1,0 +1,135 @@
+"""What a server or a listener is handed: the message, and what can be done with it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from oslo_messaging._drivers import base
+
+from cogwork.amqp.errors import CogworkError
+from cogwork.dataplane.messages import Message
+from cogwork.oslo import wire
+from cogwork.oslo.plan import Plan
+from cogwork.oslo.sending import Sending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.dataplane.items import Item
+    from cogwork.oslo.connection import Connection
+
+__all__ = ("Incoming", "Notification", "RpcRequest")
+
+log = logging.getLogger("cogwork.oslo")
+
+
+class Incoming:
+    """A message whose delivery is settled by the loop's thread, whatever thread says so."""
+
+    def __init__(self, connection: Connection, item: Item) -> None:
+        self._connection = connection
+        self._item = item
+
+    def accept(self) -> None:
+        """It is dealt with."""
+        self._connection.thread.call(_quietly, self._item.accept_nowait)
+
+    def give_back(self) -> None:
+        """It is somebody else's to deal with."""
+        self._connection.thread.call(_quietly, self._item.release)
+
+    def refuse(self, reason: str) -> None:
+        """It is of no use to anybody."""
+        log.warning("a message to %s is of no use: %s", self._item.to, reason)
+        self._connection.thread.call(_quietly, lambda: self._item.reject(reason))
+
+
+def _quietly(settle: Callable[[], object]) -> None:
+    try:
+        settle()
+    except CogworkError as error:
+        log.warning("a message cannot be settled any more: %s", error)
+
+
+class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped library
+    """A call or a cast."""
+
+    def __init__(self, connection: Connection, item: Item, request: wire.Request) -> None:
+        """Is not acknowledged yet.
+
+        Args:
+            connection: What it came by.
+            item: The delivery.
+            request: What is in it.
+        """
+        self._delivery = Incoming(connection, item)
+        self._connection = connection
+        self._reply_to = item.reply_to
+        self._correlation_id = item.correlation_id if item.message_id is None else item.message_id
+        super().__init__(request.context, request.message, msg_id=self._correlation_id)
+        self.client_timeout = request.call_monitor_timeout_s
+
+    def acknowledge(self) -> None:
+        """The server works on it from now on: nobody else will."""
+        self._delivery.accept()
+
+    def requeue(self) -> None:
+        """Gives it to another server."""
+        self._delivery.give_back()
+
+    def reply(self, reply: object = None, failure: object = None) -> None:
+        """Answers a call; a cast is not answered.
+
+        Args:
+            reply: What the method returned.
+            failure: What `sys.exc_info()` told, where it raised.
+        """
+        if not self._reply_to:
+            return
+        try:
+            body = wire.reply_body(reply, failure)
+        except Exception as error:  # whatever the application's objects raise
+            log.exception("a reply cannot be written as JSON")
+            body = wire.failure_body((type(error), error, error.__traceback__))
+        self._answer(Message.value(body))
+
+    def heartbeat(self) -> None:
+        """Tells the caller that the call is being worked on."""
+        if self._reply_to:
+            self._answer(Message(None, ttl_s=self.client_timeout))
+
+    def _answer(self, message: Message) -> None:
+        settings = self._connection.settings
+        message.correlation_id = self._correlation_id
+        plan = Plan(
+            reply_to=self._reply_to or "",
+            is_settled="rpc-reply" in settings.pre_settled,
+            timeout_s=settings.reply_timeout_s,
+            retry=settings.reply_retry,
+        )
+        sending = Sending(self._connection, plan, message, waits=False)
+        self._connection.thread.call(sending.begin)
+
+
+class Notification(base.IncomingMessage):  # type: ignore[misc]  # untyped library
+    """A notification."""
+
+    def __init__(self, connection: Connection, item: Item, request: wire.Request) -> None:
+        """Is not acknowledged yet.
+
+        Args:
+            connection: What it came by.
+            item: The delivery.
+            request: What is in it.
+        """
+        self._delivery = Incoming(connection, item)
+        super().__init__(request.context, request.message, msg_id=item.message_id)
+
+    def acknowledge(self) -> None:
+        """It is dealt with, and leaves its queue."""
+        self._delivery.accept()
+
+    def requeue(self) -> None:
+        """Puts it back, for this listener or another one."""
+        self._delivery.give_back()

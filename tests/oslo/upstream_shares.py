@@ -1,0 +1,108 @@
+"""The functional tests that oslo.messaging ships, run against containers of ours.
+
+They read two variables for where to connect, and most of them wait more than they work: so each
+share of them is run by a process of its own, all at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+RUNNER = Path(__file__).with_name("upstream_run.py")
+
+TIMEOUT_S = 100.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one process runs.
+
+    Attributes:
+        url: The transport URL, for calls and notifications alike.
+        module: Upstream's module, below `oslo_messaging.tests.functional`.
+        tests: Names of tests in it: `Class.method`, and in parentheses the scenario.
+    """
+
+    url: str
+    module: str
+    tests: tuple[str, ...]
+
+
+@dataclass
+class Verdicts:
+    """What became of tests, and why.
+
+    Attributes:
+        passed: Names.
+        skipped: Names, and upstream's reason.
+        failed: Names, and what was seen.
+    """
+
+    passed: set[str] = field(default_factory=set)
+    skipped: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def run(shares: list[Share], packages: Path, folder: Path) -> Verdicts:
+    """Runs all shares, at once.
+
+    Args:
+        shares: What to run.
+        packages: A directory that Python looks for packages in first.
+        folder: Takes what the processes say.
+    """
+    processes = []
+    for number, share in enumerate(shares):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(packages),
+            "RPC_TRANSPORT_URL": share.url,
+            "NOTIFY_TRANSPORT_URL": share.url,
+        }
+        module = f"oslo_messaging.tests.functional.{share.module}"
+        log = folder / f"upstream-{number}"
+        with (
+            log.with_suffix(".out").open("wb") as out,
+            log.with_suffix(".err").open("wb") as errors,
+        ):
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, str(RUNNER), module, *share.tests],
+                    stdout=out,
+                    stderr=errors,
+                    env=environment,
+                    cwd=folder,
+                )
+            )
+    verdicts = Verdicts()
+    try:
+        for number, (share, process) in enumerate(zip(shares, processes, strict=True)):
+            process.wait(TIMEOUT_S)
+            _gather(share, folder / f"upstream-{number}", verdicts)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return verdicts
+
+
+def _gather(share: Share, log: Path, verdicts: Verdicts) -> None:
+    errors = log.with_suffix(".err").read_text(errors="replace")
+    last = dict.fromkeys(share.tests, ("lost", f"never begun: {errors[-2000:]}"))
+    for line in log.with_suffix(".out").read_text(errors="replace").splitlines():
+        if line.startswith('{"test": '):
+            fact = json.loads(line)
+            name = fact["test"].removeprefix(f"oslo_messaging.tests.functional.{share.module}.")
+            last[name] = fact["outcome"], fact["text"]
+    for name, (outcome, text) in last.items():
+        if outcome == "passed":
+            verdicts.passed.add(name)
+        elif outcome == "skipped":
+            verdicts.skipped[name] = text
+        else:
+            verdicts.failed[name] = f"{outcome}: {text}"

@@ -1,0 +1,35 @@
+"""What workers are spared, without a JVM: the collector leaves out what they have loaded."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark import TaskContext
+
+from cogwork.spark.worker import keep_loaded
+
+
+def test_outside_of_a_worker_nothing_is_kept_from_the_collector() -> None:
+    before = gc.get_freeze_count()
+    keep_loaded()
+    assert gc.get_freeze_count() == before
+
+
+def test_a_worker_keeps_what_it_has_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TaskContext, "get", classmethod(lambda _: object()))
+    try:
+        keep_loaded()
+        kept = gc.get_freeze_count()
+        assert kept > 0
+        later: list[object] = []
+        later.append(later)
+        keep_loaded()
+        assert gc.get_freeze_count() == kept
+        del later
+        assert gc.collect() > 0
+    finally:
+        gc.unfreeze()

@@ -1,0 +1,107 @@
+"""A container that is configured as routers and brokers are, with stock clients at it."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from typing import TYPE_CHECKING
+
+from proton import Message
+from proton.reactor import AtMostOnce
+from proton.utils import BlockingConnection, BlockingReceiver
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.servers.process import free_ports
+
+from .served import COGWORK, READY_TIMEOUT_S, Served, _listens, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ROUTER = """
+router { id: A mode: interior }
+listener { addr: 127.0.0.1 port: PORT sasl-mechanisms: ANONYMOUS }
+fixed-address { prefix: /unicast fanout: single bias: closest }
+fixed-address { prefix: /exclusive fanout: single bias: closest }
+fixed-address { prefix: /broadcast fanout: multiple }
+"""
+
+
+@contextlib.contextmanager
+def running(folder: Path, port: int, *options: str) -> Iterator[Served]:
+    """Runs a container with these options for the length of a `with` block."""
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*COGWORK, "serve", *options], stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        within(READY_TIMEOUT_S, lambda: _listens(port, process, log), "the container listens")
+        yield Served(f"amqp://127.0.0.1:{port}", process)
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
+def receiver(bus: BlockingConnection, address: str, name: str) -> BlockingReceiver:
+    """Attaches under a name of its own; else it would be named for the address."""
+    return bus.create_receiver(address, name=name, credit=5)
+
+
+def send(bus: BlockingConnection, address: str, body: str) -> None:
+    """Sends settled: a consumer that reads on the same connection cannot accept meanwhile."""
+    bus.create_sender(address, options=AtMostOnce()).send(Message(body=body))
+
+
+def test_a_routers_file_is_a_configuration(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    file = tmp_path / "qdrouterd.conf"
+    file.write_text(ROUTER.replace("PORT", str(port)))
+    with running(tmp_path, port, "--config", str(file)) as container:
+        assert container.status()["container"]["name"] == "A"
+        bus = BlockingConnection(container.url, timeout=10)
+        group = [receiver(bus, "unicast.nova.compute", name) for name in "ab"]
+        every = [receiver(bus, "broadcast.nova.compute.all", name) for name in "cd"]
+        send(bus, "/unicast.nova.compute", "one")
+        send(bus, "/broadcast.nova.compute.all", "all")
+        assert [each.receive().body for each in every] == ["all", "all"]
+        within(5, lambda: _sum(group) == 1, "one of the group has it")
+        bus.close()
+
+
+def _sum(group: list[BlockingReceiver]) -> int:
+    return sum(len(each.fetcher.incoming) for each in group)
+
+
+def test_the_options_of_a_broker_make_queues_and_topics(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    options = ["--listen", f"127.0.0.1:{port}", "--queue-patterns", "exclusive"]
+    options += ["--queue-patterns", "unicast", "--topic-patterns", "broadcast"]
+    with running(tmp_path, port, *options) as container:
+        bus = BlockingConnection(container.url, timeout=10)
+        bus.create_sender("unicast.nova.compute").send(Message(body="before anybody asks"))
+        assert container.address("unicast.nova.compute")["depth"] == 1
+        taken = bus.create_receiver("unicast.nova.compute").receive()
+        assert taken.body == "before anybody asks"
+        every = [receiver(bus, "broadcast.nova.#", name) for name in "ab"]
+        send(bus, "broadcast.nova.compute.all", "all")
+        assert [each.receive().body for each in every] == ["all", "all"]
+        bus.close()
+
+
+def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "qdrouterd.conf"
+    file.write_text("fixed-address {\n    prefix: /unicast\n    fanout: one\n}\n")
+    done = subprocess.run(
+        [*COGWORK, "serve", "--config", str(file)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert done.returncode == ExitCode.CONFIGURATION
+    assert done.stderr == (
+        f'cogwork: {file}:3: fixed-address.fanout: found "one", '
+        'expected one of "multiple", "single"\n'
+    )
