@@ -2,8 +2,10 @@
 
 Theory of operation. The request says how many parts the caller has room for; as these are used up
 it grants more (`$more`), to the server that the first part names. A method that is faster than its
-caller waits. Each side says within a third of the call's time that it is there, the server by a
-heartbeat, the caller by a grant, if only of nothing; silence for all of that time ends the stream.
+caller waits. Either side tells a sum, parts sent and parts that there is room for, so that whatever
+is lost on the way is noticed, or made good by what comes next. Each side says within a third of the
+call's time that it is there, the server by a heartbeat, the caller by a grant, if only of nothing;
+silence for all of that time ends the stream.
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from cogwork.client.rpc.caller import Caller, Request
     from cogwork.client.rpc.replies import Replies
-    from cogwork.client.rpc.route import Route
     from cogwork.client.rpc.targets import Target
     from cogwork.dataplane.outbox import Post
 
@@ -33,6 +34,9 @@ __all__ = ("WINDOW", "Parts")
 WINDOW = 64
 """Parts that may be on their way or waiting, where a call says nothing else."""
 
+UINT_MAX = 0xFFFFFFFF
+"""Where a group-sequence begins anew."""
+
 
 class Parts:
     """The parts of one call's reply, and what is told to the server that sends them."""
@@ -40,7 +44,6 @@ class Parts:
     def __init__(
         self,
         caller: Caller,
-        route: Route,
         request: Request,
         *,
         window: int,
@@ -51,7 +54,6 @@ class Parts:
 
         Args:
             caller: Of the mesh.
-            route: The way to the server.
             request: What to ask.
             window: Parts that may be on their way or waiting; at least 1.
             result: The type of a part; None for what comes.
@@ -63,7 +65,7 @@ class Parts:
         if window < 1:
             raise ValueError(f"window: at least 1 is expected, not {window!r:.80}")
         self._caller = caller
-        self._route = route
+        self._route = caller.routed
         self._request = request
         self._window = window
         self._result = result
@@ -79,7 +81,8 @@ class Parts:
         self._server = ""
         self._reply_to = ""
         self._count = 0
-        self._used = 0
+        self._taken = 0
+        self._credit = window
         self._slot = 0
         self._heard_s = 0.0
         self._told_s = 0.0
@@ -105,8 +108,8 @@ class Parts:
             self.close()
             raise
         part = self._parts.popleft()
-        self._used += 1
-        if self._used * 2 >= self._window:
+        self._taken += 1
+        if 2 * (self._credit - self._taken) <= self._window:
             self._grant()
         return self._value(part)
 
@@ -123,7 +126,11 @@ class Parts:
         """Sends the request."""
         request = self._request
         deadline_s = self._time() + request.timeout_s
-        target, replies = await self._caller.open(self._route, request, deadline_s)
+        try:
+            self._route, address = await self._caller.way(request)
+            target, replies = await self._caller.open(self._route, address, request, deadline_s)
+        except NotSent:
+            return
         number = self._caller.next_number()
         try:
             post = target.post(
@@ -147,22 +154,20 @@ class Parts:
         self._heard_s = self._time()
         self._server = reply.reply_to or self._server
         subject = reply.subject
-        if subject == PART:
-            if reply.group_sequence != self._count:
-                text = f"part {self._count} of the reply was lost"
-                self._fail(InDoubt(self._request.address, None, text))
-                return
-            self._count = (self._count + 1) & 0xFFFFFFFF
+        told = reply.group_sequence
+        if told is not None and told != self._count & UINT_MAX:
+            text = f"part {self._count} of the reply was lost"
+            self._fail(InDoubt(self._request.address, None, text))
+        elif subject == PART:
+            self._count += 1
             self._parts.append(reply)
         elif subject == ERROR:
             self._fail(error_of(self._request.address, reply))
-            return
         elif subject == END:
             self._end()
         elif subject is None:
             text = "the method replies as a whole: use call"
             self._fail(BadReply(self._request.address, None, text))
-            return
         self._wake()
 
     def on_lost(self, error: Exception | None) -> None:
@@ -206,16 +211,16 @@ class Parts:
         """Says how much room there is again."""
         if not self._server or self._is_over:
             return
+        self._credit = self._taken + self._window
         note = Message(
             None,
             subject=MORE,
             correlation_id=self._number,
             reply_to=self._reply_to,
-            properties={CREDIT: self._used},
+            properties={CREDIT: self._credit},
         )
-        self._used = 0
         self._told_s = self._time()
-        self._caller.tell(self._server, note)
+        self._caller.tell(self._route, self._server, note)
 
     # -- the end
 
@@ -242,6 +247,8 @@ class Parts:
         self._end()
         if self._target is None or self._post is None or self._target.withdraw(self._post):
             return
-        address = self._server or self._request.everyone
-        self._caller.cancel(address, self._number, self._reply_to)
+        address = self._server or self._target.address
+        if address == self._request.address:
+            address = self._request.everyone
+        self._caller.cancel(self._route, address, self._number, self._reply_to)
         self._wake()

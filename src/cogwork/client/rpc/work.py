@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import Condition, EncodeError
+from cogwork.amqp.types import UInt
 from cogwork.client.rpc.codec import unserialisable
 from cogwork.client.rpc.context import CallContext
-from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED
+from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, REMOTE_ERROR
 from cogwork.client.rpc.wire import CREDIT, END, HEARTBEAT, PART, error_reply, refusal_reply
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.posting_errors import MessageTooLarge
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Work",)
 
+UINT_MAX = 0xFFFFFFFF
+
 log = logging.getLogger("cogwork.client.rpc")
 
 BEATS = 3
@@ -41,10 +45,12 @@ class Work:
         context: What the method may know of the call.
         reply_to: Where replies go; None for a cast.
         number: What replies name.
+        outlet: Where replies leave.
         key: Under what its reply is kept; None for nowhere.
         task: What runs the method, if a task does.
         is_over: Whether nothing is to be said any more.
         is_watched: Whether its deadline is kept.
+        wants_direct: Whether the caller would like to know where the server listens.
     """
 
     __slots__ = (
@@ -56,8 +62,7 @@ class Work:
         "_inbox",
         "_lease_s",
         "_next_beat_s",
-        "_outlet",
-        "_part",
+        "_sent",
         "_service",
         "_slot",
         "arguments",
@@ -67,8 +72,10 @@ class Work:
         "key",
         "method",
         "number",
+        "outlet",
         "reply_to",
         "task",
+        "wants_direct",
     )
 
     def __init__(
@@ -105,16 +112,17 @@ class Work:
         self.task: asyncio.Future[Any] | None = None
         self.is_over = False
         self.is_watched = False
+        self.wants_direct = False
         self._service = service
         self._inbox = inbox
-        self._outlet = outlet
+        self.outlet = outlet
         self._codec = codec
         self._slot = 0
         self._beat_s = 0.0
         self._next_beat_s = 0.0
         self._lease_s = 0.0
         self._credit = 0
-        self._part = 0
+        self._sent = 0
         self._credit_waiter: asyncio.Future[None] | None = None
         remaining_s = request.ttl_s
         self._deadline_s = None if remaining_s is None else service.time() + remaining_s
@@ -128,7 +136,7 @@ class Work:
         Args:
             beat_s: How often to tell the caller that it is under work; 0 for never.
             lease_s: After which silence of the caller its stream ends; 0 where it is none.
-            credit: Parts that the caller has room for.
+            credit: Parts that the caller has room for, from the first one on.
         """
         self.is_watched = True
         self._beat_s = beat_s
@@ -149,7 +157,10 @@ class Work:
 
     def _beat(self, now_s: float) -> None:
         self._next_beat_s = now_s + self._beat_s
-        self._send(Message(None, subject=HEARTBEAT, reply_to=self._service.address))
+        sent = UInt(self._sent & UINT_MAX) if self._lease_s else None
+        self._send(
+            Message(None, subject=HEARTBEAT, reply_to=self._service.address, group_sequence=sent)
+        )
 
     def on_due(self) -> None:
         """Its time is over, or it is time to say that it is not."""
@@ -157,7 +168,9 @@ class Work:
             return
         now_s = self._service.time()
         if self._deadline_s is not None and now_s >= self._deadline_s:
-            self.refuse(CALL_EXPIRED, "the time of the call was over", is_late=True)
+            begun = self in self._service
+            text = "the time of the call was over before its method began"
+            self.refuse(CALL_EXPIRED, text, is_late=begun)
             return
         if self._beat_s and now_s >= self._next_beat_s:
             self._beat(now_s)
@@ -169,7 +182,7 @@ class Work:
         if self.reply_to is not None:
             reply.to = self.reply_to
             reply.correlation_id = self.number
-            self._outlet.send(reply)
+            self.outlet.send(reply)
 
     def finish(self, result: object) -> None:
         """Replies with what the method returned."""
@@ -188,9 +201,8 @@ class Work:
     def _reply_with(self, result: object) -> None:
         codec = self._codec
         reply = Message(codec.encode(result), content_type=codec.content_type)
-        service_stamp = self._service.stamp
-        if service_stamp is not None:
-            reply.properties = dict(service_stamp)
+        if self.wants_direct and self._service.stamp is not None:
+            reply.properties = dict(self._service.stamp)
         self._send(reply)
         self.end(reply)
 
@@ -204,8 +216,12 @@ class Work:
         name = f"{self._service.address}: {self.method.name}"
         log.info("%s: a method failed: %r", name, error, exc_info=error)
         reply = error_reply(error, tells_traceback=self._service.options.tells_tracebacks)
-        self._send(reply)
-        self.end(reply)
+        try:
+            self._send(reply)
+        except MessageTooLarge:
+            self.refuse(REMOTE_ERROR, type(error).__name__)
+        else:
+            self.end(reply)
 
     def refuse(self, condition: str, description: str, *, is_late: bool = False) -> None:
         """Replies that there will be no result, and ends the method's run.
@@ -217,8 +233,10 @@ class Work:
         """
         if self.is_over:
             return
+        self.is_over = True
         if not is_late:
-            self._send(refusal_reply(condition, description))
+            with suppress(MessageTooLarge):
+                self._send(refusal_reply(condition, description))
         self.end(None)
         self.context.cancel()
         if self.task is not None:
@@ -244,10 +262,9 @@ class Work:
 
     async def part(self, value: object) -> None:
         """Sends a part, once the caller has room for it."""
-        while self._credit == 0:
+        while self._sent >= self._credit:
             self._credit_waiter = asyncio.get_running_loop().create_future()
             await self._credit_waiter
-        self._credit -= 1
         codec = self._codec
         try:
             body = codec.encode(value)
@@ -256,29 +273,30 @@ class Work:
                     body,
                     subject=PART,
                     content_type=codec.content_type,
-                    group_sequence=self._part,
-                    reply_to=self._service.address if self._part == 0 else None,
+                    group_sequence=UInt(self._sent & UINT_MAX),
+                    reply_to=self._service.address if self._sent == 0 else None,
                 )
             )
         except EncodeError as error:
             raise unserialisable(value, self._carry, error) from error
-        self._part = (self._part + 1) & 0xFFFFFFFF
+        self._sent += 1
         self._next_beat_s = self._service.time() + self._beat_s
 
     def grant(self, note: Message) -> None:
         """The caller has room for more parts, and is there."""
         more = note.properties.get(CREDIT, 0)
-        if isinstance(more, int) and 0 <= more <= 0xFFFFFFFF:
-            self._credit += more
+        if isinstance(more, int) and more > self._credit:
+            self._credit = more
         if self._lease_s:
             self._deadline_s = self._service.time() + self._lease_s
-        if self._credit and self._credit_waiter is not None and not self._credit_waiter.done():
+        has_room = self._credit > self._sent
+        if has_room and self._credit_waiter is not None and not self._credit_waiter.done():
             self._credit_waiter.set_result(None)
 
     def finish_parts(self) -> None:
         """Says that there are no more parts."""
         if not self.is_over:
-            self._send(Message(None, subject=END))
+            self._send(Message(None, subject=END, group_sequence=UInt(self._sent & UINT_MAX)))
             self.end(None)
 
     @property
