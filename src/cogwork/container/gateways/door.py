@@ -94,6 +94,7 @@ class GatewayDoor:
         """Lets time pass: heartbeats."""
         self._core.tick()
         self.connection.tick(now_s)
+        self.connection.wire.shed()
 
     def flush(self) -> None:
         """Has everything go on its way."""
