@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -27,6 +27,7 @@ port = 0
 permissions = [
     { address = "unicast/#", rights = ["send", "receive"] },
     { address = "queue/#", rights = ["send", "receive"] },
+    { address = "_reply/#", rights = ["send"] },
 ]
 [gateway."test_gateways:Echo"]
 word = "hello"
@@ -36,7 +37,7 @@ word = "hello"
 class Echo:
     """Receives from addresses, and says what it was told."""
 
-    made: list[Echo] = []
+    made: ClassVar[list[Echo]] = []
 
     def __init__(self, context: GatewayContext) -> None:
         if "word" not in context.options:
