@@ -293,7 +293,7 @@ class Schemas:
         return self._thread.wait(self._schemas.check(message, address))
 
 
-class Mesh(SyncRpcCalls):
+class Mesh(SyncRpcCalls, Closing):
     """A connection to the mesh that mends itself. Made by `connect`, used in `with`.
 
     Attributes:
@@ -314,14 +314,10 @@ class Mesh(SyncRpcCalls):
         except BaseException:
             self._thread.stop()
             raise
-        return self
+        return super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Closes the connection, and ends the thread."""
         try:
             self._thread.wait(self._mesh.close())
         finally:
