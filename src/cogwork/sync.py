@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
+from cogwork.client.closing import Closing
 from cogwork.client.mesh import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
 from cogwork.client.mesh import connect as connect_async
 from cogwork.client.rpc.facade import SyncRpcCalls
