@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 WARM_UP = 300
-CASES = ("coroutine", "function", "proton")
+CASES = ("coroutine", "function", "direct", "proton")
 
 
 def cpu_s(pid: int) -> float:
@@ -53,7 +53,7 @@ def started(command: list[str]) -> Iterator[tuple[dict[str, Any], int]]:
 
 async def serve(url: str) -> None:
     """Is the service."""
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url, direct=True) as mesh:
         service = mesh.service("bench", server="bench")
 
         @service.method
@@ -73,7 +73,9 @@ async def client(
     url: str, method: str, calls: int, outstanding: int, pids: list[int]
 ) -> dict[str, Any]:
     """Is the client; returns what it measured."""
-    async with cogwork.connect(url) as mesh:
+    is_direct = method == "direct"
+    method = "function" if is_direct else method
+    async with cogwork.connect(url, direct=is_direct) as mesh:
         for n in range(WARM_UP):
             await mesh.call("bench", method, n=n)
         waits_s = []

@@ -50,6 +50,8 @@ OF_TYPE = {
     "cogwork.io.tls.TlsFilesError": ExitCode.CONFIGURATION,
     "cogwork.io.listener.ListenError": ExitCode.CONNECTION,
     "cogwork.io.stream.StreamError": ExitCode.CONNECTION,
+    "cogwork.spi.gateway.GatewayError": ExitCode.CONFIGURATION,
+    "cogwork.spi.gateway.GatewayListenError": ExitCode.CONNECTION,
     "cogwork.spark.errors.OptionError": ExitCode.USAGE,
     "cogwork.amqp.exceptions.CogworkError": ExitCode.ERROR,
     "builtins.TimeoutError": ExitCode.TIMEOUT,

@@ -238,11 +238,14 @@ async def _run(
 
 
 def _announce(container: Container, *, as_json: bool) -> None:
+    gateways = container.gateways.endpoints
     if as_json:
         facts = {"id": container.id, "endpoints": container.endpoints, "process_id": os.getpid()}
-        click.echo(json.dumps(facts))
+        click.echo(json.dumps(facts | ({"gateways": gateways} if gateways else {})))
     else:
         click.echo(f"container {container.id} listens on {', '.join(container.endpoints)}")
+        for name, endpoints in gateways.items():
+            click.echo(f"gateway {name} listens on {', '.join(endpoints)}")
 
 
 def _take_up_work(container: Container, service: Service) -> None:

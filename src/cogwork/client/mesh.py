@@ -23,6 +23,7 @@ from cogwork.client.options import Mechanism, Options, Retry
 from cogwork.client.publisher import OnDoubt, Publisher
 from cogwork.client.redirection import redirection_of
 from cogwork.client.requests import REQUEST_TIMEOUT_S, Requests
+from cogwork.client.rpc.direct.options import Direct
 from cogwork.client.rpc.surface import RpcCalls
 from cogwork.client.schemas import Schemas
 from cogwork.client.senders import Senders
@@ -110,6 +111,7 @@ class Mesh(Requests, RpcCalls):
         self.connections = 1
         self._keeper = asyncio.create_task(self._keep_connected(self._uplink))
         self._timer = loop.call_later(TICK_S, self._tick)
+        self._begin_calls()
         return self
 
     async def __aexit__(
@@ -124,8 +126,8 @@ class Mesh(Requests, RpcCalls):
         """Closes the connection and ends all that was opened on it."""
         if self._keeper is None:
             return
+        await self._end_calls()
         self._keeper.cancel()
-        self._end_calls()
         if self._timer is not None:
             self._timer.cancel()
         for task in self._tasks:
@@ -206,6 +208,20 @@ class Mesh(Requests, RpcCalls):
     def endpoint(self) -> Endpoint | None:
         """Where the connection leads at present; None while there is none."""
         return self._uplink.endpoint if self._uplink is not None and self.is_connected else None
+
+    @property
+    def name(self) -> str:
+        """The container-id of this client."""
+        return self._options.name
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """What it trusts where TLS is spoken; None for the system's authorities."""
+        return self._options.tls
+
+    def beside(self, endpoint: Endpoint, options: Options) -> Mesh:
+        """Makes another connection of this client's, to somewhere else; it is not opened yet."""
+        return Mesh([endpoint], options)
 
     @property
     def has_relay(self) -> bool:
@@ -407,6 +423,7 @@ def connect(  # the keyword options are those of Options
     idle_timeout_s: float = 60.0,
     max_frame_size_bytes: int = 65536,
     rpc: RpcOptions | None = None,
+    direct: Direct | bool = False,
 ) -> Mesh:
     """Connects to the mesh; use it in `async with`.
 
@@ -423,6 +440,7 @@ def connect(  # the keyword options are those of Options
         idle_timeout_s: Silence after which the connection counts as lost; 0 for never.
         max_frame_size_bytes: The largest frame the container may send.
         rpc: Addresses, codec and times of calls.
+        direct: Whether calls go to their servers without a hop, and where services listen for such.
 
     Raises:
         InvalidUrlError: A URL is wrong.
@@ -437,6 +455,7 @@ def connect(  # the keyword options are those of Options
         "idle_timeout_s": idle_timeout_s,
         "max_frame_size_bytes": max_frame_size_bytes,
         "rpc": rpc,
+        "direct": Direct() if direct is True else direct or None,
     }
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     return Mesh([urls] if isinstance(urls, str) else urls, Options(**options))

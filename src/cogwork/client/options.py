@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from cogwork.client.rpc.direct.options import Direct
+
 __all__ = ("Mechanism", "Options", "Retry")
 
 Mechanism = Literal["ANONYMOUS", "PLAIN", "EXTERNAL"]
@@ -40,6 +42,7 @@ class Options:
         max_frame_size_bytes: The largest frame the container may send.
         rpc: How calls are made.
         on_attempt_failed: Called whenever none of the hosts took a connection that was lost.
+        direct: Where services listen for calls that come directly; None where calls do not.
     """
 
     name: str = field(default_factory=_own_name)
@@ -53,3 +56,4 @@ class Options:
     max_frame_size_bytes: int = 65536
     rpc: RpcOptions = field(default_factory=RpcOptions)
     on_attempt_failed: Callable[[Exception], object] | None = None
+    direct: Direct | None = None

@@ -14,6 +14,7 @@ from cogwork.amqp.terminus import COPY, MOVE, Coordinator, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.access import Permits
 from cogwork.container.filters import read_filters
+from cogwork.container.gateways.inside import Inside
 from cogwork.dataplane.checked import CheckedLink
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -262,6 +263,9 @@ class Attachments:
         if attachment.entry is not None and link.end is not None:
             assert isinstance(link.end, OutgoingLink)
             client.vhost.remove_consumer(attachment.address, attachment.entry, link.end)
+            if isinstance(client.listen, Inside) and attachment.entry.is_idle:
+                # The last service of a gateway's that leaves takes its address along.
+                client.vhost.drop(attachment.address.removeprefix("/"))
         if attachment.subscription is not None and attachment.node is not None:
             if client.vhost.reach is not None:
                 client.vhost.reach.lending.remove_consumer(attachment.subscription)

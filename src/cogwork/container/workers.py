@@ -84,7 +84,8 @@ class Worker(Struct, frozen=True):
         """Returns the configuration of this worker.
 
         Args:
-            whole: What the file and the options say; links to other containers are worker 0's.
+            whole: What the file and the options say; links to other containers, and gateways, are
+                worker 0's.
         """
         cost = whole.mesh.worker_cost
         others = [number for number in range(self.count) if number != self.number]
@@ -98,6 +99,7 @@ class Worker(Struct, frozen=True):
             data_dir=data_dir,
             listeners=[self._on_port(at, listen) for at, listen in enumerate(whole.listeners)],
             links=[*links, *(whole.links if self.number == 0 else ())],
+            gateways=whole.gateways if self.number == 0 else {},
         )
 
     def _on_port(self, at: int, listen: Listen) -> Listen:

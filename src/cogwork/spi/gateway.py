@@ -11,12 +11,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from cogwork.amqp.errors import CogworkError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cogwork.spi.door import Door, Sender
 
-__all__ = ("Gateway", "GatewayContext", "GatewayFactory", "Watch")
+__all__ = (
+    "Gateway",
+    "GatewayContext",
+    "GatewayError",
+    "GatewayFactory",
+    "GatewayListenError",
+    "Watch",
+)
+
+
+class GatewayError(CogworkError):
+    """A gateway cannot be used as it is configured."""
+
+
+class GatewayListenError(GatewayError):
+    """A gateway cannot listen where it is to."""
 
 
 class Watch(Protocol):
@@ -63,7 +80,7 @@ class Gateway(Protocol):
         """Opens its sockets, and lets clients in.
 
         Raises:
-            CogworkError: It cannot listen there, or may not.
+            GatewayListenError: It cannot listen there.
         """
 
     def tick(self, now_s: float) -> None:
@@ -94,5 +111,5 @@ class GatewayFactory(Protocol):
         """Makes a gateway that does not listen yet.
 
         Raises:
-            CogworkError: An option is wrong, or a library that it needs is missing.
+            GatewayError: An option is wrong, or a library that it needs is missing.
         """

@@ -5,6 +5,7 @@ half, `wire.py` what their messages hold.
 """
 
 from cogwork.client.rpc.context import CallContext, current_call
+from cogwork.client.rpc.direct.options import Direct
 from cogwork.client.rpc.errors import (
     BadArguments,
     BadReply,
@@ -26,6 +27,7 @@ __all__ = (
     "BadReply",
     "CallCancelled",
     "CallContext",
+    "Direct",
     "Expired",
     "NoSuchMethod",
     "RemoteError",

@@ -17,10 +17,13 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import CogworkError, EncodeError
-from cogwork.client.errors import InDoubt, Released
+from cogwork.amqp.types import ULong
+from cogwork.client.errors import CallTimeout, InDoubt, Released
 from cogwork.client.rpc.call import Call, NotSent
 from cogwork.client.rpc.codec import Codec, codec_for, codec_named, unserialisable
 from cogwork.client.rpc.conversion import converted
+from cogwork.client.rpc.direct.directory import Directory
+from cogwork.client.rpc.direct.meeting import DIRECT
 from cogwork.client.rpc.errors import BadReply, Unreachable
 from cogwork.client.rpc.route import Route
 from cogwork.client.rpc.sending import send
@@ -126,6 +129,7 @@ class Caller:
         wheel: Their deadlines.
         time: The clock of their deadlines.
         routed: The way through the mesh.
+        directory: The servers that can be reached without a hop; None where none are to be.
     """
 
     def __init__(self, mesh: Mesh, options: RpcOptions) -> None:
@@ -139,18 +143,25 @@ class Caller:
         self.options = options
         self.wheel = Wheel(loop)
         self.routed = Route(mesh, self.wheel)
+        self.directory: Directory | None = None
         self._mesh = mesh
         self.time = self._time = loop.time
         self._codec = codec_named(options.codec)
         self._numbers = itertools.count(1)
 
-    def close(self) -> None:
+    def go_direct(self) -> None:
+        """Has calls go to servers without a hop where that is possible."""
+        self.directory = Directory(self._mesh, self)
+
+    async def close(self) -> None:
         """Waits for nothing any more."""
         self.wheel.close()
+        if self.directory is not None:
+            await self.directory.close()
 
     def next_number(self) -> int:
         """Returns a number that no other call of this client has."""
-        return next(self._numbers)
+        return ULong(next(self._numbers))  # the type that is encoded without a detour
 
     def codec(self, name: str | None) -> Codec:
         """Returns the codec of a name; None for the usual one."""
@@ -237,11 +248,13 @@ class Caller:
     async def _attempt(
         self, request: Request, deadline_s: float, heartbeat_s: float | None, settled: bool
     ) -> Message:
-        route = self.routed
-        target = route.targets.get(request.address)
+        route, address = self.routed, request.address
+        if self.directory is not None:
+            route, address = await self.way(request)
+        target = route.targets.get(address)
         replies = route.replies
         if target is None or replies is None or not replies.reply_to:
-            target, replies = await self.open(route, request, deadline_s)
+            target, replies = await self.open(route, address, request, deadline_s)
         now_s = self._time()
         future: asyncio.Future[Message] = self._mesh.create_future()
         call = Call(
@@ -254,8 +267,9 @@ class Caller:
             heartbeat_s=heartbeat_s,
             now_s=now_s,
         )
-        number = next(self._numbers)
+        number = self.next_number()
         replies.calls[number] = call
+        is_queued = False
         try:
             try:
                 call.post = target.post(
@@ -263,20 +277,49 @@ class Caller:
                     settled=settled,
                 )
             except Exception as error:
-                raise request.refusal(error) from error
+                raise self._refusal(route, address, request, error) from error
+            is_queued = call.post.queued
             if not settled:
                 call.post.on_error = call.fail
-            return await future
-        except asyncio.CancelledError:
-            if not call.withdraw():
-                self.cancel(call.server or request.everyone, number, replies.reply_to)
+            reply = await future
+        except (asyncio.CancelledError, CallTimeout) as error:
+            # A deadline counts from the arrival at the server: one that waited here is late there.
+            is_known = not isinstance(error, CallTimeout) or is_queued or call.server is not None
+            if is_known and not call.withdraw():
+                whom = call.server or (request.everyone if route is self.routed else address)
+                self.cancel(route, whom, number, replies.reply_to)
             raise
         finally:
             del replies.calls[number]
             call.end()
+        if self.directory is not None and route is self.routed:
+            self.directory.learn(reply)
+        return reply
+
+    async def way(self, request: Request) -> tuple[Route, str]:
+        """Returns the way of a request, and the address there."""
+        directory = self.directory
+        if directory is not None:
+            found = directory.at_hand(request.address) or await directory.way(request.address)
+            if found is not None:
+                return found
+            request.properties = {**(request.properties or {}), DIRECT: True}
+        return self.routed, request.address
+
+    def _refusal(self, route: Route, address: str, request: Request, error: Exception) -> Exception:
+        """Returns what it means that a request could not be posted."""
+        if route is not self.routed and isinstance(error, ConnectionError):
+            return self.not_direct(address)
+        return request.refusal(error)
+
+    def not_direct(self, address: str) -> NotSent:
+        """Notes that a direct way does not stand; the request has to go another one."""
+        if self.directory is not None:
+            self.directory.failed(address)
+        return NotSent(f"{address}: not reached directly")
 
     async def open(
-        self, route: Route, request: Request, deadline_s: float
+        self, route: Route, address: str, request: Request, deadline_s: float
     ) -> tuple[Target, Replies]:
         """Opens what the first call to an address needs, within its time.
 
@@ -285,27 +328,31 @@ class Caller:
         """
         try:
             async with asyncio.timeout(max(deadline_s - self._time(), 0)):
-                return await route.open(request.address)
+                return await route.open(address)
         except TimeoutError:
             raise Unreachable(request.address, request.timeout_s) from None
+        except CogworkError as error:
+            if route is self.routed:
+                raise
+            raise self.not_direct(address) from error
 
-    def cancel(self, address: str, number: int, reply_to: str) -> None:
+    def cancel(self, route: Route, address: str, number: int, reply_to: str) -> None:
         """Has the work for a call cancelled, wherever it is done."""
         note = Message(None, subject=CANCEL, correlation_id=number, reply_to=reply_to)
-        self.tell(address, note)
+        self.tell(route, address, note)
 
-    def tell(self, address: str, note: Message) -> None:
+    def tell(self, route: Route, address: str, note: Message) -> None:
         """Sends something about a call under way, and goes on."""
-        if self._mesh.is_connected:
-            self._mesh.spawn(self._told(address, note))
+        if route.mesh.is_connected:
+            self._mesh.spawn(self._told(route, address, note))
 
-    async def _told(self, address: str, note: Message) -> None:
+    async def _told(self, route: Route, address: str, note: Message) -> None:
         try:
             note.to = address
-            target = self.routed.targets.get(address)
+            target = route.targets.get(address)
             if target is not None:
                 target.post(note, settled=True)
-            else:
+            elif route is self.routed:
                 await self._mesh.publish(address, note, settled=True)
         except CogworkError:
             return  # there is nobody to be told any more

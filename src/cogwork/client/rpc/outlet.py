@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.dataplane.posting_errors import BacklogFull
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
@@ -64,7 +65,7 @@ class RoutedOutlet:
             return
         try:
             post = self._relay.post(reply, settled=self._settled)
-        except ConnectionError as error:
+        except (ConnectionError, BacklogFull) as error:
             log.info("%s: a reply could not be sent: %s", reply.to, error)
             return
         if not self._settled:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from cogwork.client.rpc.caller import Caller, Request
     from cogwork.client.rpc.replies import Replies
-    from cogwork.client.rpc.route import Route
     from cogwork.client.rpc.targets import Target
     from cogwork.dataplane.outbox import Post
 
@@ -40,7 +39,6 @@ class Parts:
     def __init__(
         self,
         caller: Caller,
-        route: Route,
         request: Request,
         *,
         window: int,
@@ -51,7 +49,6 @@ class Parts:
 
         Args:
             caller: Of the mesh.
-            route: The way to the server.
             request: What to ask.
             window: Parts that may be on their way or waiting; at least 1.
             result: The type of a part; None for what comes.
@@ -63,7 +60,7 @@ class Parts:
         if window < 1:
             raise ValueError(f"window: at least 1 is expected, not {window!r:.80}")
         self._caller = caller
-        self._route = route
+        self._route = caller.routed
         self._request = request
         self._window = window
         self._result = result
@@ -123,7 +120,11 @@ class Parts:
         """Sends the request."""
         request = self._request
         deadline_s = self._time() + request.timeout_s
-        target, replies = await self._caller.open(self._route, request, deadline_s)
+        try:
+            self._route, address = await self._caller.way(request)
+            target, replies = await self._caller.open(self._route, address, request, deadline_s)
+        except NotSent:
+            return
         number = self._caller.next_number()
         try:
             post = target.post(
@@ -215,7 +216,7 @@ class Parts:
         )
         self._used = 0
         self._told_s = self._time()
-        self._caller.tell(self._server, note)
+        self._caller.tell(self._route, self._server, note)
 
     # -- the end
 
@@ -242,6 +243,8 @@ class Parts:
         self._end()
         if self._target is None or self._post is None or self._target.withdraw(self._post):
             return
-        address = self._server or self._request.everyone
-        self._caller.cancel(address, self._number, self._reply_to)
+        address = self._server or self._target.address
+        if address == self._request.address:
+            address = self._request.everyone
+        self._caller.cancel(self._route, address, self._number, self._reply_to)
         self._wake()

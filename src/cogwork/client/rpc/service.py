@@ -19,6 +19,9 @@ from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.terminus import COPY, MOVE
 from cogwork.client.rpc.codec import codec_for
 from cogwork.client.rpc.context import CURRENT
+from cogwork.client.rpc.direct.door import Door
+from cogwork.client.rpc.direct.meeting import DIRECT
+from cogwork.client.rpc.errors import CALL_CANCELLED
 from cogwork.client.rpc.inlet import Inlet
 from cogwork.client.rpc.keyed import KeyedReplies
 from cogwork.client.rpc.method import Method, WrongArgumentsError
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.message import MessageId
     from cogwork.client.mesh import Mesh
+    from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.rpc.outlet import Outlet
     from cogwork.dataplane.inbox import Inbox
@@ -66,7 +70,7 @@ class Service:
         options: What it has in common with others of the mesh.
         wheel: The deadlines of its work.
         time: The clock of these deadlines.
-        stamp: Application-properties of every reply; None for none.
+        stamp: Application-properties that tell where it listens; None for nowhere.
     """
 
     stamp: dict[str, object] | None = None
@@ -81,6 +85,7 @@ class Service:
         concurrency: int,
         exchange: str | None,
         grace_s: float,
+        direct: Direct | None,
     ) -> None:
         """Does not serve yet.
 
@@ -92,6 +97,7 @@ class Service:
             concurrency: Requests that are worked on at once.
             exchange: The second level of its addresses; None for the usual one.
             grace_s: How long work may go on when the service is stopped, in seconds.
+            direct: Where to listen for callers that come directly; None for nowhere.
 
         Raises:
             ValueError: One of these cannot be.
@@ -121,6 +127,8 @@ class Service:
         self._backlog: deque[Work] = deque()
         self._keyed = KeyedReplies(loop.time)
         self._ended = asyncio.Event()
+        self._is_stopping = False
+        self._door = None if direct is None else Door(self, mesh, direct, exchange, concurrency)
         self._is_beginning = False
 
     def _inlet(self, address: str, mode: Any) -> Inlet:  # noqa: ANN401  # a symbol
@@ -164,6 +172,8 @@ class Service:
         await self._outlet.open()
         try:
             await asyncio.gather(*(inlet.open() for inlet in self._inlets))
+            if self._door is not None:
+                self.stamp = await self._door.open()
         except BaseException:
             await self._shut()
             raise
@@ -179,6 +189,9 @@ class Service:
 
     async def stop(self) -> None:
         """Takes no more requests, waits for what is under work, and cancels what takes too long."""
+        self._is_stopping = True
+        if self._door is not None:
+            await self._door.close()
         await asyncio.gather(*(inlet.shut() for inlet in self._inlets), return_exceptions=True)
         for work in list(self._backlog):
             work.cancel()
@@ -196,6 +209,8 @@ class Service:
 
     async def _shut(self) -> None:
         self.wheel.close()
+        if self._door is not None:
+            self._door.end()
         await self._outlet.close()
         for inlet in self._inlets:
             inlet.abandon()
@@ -211,6 +226,10 @@ class Service:
                 if inlet.failure is not None:
                     raise inlet.failure
             await asyncio.sleep(WATCH_S)
+
+    def __contains__(self, work: Work) -> bool:
+        """Whether something is under work, and does not wait."""
+        return work in self._running
 
     @property
     def running(self) -> int:
@@ -246,6 +265,9 @@ class Service:
             else:
                 text = f"{self.topic} has no method {name!r:.80}"
                 self._refuse(outlet, reply_to, number, Condition.NOT_IMPLEMENTED, text)
+            return False
+        if self._is_stopping:
+            self._refuse(outlet, reply_to, number, CALL_CANCELLED, "the server is being stopped")
             return False
         try:
             codec = codec_for(request.content_type)
@@ -289,6 +311,7 @@ class Service:
                     _repeat(outlet, reply, work.reply_to, work.number)
                 return False
             work.key = name
+        work.wants_direct = DIRECT in properties
         lease_s = _seconds(properties.get(STREAM_S))
         beat_s = (lease_s or _seconds(properties.get(HEARTBEAT_S))) / BEATS
         credit = properties.get(CREDIT, 0)
@@ -417,6 +440,11 @@ class Service:
                 self._is_beginning = False
         if not self._running:
             self._ended.set()
+
+    def lost(self, outlet: Outlet) -> None:
+        """A caller that came directly has gone: nobody waits for what it asked."""
+        for work in [each for each in self._works.values() if each.outlet is outlet]:
+            work.cancel()
 
     def keep(self, key: tuple[str, str], reply: Message | None) -> None:
         """Keeps the reply to a call that has a key, and sends it to whoever repeated the call."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from cogwork.client.rpc.caller import Caller
+from cogwork.client.rpc.direct.options import Direct
 from cogwork.client.rpc.part_stream import PartStream
 from cogwork.client.rpc.parts import WINDOW, Parts
 from cogwork.client.rpc.service import GRACE_S, Service
@@ -36,9 +37,13 @@ class RpcCalls:
             self._caller = Caller(cast("Mesh", self), self._options.rpc)
         return self._caller
 
-    def _end_calls(self) -> None:
+    def _begin_calls(self) -> None:
+        if self._options.direct is not None:
+            self.rpc.go_direct()
+
+    async def _end_calls(self) -> None:
         if self._caller is not None:
-            self._caller.close()
+            await self._caller.close()
 
     def call(
         self,
@@ -240,9 +245,7 @@ class RpcCalls:
             properties=properties,
         )
         is_settled = rpc.options.call_settled if settled is None else settled
-        return PartStream(
-            Parts(rpc, rpc.routed, request, window=window, result=result, settled=is_settled)
-        )
+        return PartStream(Parts(rpc, request, window=window, result=result, settled=is_settled))
 
     def service(
         self,
@@ -252,6 +255,7 @@ class RpcCalls:
         concurrency: int = 64,
         exchange: str | None = None,
         grace: float = GRACE_S,
+        direct: Direct | bool | None = None,
     ) -> Service:
         """Serves methods; use it in `async with`.
 
@@ -261,6 +265,7 @@ class RpcCalls:
             concurrency: Calls that are worked on at once; more of them wait.
             exchange: The second level of its addresses; None for the usual one.
             grace: How long work may go on when the service is stopped, in seconds.
+            direct: Where to listen for calls that come without a hop; None as the mesh does.
         """
         own = self._options.name if server is None else server
         return Service(
@@ -271,7 +276,13 @@ class RpcCalls:
             concurrency=concurrency,
             exchange=exchange,
             grace_s=grace,
+            direct=self._direct(direct),
         )
+
+    def _direct(self, direct: Direct | bool | None) -> Direct | None:
+        if direct is None:
+            return self._options.direct
+        return (self._options.direct or Direct()) if direct is True else direct or None
 
     def threaded_service(
         self,
@@ -281,6 +292,7 @@ class RpcCalls:
         concurrency: int = 16,
         exchange: str | None = None,
         grace: float = GRACE_S,
+        direct: Direct | bool | None = None,
     ) -> ThreadedService:
         """Serves methods that may block, in threads; see `service`.
 
@@ -290,6 +302,7 @@ class RpcCalls:
             concurrency: Threads, and so calls that are worked on at once.
             exchange: The second level of its addresses; None for the usual one.
             grace: How long work may go on when the service is stopped, in seconds.
+            direct: Where to listen for calls that come without a hop; None as the mesh does.
         """
         own = self._options.name if server is None else server
         return ThreadedService(
@@ -300,4 +313,5 @@ class RpcCalls:
             concurrency=concurrency,
             exchange=exchange,
             grace_s=grace,
+            direct=self._direct(direct),
         )

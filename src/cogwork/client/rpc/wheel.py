@@ -8,6 +8,7 @@ timer at most: that of the first slot that holds anything.
 
 from __future__ import annotations
 
+import logging
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +19,8 @@ __all__ = ("SLOT_S", "Dated", "Wheel")
 
 SLOT_S = 0.01
 """How late a deadline may be told: less than what a network makes of it."""
+
+log = logging.getLogger("cogwork.client.rpc")
 
 
 class Dated(Protocol):
@@ -94,4 +97,7 @@ class Wheel:
             due += self._slots.pop(heappop(self._order))
         self._arm()
         for dated in due:
-            dated.on_due()
+            try:
+                dated.on_due()
+            except Exception:  # one must not keep back the others
+                log.exception("%r: a deadline could not be told", dated)

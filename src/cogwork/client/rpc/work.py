@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import Condition, EncodeError
+from cogwork.amqp.types import UInt
 from cogwork.client.rpc.codec import unserialisable
 from cogwork.client.rpc.context import CallContext
-from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED
+from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, REMOTE_ERROR
 from cogwork.client.rpc.wire import CREDIT, END, HEARTBEAT, PART, error_reply, refusal_reply
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.posting_errors import MessageTooLarge
@@ -41,10 +43,12 @@ class Work:
         context: What the method may know of the call.
         reply_to: Where replies go; None for a cast.
         number: What replies name.
+        outlet: Where replies leave.
         key: Under what its reply is kept; None for nowhere.
         task: What runs the method, if a task does.
         is_over: Whether nothing is to be said any more.
         is_watched: Whether its deadline is kept.
+        wants_direct: Whether the caller would like to know where the server listens.
     """
 
     __slots__ = (
@@ -56,7 +60,6 @@ class Work:
         "_inbox",
         "_lease_s",
         "_next_beat_s",
-        "_outlet",
         "_part",
         "_service",
         "_slot",
@@ -67,8 +70,10 @@ class Work:
         "key",
         "method",
         "number",
+        "outlet",
         "reply_to",
         "task",
+        "wants_direct",
     )
 
     def __init__(
@@ -105,9 +110,10 @@ class Work:
         self.task: asyncio.Future[Any] | None = None
         self.is_over = False
         self.is_watched = False
+        self.wants_direct = False
         self._service = service
         self._inbox = inbox
-        self._outlet = outlet
+        self.outlet = outlet
         self._codec = codec
         self._slot = 0
         self._beat_s = 0.0
@@ -157,7 +163,9 @@ class Work:
             return
         now_s = self._service.time()
         if self._deadline_s is not None and now_s >= self._deadline_s:
-            self.refuse(CALL_EXPIRED, "the time of the call was over", is_late=True)
+            begun = self in self._service
+            text = "the time of the call was over before its method began"
+            self.refuse(CALL_EXPIRED, text, is_late=begun)
             return
         if self._beat_s and now_s >= self._next_beat_s:
             self._beat(now_s)
@@ -169,7 +177,7 @@ class Work:
         if self.reply_to is not None:
             reply.to = self.reply_to
             reply.correlation_id = self.number
-            self._outlet.send(reply)
+            self.outlet.send(reply)
 
     def finish(self, result: object) -> None:
         """Replies with what the method returned."""
@@ -188,9 +196,8 @@ class Work:
     def _reply_with(self, result: object) -> None:
         codec = self._codec
         reply = Message(codec.encode(result), content_type=codec.content_type)
-        service_stamp = self._service.stamp
-        if service_stamp is not None:
-            reply.properties = dict(service_stamp)
+        if self.wants_direct and self._service.stamp is not None:
+            reply.properties = dict(self._service.stamp)
         self._send(reply)
         self.end(reply)
 
@@ -204,8 +211,12 @@ class Work:
         name = f"{self._service.address}: {self.method.name}"
         log.info("%s: a method failed: %r", name, error, exc_info=error)
         reply = error_reply(error, tells_traceback=self._service.options.tells_tracebacks)
-        self._send(reply)
-        self.end(reply)
+        try:
+            self._send(reply)
+        except MessageTooLarge:
+            self.refuse(REMOTE_ERROR, type(error).__name__)
+        else:
+            self.end(reply)
 
     def refuse(self, condition: str, description: str, *, is_late: bool = False) -> None:
         """Replies that there will be no result, and ends the method's run.
@@ -217,8 +228,10 @@ class Work:
         """
         if self.is_over:
             return
+        self.is_over = True
         if not is_late:
-            self._send(refusal_reply(condition, description))
+            with suppress(MessageTooLarge):
+                self._send(refusal_reply(condition, description))
         self.end(None)
         self.context.cancel()
         if self.task is not None:
@@ -256,7 +269,7 @@ class Work:
                     body,
                     subject=PART,
                     content_type=codec.content_type,
-                    group_sequence=self._part,
+                    group_sequence=UInt(self._part),
                     reply_to=self._service.address if self._part == 0 else None,
                 )
             )

@@ -9,13 +9,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.sasl import ANONYMOUS
 from cogwork.container.gateways.door import GatewayDoor
 from cogwork.container.gateways.inside import Inside
 from cogwork.container.gateways.pipe import MemoryPipe
-from cogwork.plugins import load, names
-from cogwork.spi.gateway import GatewayContext
+from cogwork.plugins import PluginError, load, names
+from cogwork.spi.gateway import GatewayContext, GatewayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,15 +24,11 @@ if TYPE_CHECKING:
     from cogwork.spi.door import Door, Sender
     from cogwork.spi.gateway import Gateway, GatewayFactory
 
-__all__ = ("GatewayError", "Gateways")
+__all__ = ("Gateways",)
 
 GROUP = "cogwork.gateways"
 
 log = logging.getLogger("cogwork")
-
-
-class GatewayError(CogworkError):
-    """A gateway that the configuration names cannot be used."""
 
 
 class Gateways:
@@ -53,8 +48,7 @@ class Gateways:
             options: Of each gateway, by its name.
 
         Raises:
-            GatewayError: There is none of a name, or it cannot be loaded.
-            CogworkError: An option is wrong.
+            GatewayError: There is none of a name, it cannot be loaded, or an option is wrong.
         """
         self._peers = peers
         self._doors: list[GatewayDoor] = []
@@ -81,7 +75,7 @@ class Gateways:
             readiness: Tells when it is known what other containers want.
 
         Raises:
-            CogworkError: One cannot listen; those before it have stopped again.
+            GatewayListenError: One cannot listen; those before it have stopped again.
         """
         self._readiness = readiness
         loop = asyncio.get_running_loop()
@@ -137,9 +131,9 @@ class Gateways:
         self._doors.clear()
 
     @property
-    def endpoints(self) -> list[str]:
-        """Where they listen."""
-        return [each for gateway in self._gateways.values() for each in gateway.endpoints]
+    def endpoints(self) -> dict[str, list[str]]:
+        """Where each listens, by its name."""
+        return {name: gateway.endpoints for name, gateway in self._gateways.items()}
 
     def status(self) -> dict[str, Mapping[str, object]]:
         """Returns what each tells of itself, by its name."""
@@ -151,7 +145,10 @@ class Gateways:
 
 
 def _factory_of(name: str) -> GatewayFactory:
-    factory = load(GROUP, name, "gateway")
+    try:
+        factory = load(GROUP, name, "gateway")
+    except PluginError as error:
+        raise GatewayError(str(error)) from error
     if factory is None:
         known = ", ".join(names(GROUP)) or "none"
         raise GatewayError(f"gateway {name!r}: there is none of this name; installed: {known}")

@@ -28,6 +28,9 @@ PAUSE_LEAST_S, PAUSE_MOST_S = 0.05, 1.0
 
 TENTHS = 10
 
+DIGITS_MAX = 18
+"""Of a number that this gateway has given."""
+
 
 @dataclass(slots=True, eq=False)
 class Call:
@@ -170,10 +173,22 @@ class Calls:
         elif is_there:
             _tell(call, b"ERROR", {"id": call.id, "code": code.value, "text": text})
 
+    def _find(self, number: object) -> Call | None:
+        """Finds the call that a reply's correlation-id names."""
+        is_ours = isinstance(number, str) and number.isdecimal() and len(number) <= DIGITS_MAX
+        call = self._open.get(int(str(number))) if is_ours else None
+        return call if call is not None and call.has_reply else None
+
+    def pass_beat(self, number: object) -> None:
+        """Tells a client that its call is under work."""
+        call = self._find(number)
+        if call is not None and call.session is not None and call.on_end is None:
+            _tell(call, b"BEAT", {"id": call.id})
+
     def take(self, number: object) -> Call | None:
         """Takes out the call that a reply is for; None where nobody waits for it any more."""
-        call = self._open.get(number) if isinstance(number, int) else None
-        if call is None or not call.has_reply:
+        call = self._find(number)
+        if call is None:
             return None
         is_there = self._end(call)
         return call if is_there or call.on_end is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Protocol
 from uuid import UUID
@@ -9,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from cogwork.gateways.zeromq.errors import Code, Fault
-from cogwork.gateways.zeromq.values import Tagged, check, from_json, plain, to_json
+from cogwork.gateways.zeromq.values import Counted, check, from_json, to_json, written
 
 __all__ = ("JSON", "MESSAGEPACK", "Codec", "codec_for", "codec_of")
 
@@ -38,6 +39,20 @@ class Codec(Protocol):
             Fault: It is none, or out of bounds.
         """
 
+    def decode_header(self, data: bytes) -> object:
+        """Reads a header; what stands for times and the like in it stays as it is.
+
+        Raises:
+            Fault: It is none.
+        """
+
+    def restore(self, value: object) -> object:
+        """Makes of a part of a header what it stands for.
+
+        Raises:
+            Fault: It stands for nothing, or is out of bounds.
+        """
+
     def encode(self, value: object) -> bytes:
         """Writes a value, AMQP's own types among them."""
 
@@ -50,20 +65,23 @@ class _Json:
     content_type = "application/json"
 
     def __init__(self) -> None:
-        self._decoder = msgspec.json.Decoder()
-        self._encoder = msgspec.json.Encoder()
+        self._decode = msgspec.json.Decoder().decode
+        self.encode_header = msgspec.json.Encoder().encode
 
     def decode(self, data: bytes) -> object:
+        return from_json(self.decode_header(data), Counted())
+
+    def decode_header(self, data: bytes) -> object:
         try:
-            return from_json(self._decoder.decode(data), Tagged())
+            return self._decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
             raise Fault(Code.BAD_MESSAGE, f"no JSON: {error}"[:200]) from error
 
-    def encode(self, value: object) -> bytes:
-        return self._encoder.encode(to_json(plain(value)))
+    def restore(self, value: object) -> object:
+        return from_json(value, Counted())
 
-    def encode_header(self, header: dict[str, object]) -> bytes:
-        return self._encoder.encode(header)
+    def encode(self, value: object) -> bytes:
+        return self.encode_header(written(value, to_json, escapes=True))
 
 
 class _MessagePack:
@@ -71,22 +89,24 @@ class _MessagePack:
     content_type = "application/msgpack"
 
     def __init__(self) -> None:
-        self._decoder = msgspec.msgpack.Decoder(ext_hook=_read_extension)
-        self._encoder = msgspec.msgpack.Encoder()
+        self._decode = msgspec.msgpack.Decoder(ext_hook=_read_extension).decode
+        self.encode_header = msgspec.msgpack.Encoder().encode
 
     def decode(self, data: bytes) -> object:
+        return self.restore(self.decode_header(data))
+
+    def decode_header(self, data: bytes) -> object:
         try:
-            value = self._decoder.decode(data)
+            return self._decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
             raise Fault(Code.BAD_MESSAGE, f"no MessagePack: {error}"[:200]) from error
-        check(value, Tagged())
+
+    def restore(self, value: object) -> object:
+        check(value, Counted())
         return value
 
     def encode(self, value: object) -> bytes:
-        return self._encoder.encode(_extended(plain(value)))
-
-    def encode_header(self, header: dict[str, object]) -> bytes:
-        return self._encoder.encode(header)
+        return self.encode_header(written(value, _extended, escapes=False))
 
 
 def _read_extension(kind: int, data: memoryview) -> object:
@@ -97,22 +117,17 @@ def _read_extension(kind: int, data: memoryview) -> object:
             return Decimal(bytes(data).decode())
     except (ValueError, InvalidOperation) as error:
         raise Fault(Code.BAD_MESSAGE, f"extension type {kind}: {error}") from error
-    raise Fault(
-        Code.BAD_MESSAGE, f"extension type {kind}: 1 (UUID), 2 (decimal), -1 (time) expected"
-    )
+    known = "1 (UUID), 2 (decimal) or -1 (time)"
+    raise Fault(Code.BAD_MESSAGE, f"extension type {kind}: {known} is expected")
 
 
 def _extended(value: object) -> object:
     """Makes extension types of what MessagePack lacks."""
-    if isinstance(value, list):
-        return [_extended(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _extended(each) for key, each in value.items()}
     if isinstance(value, UUID):
         return msgspec.msgpack.Ext(UUID_TYPE, value.bytes)
     if isinstance(value, Decimal):
         return msgspec.msgpack.Ext(DECIMAL_TYPE, str(value).encode())
-    return value
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
 JSON: Codec = _Json()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.messages import Message
 from cogwork.gateways.zeromq.calls import Call
 from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.registration import Registration
-from cogwork.gateways.zeromq.translation import CONDITION, DESCRIPTION, message_of
+from cogwork.gateways.zeromq.translation import error_reply, message_of
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ class Desk:
         has_reply = frames.verb == b"CALL"
         if has_reply:
             message.reply_to = gateway.replies.address
-            message.correlation_id = number
+            message.correlation_id = str(number)  # a text is encoded at once
         timeout_s = frames.seconds("timeout_s", CALL_TIMEOUT_S if has_reply else CAST_TIMEOUT_S)
         deadline_s = gateway.now_s + timeout_s
         gateway.calls.begin(
@@ -259,16 +258,12 @@ class Desk:
         outcome = FAILURES.get(code)
         if outcome is None or delivery.is_settled:
             if delivery.reply_to is not None:
-                self._report(delivery.reply_to, delivery.correlation_id, code, frames)
+                reply = error_reply(frames)
+                reply.to = delivery.reply_to
+                reply.correlation_id = delivery.correlation_id  # type: ignore[assignment]
+                self._gateway.post(reply)
             outcome = Outcome.ACCEPTED
         registration.finish(number, outcome)
-
-    def _report(self, reply_to: str, correlation_id: object, code: str, frames: Frames) -> None:
-        text = frames.text("text", code) or code
-        reply = Message.value(None, properties={CONDITION: code, DESCRIPTION: text})
-        reply.to = reply_to
-        reply.correlation_id = correlation_id  # type: ignore[assignment]
-        self._gateway.post(reply)
 
     def _lookup(self, lane: Lane, session: Session, frames: Frames) -> None:
         request = frames.need_id()

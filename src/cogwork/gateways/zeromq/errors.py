@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.spi.gateway import GatewayError
 
 __all__ = ("Code", "Fault", "GatewayOptionError")
 
@@ -39,5 +40,5 @@ class Fault(CogworkError):
         self.text = text
 
 
-class GatewayOptionError(CogworkError):
+class GatewayOptionError(GatewayError):
     """An option of the gateway is wrong, or missing."""

@@ -128,9 +128,12 @@ class Frames:
         found = self.header.get("properties")
         if found is None:
             return {}
-        if not isinstance(found, dict) or any(isinstance(v, (list, dict)) for v in found.values()):
-            raise Fault(Code.BAD_MESSAGE, "properties: a map without lists and maps is expected")
-        return found
+        restored = self.codec.restore(found)
+        if not isinstance(restored, dict) or any(
+            isinstance(each, (list, dict)) for each in restored.values()
+        ):
+            raise Fault(Code.BAD_MESSAGE, "properties: a map of plain values is expected")
+        return restored
 
 
 def parse(parts: Sequence[bytes]) -> Frames:
@@ -153,7 +156,7 @@ def parse(parts: Sequence[bytes]) -> Frames:
         text = f"a header of {len(header)} bytes: at most {HEADER_BYTES_MAX} are allowed"
         raise Fault(Code.BAD_MESSAGE, text)
     codec = codec_of(header)
-    decoded = codec.decode(header) if header else {}
+    decoded = codec.decode_header(header) if header else {}
     if not isinstance(decoded, dict):
         raise Fault(Code.BAD_MESSAGE, "frame 3, the header, is no map")
     body = parts[4] if len(parts) == FRAMES_MOST else None

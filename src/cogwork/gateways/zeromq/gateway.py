@@ -12,12 +12,14 @@ import contextlib
 from collections import deque
 from typing import TYPE_CHECKING
 
+import zmq
+
 from cogwork.amqp.errors import CogworkError
 from cogwork.gateways.zeromq.calls import Calls
 from cogwork.gateways.zeromq.codec import codec_of
 from cogwork.gateways.zeromq.curve import Gatekeeper, keys_of
 from cogwork.gateways.zeromq.desk import Desk
-from cogwork.gateways.zeromq.errors import Code, Fault, GatewayOptionError
+from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.gateways.zeromq.frames import MAGIC, parse
 from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.lane import Lane
@@ -25,11 +27,7 @@ from cogwork.gateways.zeromq.lookups import Lookups
 from cogwork.gateways.zeromq.options import options_of
 from cogwork.gateways.zeromq.replies import Replies
 from cogwork.gateways.zeromq.sessions import Sessions
-
-try:
-    import zmq
-except ImportError as error:  # pragma: no cover  # the extra is installed where tests run
-    raise GatewayOptionError("pyzmq is missing: pip install 'cogwork[zeromq]'") from error
+from cogwork.spi.gateway import GatewayListenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +74,7 @@ class ZeromqGateway:
         """Opens the sockets.
 
         Raises:
-            GatewayOptionError: One of them cannot be bound.
+            GatewayListenError: One of them cannot be bound.
         """
         self._zmq = zmq.Context()
         self._zmq.max_sockets = 16
@@ -90,7 +88,8 @@ class ZeromqGateway:
             try:
                 self._lanes[kind] = Lane(self._zmq, kind, endpoint, self.options, self._keys)
             except zmq.ZMQError as error:
-                raise GatewayOptionError(f"gateway.zeromq.{kind}: {endpoint}: {error}") from error
+                text = f"gateway.zeromq.{kind}: {endpoint}: {error}"
+                raise GatewayListenError(text) from error
         for lane in self._lanes.values():
             lane.start(watch, self._on_message, self.flush)
 

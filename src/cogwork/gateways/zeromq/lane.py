@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import zmq
+from zmq.backend import Socket as PlainSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +25,13 @@ __all__ = ("Lane", "Sent")
 
 BATCH_MAX = 128
 """Messages read in one turn: some milliseconds of work at most."""
+
+NOBLOCK, MORE = int(zmq.NOBLOCK), int(zmq.NOBLOCK | zmq.SNDMORE)
+EVENTS, POLLIN = int(zmq.EVENTS), int(zmq.POLLIN)
+"""As integers: enumerations cost more than what is done with them."""
+
+PARTS_MAX = 16
+"""Frames of one message that are kept; none has so many."""
 
 HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 10_000, 30_000
 """A peer whose machine has gone gives its descriptor back within half a minute."""
@@ -125,24 +133,36 @@ class Lane:
         """Reads a batch; goes on in the next turn where there is more."""
         self._is_due = True
         count = 0
-        receive, handle = self._socket.recv_multipart, self._on_message
-        try:
-            while count < BATCH_MAX and not self._is_paused:
-                handle(self, receive(zmq.NOBLOCK))
-                count += 1
-        except zmq.Again:
-            pass
+        while count < BATCH_MAX and not self._is_paused and self._events() & POLLIN:
+            self._on_message(self, self._receive())
+            count += 1
         self.received += count
         if count:
             self._on_batch()
         self._is_due = False
         self.look_again()
 
+    def _events(self) -> int:
+        found = PlainSocket.get(self._socket, EVENTS)
+        assert isinstance(found, int)
+        return found
+
+    def _receive(self) -> list[bytes]:
+        """Reads a message that is there."""
+        receive, socket = PlainSocket.recv, self._socket
+        frame = receive(socket, NOBLOCK, False)
+        parts = [frame.bytes]
+        while frame.more:
+            frame = receive(socket, NOBLOCK, False)
+            if len(parts) < PARTS_MAX:
+                parts.append(frame.bytes)
+        return parts
+
     def look_again(self) -> None:
         """Reads in the next turn where there is something: its news may have been swallowed."""
         if self._is_due or self._is_paused or self._watch is None or self._socket.closed:
             return
-        if int(self._socket.get(zmq.EVENTS)) & zmq.POLLIN:
+        if self._events() & POLLIN:
             self._is_due = True
             self._watch.call_soon(self._drain_due)
 
@@ -163,7 +183,10 @@ class Lane:
     def send(self, parts: Sequence[bytes]) -> Sent:
         """Sends a message to the client that its first frame names, or says why it cannot."""
         try:
-            self._socket.send_multipart(parts, zmq.NOBLOCK)
+            send, socket = PlainSocket.send, self._socket
+            for part in parts[:-1]:
+                send(socket, part, MORE)
+            send(socket, parts[-1], NOBLOCK)
         except zmq.Again:
             return Sent.FULL
         except zmq.ZMQError as error:

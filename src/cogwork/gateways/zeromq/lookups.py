@@ -14,7 +14,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.messages import Message
 from cogwork.gateways.zeromq.calls import Call
 from cogwork.gateways.zeromq.errors import Code, Fault
-from cogwork.gateways.zeromq.values import plain
+from cogwork.gateways.zeromq.values import plain, written
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ class Lookups:
         number = gateway.calls.next_number()
         message = Message.value(None, to=f"{PREFIX}/{address}")
         message.reply_to = gateway.replies.address
-        message.correlation_id = number
+        message.correlation_id = str(number)
 
         def on_end(reply: Message | None) -> None:
             if not session.is_over:
-                found = None if reply is None else plain(reply.body)
+                found = None if reply is None else written(reply.body, plain, escapes=False)
                 _tell(session, lane, request, address, found)
 
         gateway.calls.begin(

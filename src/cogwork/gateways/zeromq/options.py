@@ -3,6 +3,7 @@
 # Annotations are read at run time here, to check the options by them.
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Annotated
 
 import msgspec
@@ -11,9 +12,6 @@ from msgspec import Meta, Struct
 from cogwork.gateways.zeromq.errors import GatewayOptionError
 
 __all__ = ("Options", "options_of")
-
-LOOPBACK = ("tcp://127.", "tcp://localhost:", "tcp://[::1]:", "ipc://")
-"""Endpoints that only this machine can connect to."""
 
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
@@ -80,11 +78,9 @@ def options_of(given: Mapping[str, object]) -> Options:
         raise GatewayOptionError(f"gateway.zeromq{'.' if key else ''}{key}: {what}") from error
     for kind, endpoint in options.endpoints.items():
         if not endpoint.startswith(("tcp://", "ipc://")):
-            text = (
-                f"gateway.zeromq.{kind}: {endpoint!r}, but tcp://HOST:PORT or ipc://PATH expected"
-            )
+            text = f"gateway.zeromq.{kind}: {endpoint!r}: tcp://HOST:PORT or ipc://PATH is expected"
             raise GatewayOptionError(text)
-        if not endpoint.startswith(LOOPBACK) and options.curve_secret_file is None:
+        if not _is_loopback(endpoint) and options.curve_secret_file is None:
             raise GatewayOptionError(
                 f"gateway.zeromq.{kind}: {endpoint} is not on loopback, where only CURVE may be "
                 "spoken: set curve_secret_file, or listen on tcp://127.0.0.1:PORT"
@@ -92,3 +88,14 @@ def options_of(given: Mapping[str, object]) -> Options:
     if options.curve_clients_dir is not None and options.curve_secret_file is None:
         raise GatewayOptionError("gateway.zeromq.curve_clients_dir: needs curve_secret_file, too")
     return options
+
+
+def _is_loopback(endpoint: str) -> bool:
+    """Tells whether only this machine can connect to an endpoint."""
+    if endpoint.startswith("ipc://"):
+        return True
+    host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # a name, an interface or a wildcard
+        return False

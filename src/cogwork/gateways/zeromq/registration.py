@@ -15,7 +15,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.messages import Message
 from cogwork.gateways.zeromq.errors import Code
 from cogwork.gateways.zeromq.kind import Kind
-from cogwork.gateways.zeromq.translation import body_for, header_of
+from cogwork.gateways.zeromq.translation import CANCEL, body_for, header_of
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
@@ -36,14 +36,16 @@ class Delivery(NamedTuple):
         is_settled: Whether nobody waits for its outcome.
         reply_to: Where a reply goes; None wants none.
         correlation_id: What a reply says it is for.
-        content_type: What it was written in.
+        header: Of the request, to be sent again where the client's connection breaks.
+        body: Of the request.
     """
 
     token: int
     is_settled: bool
     reply_to: str | None
     correlation_id: object
-    content_type: str | None
+    header: dict[str, object]
+    body: bytes
 
 
 class Registration:
@@ -137,13 +139,17 @@ class Registration:
         for arrival in arrivals:
             try:
                 self._deliver(arrival)
-            except (CogworkError, UnicodeDecodeError, ValueError):
+            except (CogworkError, ValueError, TypeError, RecursionError):
                 self._settle(arrival.token, arrival.is_settled, Outcome.REJECTED)
         self.top_up()
 
     def _deliver(self, arrival: Arrival) -> None:
         message = Message.decode(arrival.message)
         session = self._session
+        if message.subject == CANCEL and message.reply_to is not None:
+            self._pass_cancel(message)
+            self._settle(arrival.token, arrival.is_settled, Outcome.ACCEPTED)
+            return
         header = header_of(message, self.name)
         raw, body = body_for(message, session.codec)
         if raw is not None:
@@ -158,7 +164,8 @@ class Registration:
                 arrival.is_settled,
                 message.reply_to,
                 _name_of(message),
-                message.content_type,
+                header,
+                body,
             )
         if session.send(self._lane, b"REQUEST", header, body):
             self.delivered += 1
@@ -168,6 +175,20 @@ class Registration:
         if self._is_answered:
             del self._open[session.number]
         self._settle(arrival.token, arrival.is_settled, Outcome.RELEASED)
+
+    def send_again(self) -> None:
+        """Sends what the client has not answered, as its connection may have broken with it."""
+        for delivery in self._open.values():
+            header = {**delivery.header, "again": True}
+            self._session.send(self._lane, b"REQUEST", header, delivery.body)
+
+    def _pass_cancel(self, message: Message) -> None:
+        """Tells the client that nobody waits for its reply any more, if it has that call."""
+        for number, delivery in self._open.items():
+            is_same = delivery.correlation_id == message.correlation_id
+            if is_same and delivery.reply_to == message.reply_to:
+                self._session.send(self._lane, b"CANCEL", {"id": number})
+                return
 
     def _settle(self, token: int, is_settled: bool, code: Outcome) -> None:
         if not is_settled and self._inlet is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.messages import Message
 from cogwork.gateways.zeromq.errors import Code
-from cogwork.gateways.zeromq.translation import CONDITION, DESCRIPTION, body_for, header_of
+from cogwork.gateways.zeromq.translation import HEARTBEAT, body_for, error_header, header_of
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ class Replies:
     def _take(self, encoded: bytes) -> None:
         try:
             message = Message.decode(encoded)
+            if message.subject == HEARTBEAT:
+                self._calls.pass_beat(message.correlation_id)
+                return
             call = self._calls.take(message.correlation_id)
         except (CogworkError, UnicodeDecodeError):
             call = None
@@ -86,12 +89,9 @@ def _pass_on(call: Call, message: Message) -> None:
     assert call.session is not None
     assert call.lane is not None
     try:
-        condition = message.properties.get(CONDITION)
-        if condition is not None:
-            text = str(message.properties.get(DESCRIPTION, ""))
-            code = Code.FAILED.value
-            header: dict[str, object] = {"code": code, "condition": str(condition), "text": text}
-            call.session.send(call.lane, b"ERROR", {"id": call.id, **header})
+        failure = error_header(message)
+        if failure is not None:
+            call.session.send(call.lane, b"ERROR", {"id": call.id, **failure})
             return
         header = header_of(message, call.address)
         for key in ("to", "address", "ttl_s"):
@@ -99,7 +99,7 @@ def _pass_on(call: Call, message: Message) -> None:
         raw, body = body_for(message, call.session.codec)
         if raw is not None:
             header["raw"] = raw
-    except (CogworkError, UnicodeDecodeError, ValueError) as error:
+    except (CogworkError, ValueError, TypeError, RecursionError) as error:
         header = {"code": Code.FAILED.value, "text": f"the reply cannot be read: {error}"}
         call.session.send(call.lane, b"ERROR", {"id": call.id, **header})
         return

@@ -3,7 +3,9 @@
 Theory of operation. HELLO makes a session; its id comes with every message, on any of the three
 sockets. ZeroMQ's name for the sender's connection is no more than where answers go at present: it
 is learned anew from every message, so a client that reconnects goes on as if nothing had happened.
-What cannot be sent at the moment waits, within bounds.
+What cannot be sent at the moment waits, within bounds. What was sent into a connection that broke
+is lost without a word; so when a client comes by another one, answers that followed its last word
+are sent again, and requests that it has not answered.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from cogwork.gateways.zeromq.frames import MAGIC
+from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.lane import Sent
 
 if TYPE_CHECKING:
@@ -23,6 +26,15 @@ __all__ = ("Session",)
 
 WAITING_MAX = 1000
 """Messages that wait for a client that is away or slow; those beyond are dropped, and counted."""
+
+UNCONFIRMED_MAX = 100
+"""Answers after a client's last word that are kept to be sent again."""
+
+UNCONFIRMED_BYTES_MAX = 64 * 1024
+"""Larger ones are not kept."""
+
+ANSWERS = frozenset({b"RESULT", b"DONE", b"ERROR", b"FOUND"})
+"""What a client waits for."""
 
 WAITING_BYTES_MAX = 16 * 1024 * 1024
 """The same in bytes."""
@@ -46,6 +58,7 @@ class Session:
     __slots__ = (
         "_routes",
         "_slow",
+        "_unconfirmed",
         "_waiting",
         "_waiting_bytes",
         "codec",
@@ -86,14 +99,35 @@ class Session:
         self._waiting: deque[tuple[Lane, list[bytes]]] = deque()
         self._waiting_bytes = 0
         self._slow = slow
+        self._unconfirmed: list[tuple[Lane, list[bytes]]] = []
 
     def heard(self, lane: Lane, route: bytes, now_s: float) -> None:
         """Takes note of a word, and of where answers go."""
         self.heard_s = now_s
-        if self._routes.get(lane.kind) != route:
+        before = self._routes.get(lane.kind)
+        unconfirmed, self._unconfirmed = self._unconfirmed, []
+        if before != route:
             self._routes[lane.kind] = route
+            if before is not None:
+                self._send_again(lane, unconfirmed)
         if self._waiting:
             self.send_waiting()
+
+    def _send_again(self, lane: Lane, unconfirmed: list[tuple[Lane, list[bytes]]]) -> None:
+        """Sends what may have been lost with the connection that there was before."""
+        open_requests = [
+            each for (kind, _), each in self.registrations.items() if kind == lane.kind
+        ]
+        self._waiting = deque(
+            (each, parts)
+            for each, parts in self._waiting
+            if each is not lane or parts[2] != b"REQUEST" or lane.kind is Kind.PUBSUB
+        )
+        for each, parts in unconfirmed:
+            if each is lane:
+                self._put(lane, parts)
+        for registration in open_requests:
+            registration.send_again()
 
     @property
     def has_room(self) -> bool:
@@ -107,6 +141,9 @@ class Session:
         parts = [b"", MAGIC, verb, self.id, self.codec.encode_header(header)]
         if body is not None:
             parts.append(body)
+        return self._put(lane, parts)
+
+    def _put(self, lane: Lane, parts: list[bytes]) -> bool:
         if not self._waiting and self._pass(lane, parts):
             return True
         size_bytes = sum(map(len, parts))
@@ -125,7 +162,12 @@ class Session:
         if route is None:
             return False
         parts[0] = route
-        return lane.send(parts) is Sent.YES
+        if lane.send(parts) is not Sent.YES:
+            return False
+        is_kept = parts[2] in ANSWERS and len(parts[-1]) <= UNCONFIRMED_BYTES_MAX
+        if is_kept and len(self._unconfirmed) < UNCONFIRMED_MAX:
+            self._unconfirmed.append((lane, parts))
+        return True
 
     def send_waiting(self) -> bool:
         """Sends what waits, as far as it can be sent; returns whether that was all."""

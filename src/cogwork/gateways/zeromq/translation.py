@@ -13,13 +13,21 @@ if TYPE_CHECKING:
     from cogwork.gateways.zeromq.codec import Codec
     from cogwork.gateways.zeromq.frames import Frames
 
-__all__ = ("body_for", "header_of", "message_of")
+__all__ = ("body_for", "error_header", "error_reply", "header_of", "message_of")
 
 OCTETS = "application/octet-stream"
 """What a body of bytes is that says nothing of itself."""
 
 CONDITION, DESCRIPTION = "cogwork:condition", "cogwork:description"
-"""Application-properties of a reply that reports an error."""
+TYPE, TRACEBACK = "cogwork:type", "cogwork:traceback"
+"""Application-properties of a reply that reports an error: as RPC of AMQP clients has them."""
+
+ERROR, HEARTBEAT, CANCEL = "error", "heartbeat", "$cancel"
+"""Subjects of such a reply, of one that only says that work goes on, and of a caller's change of
+mind."""
+
+REMOTE_ERROR = "cogwork:remote-error"
+"""The condition of an exception that a method has raised."""
 
 
 def message_of(frames: Frames) -> Message:
@@ -61,7 +69,7 @@ def body_for(message: Message, codec: Codec) -> tuple[str | None, bytes]:
         data = body if isinstance(body, bytes) else b"".join(body)  # type: ignore[arg-type]
         theirs = codec_for(message.content_type)
         if theirs is None:
-            return message.content_type or OCTETS, data
+            return str(message.content_type or OCTETS), data
         return None, data if theirs is codec else codec.encode(theirs.decode(data))
     return None, codec.encode(message.body)
 
@@ -87,6 +95,40 @@ def header_of(message: Message, to: str) -> dict[str, object]:
             str(key): _simple(value) for key, value in message.properties.items()
         }
     return header
+
+
+def error_header(message: Message) -> dict[str, object] | None:
+    """Reads a reply that reports an error; None where it is a result."""
+    properties = message.properties
+    condition = properties.get(CONDITION)
+    if condition is None:
+        return None
+    header: dict[str, object] = {
+        "code": Code.FAILED.value,
+        "condition": str(condition),
+        "text": str(properties.get(DESCRIPTION, "")),
+    }
+    for key, name in (("type", TYPE), ("traceback", TRACEBACK)):
+        if name in properties:
+            header[key] = str(properties[name])
+    return header
+
+
+def error_reply(frames: Frames) -> Message:
+    """Makes the reply that reports what a client says went wrong.
+
+    Raises:
+        Fault: It says that in a way that cannot be understood.
+    """
+    kind = frames.text("type")
+    condition = frames.text("code") or "error"
+    properties: dict[str, object] = {
+        CONDITION: REMOTE_ERROR if kind is not None else condition,
+        DESCRIPTION: frames.text("text") or condition,
+    }
+    if kind is not None:
+        properties[TYPE] = kind
+    return Message.value(None, subject=ERROR, properties=properties)
 
 
 def _simple(value: object) -> object:

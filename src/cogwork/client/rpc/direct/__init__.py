@@ -1,0 +1,1 @@
+"""Calls without a hop: servers listen themselves, and callers that have met them go there."""

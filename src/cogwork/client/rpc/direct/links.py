@@ -1,0 +1,164 @@
+"""The links of one direct connection, at the server's end."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.amqp.performatives import Role
+from cogwork.amqp.terminus import Source, Target
+from cogwork.client.errors import Disconnected
+from cogwork.client.outcome import Outcome, outcome_of
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.inbox import Inbox
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.outbox import Outbox
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.posting_errors import BacklogFull
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.amqp.performatives import Attach
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.messages import Message
+
+__all__ = ("DirectLinks",)
+
+LINKS_MAX = 64
+"""Links of one connection: a caller needs one for each address, and one for replies."""
+
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""The largest request that is put together; a container would take no more either."""
+
+log = logging.getLogger("cogwork.client.rpc")
+
+
+class _Inflow:
+    """A link on which requests come."""
+
+    def __init__(self, inbox: Inbox, entry: AddressEntry) -> None:
+        self._inbox = inbox
+        self._entry = entry
+
+    def close(self) -> None:
+        self._inbox.detach()
+        self._inbox.close()
+        self._entry.remove_outlet(self._inbox)
+        self._entry.close()
+
+
+class _Outflow:
+    """A link on which replies leave, and the address that it was given."""
+
+    def __init__(self, address: str, outbox: Outbox[Outcome]) -> None:
+        self.address = address
+        self.outbox = outbox
+
+    def close(self) -> None:
+        self.outbox.detach()
+        self.outbox.close(Disconnected("the caller has gone"))
+
+
+class DirectLinks:
+    """What one caller has attached; it is the outlet of its replies, too."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        number: int,
+        addresses: frozenset[str],
+        window: int,
+        take: Callable[[Inbox, Outlet], object],
+    ) -> None:
+        """Has no link yet.
+
+        Args:
+            mesh: Whose loop and core carry the connection.
+            number: Of the connection.
+            addresses: Where requests may be sent.
+            window: Requests that may be on their way or under work.
+            take: Called when requests are there.
+        """
+        self._mesh = mesh
+        self._number = number
+        self._addresses = addresses
+        self._window = window
+        self._take = take
+        self._outflows: dict[str, _Outflow] = {}
+        self._count = 0
+        self._open = 0
+
+    def send(self, reply: Message) -> None:
+        """Sends a reply to where it says, if the caller is there still."""
+        outflow = self._outflows.get(reply.to or "")
+        if outflow is not None:
+            try:
+                outflow.outbox.post(reply, True)
+            except (ConnectionError, BacklogFull) as error:
+                log.info("%s: a reply could not be sent: %s", reply.to, error)
+
+    def attach(self, link: Link, attach: Attach) -> None:
+        """Answers a caller's attach."""
+        if self._open >= LINKS_MAX:
+            link.refuse(Condition.RESOURCE_LIMIT_EXCEEDED, f"{LINKS_MAX} links are the limit")
+        elif link.role is Role.RECEIVER:
+            self._attach_requests(link, attach)
+        else:
+            self._attach_replies(link, attach)
+
+    def _attach_requests(self, link: Link, attach: Attach) -> None:
+        target = attach.target
+        address = target.address if isinstance(target, Target) else None
+        if address is None or address not in self._addresses:
+            link.refuse(Condition.NOT_FOUND, f"{address!r:.80} is not served here")
+            return
+        mesh = self._mesh
+        entry = AddressEntry(mesh.core, address, CLOSEST_CODE)
+        inbox = Inbox(mesh.flusher, mesh.create_future, self._window)
+        inbox.listener = partial(self._take, inbox, self)
+        entry.add_outlet(inbox)
+        end = IncomingLink(link.session.end, link.handle, entry, max_message_size=MESSAGE_BYTES_MAX)
+        link.context = _Inflow(inbox, entry)
+        link.attach(source=attach.source, target=target, max_message_size=MESSAGE_BYTES_MAX)
+        link.carry(end)
+        self._open += 1
+        inbox.attach(end)
+        inbox.start()
+
+    def _attach_replies(self, link: Link, attach: Attach) -> None:
+        source = attach.source
+        if source is None or not source.dynamic:
+            link.refuse(Condition.NOT_FOUND, "only replies are received here: a dynamic source")
+            return
+        self._count += 1
+        address = f"direct/{self._number}/{self._count}"
+        mesh = self._mesh
+        explain = partial(outcome_of, address)
+        outflow = _Outflow(address, Outbox(mesh.flusher, mesh.create_future, explain, False))
+        end = OutgoingLink(link.session.end, link.handle)
+        link.context = outflow
+        link.attach(source=Source(address=address, dynamic=True), target=attach.target)
+        link.carry(end)
+        outflow.outbox.size_bytes_max = attach.max_message_size or 0
+        outflow.outbox.attach(end)
+        self._outflows[address] = outflow
+        self._open += 1
+
+    def stopping(self, link: Link) -> None:
+        """A link's compiled half is about to end."""
+        if isinstance(link.context, _Outflow):
+            link.context.outbox.stop()
+
+    def detached(self, link: Link) -> None:
+        """A link has gone."""
+        ended, link.context = link.context, None
+        if isinstance(ended, (_Inflow, _Outflow)):
+            self._open -= 1
+            ended.close()
+        if isinstance(ended, _Outflow):
+            self._outflows.pop(ended.address, None)

@@ -1,0 +1,51 @@
+"""How servers listen for callers that come directly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ("Direct", "is_loopback")
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """Where a service listens, and as whom it is told to callers.
+
+    Whoever comes needs a secret that the service makes up, and tells through the mesh only: nobody
+    is anonymous. Off the loopback TLS is needed as well.
+
+    Attributes:
+        host: The name or address to listen on.
+        port: The TCP port; 0 for any free one.
+        tls: The service's certificate; see `cogwork.io.tls.server_context`.
+        advertise: What callers connect to, a name that the certificate has; None for the host.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    tls: ssl.SSLContext | None = None
+    advertise: str | None = None
+
+    def __post_init__(self) -> None:
+        """Looks whether the secret stays one.
+
+        Raises:
+            ValueError: It would travel in clear.
+        """
+        if self.tls is None and not is_loopback(self.host):
+            raise ValueError(f"direct: off the loopback ({self.host}) a service needs tls")
+
+
+def is_loopback(host: str) -> bool:
+    """Tells whether a host is this machine by its address or name."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,248 @@
+"""Calls without a hop: how servers are met, and what happens where one cannot be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+
+import cogwork
+from cogwork.cli.servers.process import free_ports
+from cogwork.client.rpc.direct.meeting import here, matchmaker
+from cogwork.client.rpc.direct.options import Direct
+from cogwork.io.tls import TlsFiles, client_context, server_context
+from cogwork.testing import container
+
+from .stories import eventually, story
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from cogwork.client.rpc import Service
+    from cogwork.client.rpc.direct.directory import Directory
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with container() as running:
+        yield running
+
+
+def directory_of(mesh: cogwork.Mesh) -> Directory:
+    assert mesh.rpc.directory is not None
+    return mesh.rpc.directory
+
+
+def is_direct(mesh: cogwork.Mesh, service: Service) -> bool:
+    """Tells whether a call to the service would go directly."""
+    return directory_of(mesh).at_hand(service.address) is not None
+
+
+def routed_requests(mesh: cogwork.Mesh) -> int:
+    """Counts the links on which a caller has sent through the mesh."""
+    return len(mesh.rpc.routed.targets)
+
+
+def served(mesh: cogwork.Mesh, topic: str, server: str, **options: Direct | bool) -> Service:
+    """Makes a service with methods of all sorts."""
+    service = mesh.service(topic, server=server, grace=0.1, **options)  # type: ignore[arg-type]  # one keyword
+
+    @service.method
+    async def name() -> str:
+        return server
+
+    @service.method
+    async def sleep() -> None:
+        await asyncio.sleep(30)
+
+    @service.method
+    async def count(to: int) -> AsyncIterator[int]:
+        for n in range(to):
+            yield n
+
+    @service.method
+    def fail() -> None:
+        raise KeyError("k")
+
+    return service
+
+
+@story
+async def test_the_first_call_goes_directly_to_an_announced_server(url: str) -> None:
+    async with cogwork.connect(url) as mesh, cogwork.connect(url, direct=True) as caller:
+        await eventually(lambda: directory_of(caller)._task is not None, "it listens")
+        await asyncio.sleep(0.1)
+        async with served(mesh, "first", "a", direct=True) as service:
+            await eventually(lambda: len(directory_of(caller)) == 1, "it is announced")
+            assert await caller.call("first", "name", server="a") == "a"
+            assert await caller.call("first", "name") == "a"
+            assert routed_requests(caller) == 0
+            assert is_direct(caller, service)
+            assert [n async for n in caller.call_stream("first", "count", to=300)] == [*range(300)]
+            with pytest.raises(cogwork.RemoteError, match="KeyError"):
+                await caller.call("first", "fail")
+            with pytest.raises(cogwork.NoSuchMethod):
+                await caller.call("first", "none")
+            assert routed_requests(caller) == 0
+        await eventually(lambda: len(directory_of(caller)) == 0, "it says that it goes")
+
+
+@story
+async def test_a_caller_that_comes_later_asks_who_is_there(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        served(mesh, "later", "a", direct=True),
+        served(mesh, "later", "b", direct=True),
+        cogwork.connect(url, direct=True) as caller,
+    ):
+        await eventually(lambda: len(directory_of(caller)) == 2, "both answer")
+        found = [await caller.call("later", "name") for _ in range(6)]
+        assert sorted(found) == ["a", "a", "a", "b", "b", "b"]
+        assert routed_requests(caller) == 0
+
+
+@story
+async def test_the_first_reply_says_where_the_server_is(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        cogwork.connect(url, direct=True) as caller,
+        served(mesh, "met", "a", direct=True) as service,
+    ):
+        directory = directory_of(caller)
+        directory._task.cancel()  # it hears no announcements
+        await asyncio.gather(directory._task, return_exceptions=True)
+        directory._forget(service.address)
+        assert await caller.call("met", "name", server="a") == "a"
+        assert routed_requests(caller) == 1
+        assert len(directory) == 1
+        assert await caller.call("met", "name", server="a") == "a"
+        assert is_direct(caller, service)
+
+
+@story
+async def test_a_killed_server_is_in_doubt_and_others_take_over(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        cogwork.connect(url, direct=True) as caller,
+        served(mesh, "killed", "a", direct=True) as first,
+        served(mesh, "killed", "b", direct=True) as second,
+    ):
+        await eventually(lambda: len(directory_of(caller)) == 2, "both are known")
+        assert {await caller.call("killed", "name") for _ in range(4)} == {"a", "b"}
+        waiting = asyncio.create_task(caller.call("killed", "sleep", server="a", timeout=20))
+        await eventually(lambda: first.running == 1, "it is under work")
+        assert first._door is not None
+        for connection in list(first._door._listener._connections):
+            connection.lose()
+        first._door._listener.close()
+        with pytest.raises(cogwork.InDoubt, match="may have been handled"):
+            await waiting
+        await eventually(lambda: first.running == 0, "the caller that has gone is noticed")
+        # The port is closed: what is for it goes through the mesh, at once.
+        async with asyncio.timeout(2):
+            assert await caller.call("killed", "name", server="a") == "a"
+        assert {await caller.call("killed", "name") for _ in range(4)} <= {"a", "b"}
+        assert await caller.call("killed", "name", server="b") == "b"
+        assert is_direct(caller, second)
+
+
+@story
+async def test_servers_that_cannot_be_reached_are_called_through_the_mesh(url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for port in (silent.getsockname()[1], free_ports(1)[0]):
+            async with (
+                cogwork.connect(url) as mesh,
+                cogwork.connect(url, direct=True) as caller,
+                served(mesh, "walled", "a"),
+            ):
+                told = here("exclusive/rpc/walled/a", f"amqp://direct:x@127.0.0.1:{port}")
+                directory_of(caller).learn(told)
+                async with asyncio.timeout(3):
+                    for _ in range(5):
+                        assert await caller.call("walled", "name", server="a") == "a"
+
+
+@story
+async def test_leaving_a_direct_call_cancels_the_work(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        cogwork.connect(url, direct=True) as caller,
+        served(mesh, "left", "a", direct=True) as service,
+    ):
+        await eventually(lambda: len(directory_of(caller)) == 1, "it is known")
+        with pytest.raises(cogwork.CallTimeout):
+            await caller.call("left", "sleep", timeout=0.1)
+        await eventually(lambda: service.running == 0, "the deadline ends it")
+        call = asyncio.create_task(caller.call("left", "sleep"))
+        await eventually(lambda: service.running == 1, "it is under work")
+        call.cancel()
+        await eventually(lambda: service.running == 0, "leaving ends it")
+        async for n in caller.call_stream("left", "count", to=10**9):
+            if n == 200:
+                break
+        await eventually(lambda: service.running == 0, "leaving a stream ends it, too")
+        assert routed_requests(caller) == 0
+
+
+@story
+async def test_nobody_is_let_in_without_the_secret(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.subscribe(matchmaker(mesh.rpc.options, None)) as news,
+        served(mesh, "secret", "a", direct=True),
+    ):
+        told = (await anext(news)).properties["cogwork:direct"]
+        assert isinstance(told, str)
+        where = told.rpartition("@")[2]
+        for user in ("", "direct:wrong@", "direct:@"):
+            with pytest.raises(cogwork.AuthenticationError):
+                async with cogwork.connect(f"amqp://{user}{where}"):
+                    raise AssertionError("it was let in")
+        async with cogwork.connect(told) as friend:
+            with pytest.raises(cogwork.NotFound, match="not served here"):
+                await friend.publisher("exclusive/rpc/other/a").open()
+            with pytest.raises(cogwork.NotFound, match="dynamic"):
+                await friend.subscribe("topic/x").open()
+            assert await friend.call("secret", "name") == "a"
+
+
+@story
+async def test_a_secret_never_travels_in_clear(url: str) -> None:
+    with pytest.raises(ValueError, match="needs tls"):
+        Direct(host="0.0.0.0")
+    async with cogwork.connect(url, direct=True) as caller:
+        for where in ("amqp://direct:x@198.51.100.7:1", "ws://direct:x@198.51.100.7:1", "nonsense"):
+            directory_of(caller).learn(here("exclusive/rpc/clear/a", where))
+        assert len(directory_of(caller)) == 0
+        directory_of(caller).learn(here("unicast/rpc/clear", "amqps://direct:x@198.51.100.7:1"))
+        assert len(directory_of(caller)) == 0
+
+
+def test_direct_calls_over_tls(url: str, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    issued = authority.issue_cert("localhost")
+    issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "own.pem"))
+    asyncio.run(_over_tls(url, tmp_path))
+
+
+async def _over_tls(url: str, folder: Path) -> None:
+    tls = server_context(TlsFiles(certificate=folder / "own.pem"))
+    direct = Direct(host="0.0.0.0", tls=tls, advertise="localhost")
+    trusting = client_context(folder / "ca.pem")
+    async with (
+        cogwork.connect(url) as mesh,
+        cogwork.connect(url, direct=True, tls=trusting) as caller,
+        cogwork.connect(url, direct=True) as stranger,
+        served(mesh, "tls", "a", direct=direct) as service,
+    ):
+        for each in (caller, stranger):
+            await eventually(lambda each=each: len(directory_of(each)) == 1, "it is known")  # type: ignore[misc]  # a lambda
+            assert await each.call("tls", "name", server="a") == "a"
+        assert is_direct(caller, service)
+        assert not is_direct(stranger, service)
+        assert routed_requests(stranger) == 1
