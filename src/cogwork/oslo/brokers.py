@@ -42,9 +42,9 @@ RABBITMQ = Dialect(
     drains=False,
 )
 """Its addresses say what they name, and its plug-in (up to 3.13) has no dynamic sources. A source
-`/topic/...` is a new queue `amq.gen-...`, bound to `amq.topic`. The plug-in leaves that queue behind,
-so a policy has to let it expire (docs/oslo.md). And it breaks down over a drain (`send_drained`; seen
-with 3.10.8)."""
+`/topic/...` is a new queue `amq.gen-...`, bound to `amq.topic`. The plug-in leaves that queue
+behind, so a policy has to let it expire (docs/oslo.md). And it breaks down over a drain
+(`send_drained`; seen with 3.10.8)."""
 
 ACTIVEMQ = Dialect(
     is_legacy=True,
