@@ -80,7 +80,7 @@ soak: setup
 	COGWORK_OSLO_ALL=1 $(BIN)/python -m pytest -s tests/oslo/test_brokers.py
 	COGWORK_STREAM_MOVES=30 $(BIN)/python -m pytest -s tests/system/test_moved_streams.py
 	COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
-	COGWORK_NOVA_DRIVER=oslo COGWORK_NOVA_COMPUTES=200 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
+	COGWORK_NOVA_DRIVER=oslo COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
 
 # Seeded stories: SEEDS of a raft group, hundreds of meshes of up to 200 containers; a failure names
 # its seed. Then the simulator is graded: each known mistake, put into the core, must be found.
