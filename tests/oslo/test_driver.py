@@ -285,6 +285,31 @@ def test_a_call_fails_at_once_where_its_container_dies_and_the_next_one_takes_th
                 assert calls.call({}, "add", a=2, b=2) == 4
 
 
+# -- links
+
+
+def test_a_link_that_nothing_is_sent_on_is_detached(
+    urls: list[str], mesh: dict[str, Member], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.oslo.connection.PURGE_INTERVAL_S", 0.2)
+    address = "openstack.org/om/rpc/anycast/openstack/idle"
+
+    def senders() -> int:
+        rows = mesh["a"].served.status()["addresses"]
+        return sum(row["senders"] for row in rows if row["address"] == address)
+
+    with (
+        rpc(urls[0], default_sender_link_timeout=1) as here,
+        rpc(urls[1]) as there,
+        serving(there, "idle"),
+    ):
+        calls = client(here, "idle")
+        assert calls.call({}, "add", a=1, b=1) == 2
+        assert senders() == 1
+        within(10, lambda: senders() == 0, "the link is detached")
+        assert calls.call({}, "add", a=2, b=1) == 3
+
+
 # -- notifications
 
 
