@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import oslo_messaging
 import pytest
+from helpers import client, configuration, notifying, rpc
 from oslo_config import cfg
-from oslo_messaging.conffixture import ConfFixture
 from oslo_messaging.exceptions import ConfigurationError
 from system.meshes import Member, linked, meshed
 from system.served import within
@@ -22,12 +22,11 @@ from system.served import within
 from cogwork.cli.servers.process import free_ports
 from cogwork.oslo.driver import Driver
 from cogwork.oslo.errors import CallInterrupted, NotDelivered
-from cogwork.oslo.options import GROUP, OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from oslo_messaging import NotificationTransport, Notifier, RPCClient, RPCTransport
+    from oslo_messaging import NotificationTransport, Notifier, RPCTransport
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 """oslo.messaging warns of its executors, whichever is named."""
@@ -86,27 +85,6 @@ def urls(mesh: dict[str, Member]) -> list[str]:
     return [f"{member.url}/" for member in mesh.values()]
 
 
-def configuration(**options: object) -> cfg.ConfigOpts:
-    """Returns a fresh configuration with these options of the driver's group."""
-    conf = cfg.ConfigOpts()
-    conf([])
-    ConfFixture(conf).setUp()  # oslo.messaging registers some options with its global one only
-    conf.register_opts(OPTIONS, group=GROUP)
-    for name, value in options.items():
-        conf.set_override(name, value, group=GROUP)
-    return conf
-
-
-@contextmanager
-def rpc(url: str, **options: object) -> Iterator[RPCTransport]:
-    """A transport for RPC."""
-    transport = oslo_messaging.get_rpc_transport(configuration(**options), url=url)
-    try:
-        yield transport
-    finally:
-        transport.cleanup()
-
-
 @contextmanager
 def serving(transport: RPCTransport, topic: str, server: str = "one") -> Iterator[Endpoint]:
     """A server with an `Endpoint`."""
@@ -120,17 +98,6 @@ def serving(transport: RPCTransport, topic: str, server: str = "one") -> Iterato
         endpoint.go_on.set()
         made.stop()
         made.wait()
-
-
-def client(
-    transport: RPCTransport,
-    topic: str,
-    target: dict[str, object] | None = None,
-    **options: object,
-) -> RPCClient:
-    """A client of a topic."""
-    made = oslo_messaging.Target(topic=topic, **(target or {}))
-    return oslo_messaging.get_rpc_client(transport, made, **options)
 
 
 # -- calls
@@ -318,6 +285,31 @@ def test_a_call_fails_at_once_where_its_container_dies_and_the_next_one_takes_th
                 assert calls.call({}, "add", a=2, b=2) == 4
 
 
+# -- links
+
+
+def test_a_link_that_nothing_is_sent_on_is_detached(
+    urls: list[str], mesh: dict[str, Member], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.oslo.connection.PURGE_INTERVAL_S", 0.2)
+    address = "openstack.org/om/rpc/anycast/openstack/idle"
+
+    def senders() -> int:
+        rows = mesh["a"].served.status()["addresses"]
+        return sum(row["senders"] for row in rows if row["address"] == address)
+
+    with (
+        rpc(urls[0], default_sender_link_timeout=1) as here,
+        rpc(urls[1]) as there,
+        serving(there, "idle"),
+    ):
+        calls = client(here, "idle")
+        assert calls.call({}, "add", a=1, b=1) == 2
+        assert senders() == 1
+        within(10, lambda: senders() == 0, "the link is detached")
+        assert calls.call({}, "add", a=2, b=1) == 3
+
+
 # -- notifications
 
 
@@ -341,15 +333,6 @@ def listening(
     finally:
         listener.stop()
         listener.wait()
-
-
-@contextmanager
-def notifying(url: str, **options: object) -> Iterator[NotificationTransport]:
-    transport = oslo_messaging.get_notification_transport(configuration(**options), url=url)
-    try:
-        yield transport
-    finally:
-        transport.cleanup()
 
 
 def notifier(transport: NotificationTransport, *topics: str) -> Notifier:

@@ -37,13 +37,14 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Member]
         yield members
 
 
+@pytest.mark.timeout(300)
 def test_upstreams_functional_tests_pass(mesh: dict[str, Member], tmp_path: Path) -> None:
     hosts = [f"127.0.0.1:{member.port}" for member in mesh.values()]
     anywhere = f"amqp://{','.join(hosts)}/"
     functional, logger = "test_functional", "notify.test_logger"
     shares = [Share(anywhere, functional, REST[first::4]) for first in range(4)]
     shares += [Share(anywhere, functional, (name,)) for name in sorted(LONG)]
-    shares += [Share(anywhere, logger, LOGGERS[first::5]) for first in range(5)]
+    shares += [Share(anywhere, logger, LOGGERS[first::10]) for first in range(10)]
     for number, name in enumerate(sorted(ALONE)):
         scheme = "amqp+mesh" if name in PREFIXED else "amqp"
         shares.append(Share(f"{scheme}://{hosts[number % 3]}/", functional, (name,)))
