@@ -62,6 +62,7 @@ bench: setup bench/build/relay
 	$(BIN)/python bench/archive.py
 	$(BIN)/python bench/audit.py
 	$(BIN)/python bench/rpc.py
+	$(BIN)/python bench/oslo.py
 	$(BIN)/python bench/attached.py
 	$(BIN)/python bench/zeromq.py
 
