@@ -56,7 +56,10 @@ class Containers:
         )
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*COGWORK, "serve", "--config", str(file)], stdout=log, stderr=log
+                [*COGWORK, "serve", "--config", str(file)],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def start_all(self) -> None:
