@@ -56,7 +56,10 @@ class Containers:
         )
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*COGWORK, "serve", "--config", str(file)], stdout=log, stderr=log
+                [*COGWORK, "serve", "--config", str(file)],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def start_all(self) -> None:
@@ -83,7 +86,8 @@ class Containers:
         for name in NAMES:
             while not (self.listens(name) and self._reached(name) >= set(NAMES)):
                 if time.monotonic() > end_s:
-                    raise SystemExit(f"{name} does not come up: see {self.folder / name}.log")
+                    said = (self.folder / f"{name}.log").read_text().splitlines()[-3:]
+                    raise SystemExit(f"{name} does not come up: {' / '.join(said)}")
                 time.sleep(0.2)
 
     def _reached(self, name: str) -> set[str]:

@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,8 @@ LEAVE_S = 30.0
 UP_S = 120.0
 PROGRESS_S = 2.0
 SAVE_S = 60.0
+INTERRUPTED = 130
+"""What shells make of SIGINT."""
 
 
 class Worker:
@@ -50,6 +53,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # Ctrl-C is for this process, which ends all others
         )
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -254,7 +258,7 @@ def options() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Runs the load; returns 0 where all is as promised, else 1."""
+    """Runs the load; returns 0 where all is as promised, else 1; 130 where it was interrupted."""
     chosen = options().parse_args()
     if chosen.role:
         play(chosen.role)
@@ -263,10 +267,15 @@ def main() -> int:
         if getattr(chosen, name) <= 0:
             options().error(f"--{name}: more than 0 is expected")
     chosen.seed = chosen.seed or random.SystemRandom().randrange(1, 1_000_000)
-    with tempfile.TemporaryDirectory(prefix="nova-") as folder:
-        load = Load(chosen, Path(folder))
-        load.say(f"seed {chosen.seed}")
-        ledger = load.run()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with tempfile.TemporaryDirectory(prefix="nova-") as folder:
+            load = Load(chosen, Path(folder))
+            load.say(f"seed {chosen.seed}")
+            ledger = load.run()
+    except KeyboardInterrupt:
+        print("nova: interrupted; there is no ledger", file=sys.stderr)
+        return INTERRUPTED
     print(json.dumps(ledger.as_json()) if chosen.json else ledger.text())
     return 0 if ledger.is_good else 1
 

@@ -12,9 +12,9 @@ import pytest
 
 LOAD = Path(__file__).parents[2] / "examples" / "nova" / "load.py"
 
-COMPUTES = int(os.environ.get("COGWORK_NOVA_COMPUTES", "40"))
-MINUTES = float(os.environ.get("COGWORK_NOVA_MINUTES", "0.15"))
-KILL_EACH_S = float(os.environ.get("COGWORK_NOVA_KILL_EACH_S", "4"))
+COMPUTES = int(os.environ.get("COGWORK_NOVA_COMPUTES", "30"))
+MINUTES = float(os.environ.get("COGWORK_NOVA_MINUTES", "0.1"))
+KILL_EACH_S = float(os.environ.get("COGWORK_NOVA_KILL_EACH_S", "2.5"))
 
 DRIVER = os.environ.get("COGWORK_NOVA_DRIVER", "cogwork")
 
