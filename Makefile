@@ -63,6 +63,7 @@ bench: setup bench/build/relay
 	$(BIN)/python bench/audit.py
 	$(BIN)/python bench/zeromq.py
 	$(BIN)/python bench/attached.py
+	$(BIN)/python bench/rpc.py
 
 soak: setup
 	COGWORK_LEDGER_ITEMS=100000 $(BIN)/python -m pytest -s tests/system/test_work_ledger.py
@@ -74,7 +75,10 @@ soak: setup
 	COGWORK_STREAM_RECORDS=300000 COGWORK_STREAM_KILLS=5 $(BIN)/python -m pytest -s tests/system/test_replicated_streams.py
 	COGWORK_ZEROMQ_CLIENTS=10000 $(BIN)/python -m pytest -s tests/system/test_zeromq_waves.py
 	COGWORK_KILLS=6 $(BIN)/python -m pytest -s --timeout 1200 tests/spark/test_standalone_cluster.py tests/spark/test_sink_spark.py
+	COGWORK_AWAY_S=60 $(BIN)/python -m pytest -s --timeout 600 tests/spark/test_source_faults.py
 	COGWORK_STREAM_MOVES=30 $(BIN)/python -m pytest -s tests/system/test_moved_streams.py
+	COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
+	COGWORK_NOVA_DRIVER=oslo COGWORK_NOVA_COMPUTES=200 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
 
 # Seeded stories: SEEDS of a raft group, hundreds of meshes of up to 200 containers; a failure names
 # its seed. Then the simulator is graded: each known mistake, put into the core, must be found.

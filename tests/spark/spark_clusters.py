@@ -39,15 +39,20 @@ def free_port() -> int:
         return port
 
 
-def environment() -> dict[str, str]:
+def environment(place: Path) -> dict[str, str]:
+    """Of Spark's processes; what they leave when they are killed is in a directory of ours."""
     sources = HERE.parents[1] / "src"
     return {
         **os.environ,
         "JAVA_HOME": str(quiet_home(find_java())),
         "PYTHONPATH": os.pathsep.join((str(sources), str(HERE), str(HERE.parent))),
-        "SPARK_DAEMON_JAVA_OPTS": f"{QUICK} -Dspark.master.rest.enabled=false",
+        "SPARK_DAEMON_JAVA_OPTS": " ".join(
+            (QUICK, "-Dspark.master.rest.enabled=false", f"-Djava.io.tmpdir={place}")
+        ),
         "SPARK_DAEMON_MEMORY": "768m",
         "SPARK_MASTER_OPTS": "-Dspark.deploy.maxExecutorRetries=-1",
+        "SPARK_LOCAL_DIRS": str(place),
+        "TMPDIR": str(place),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
     }
@@ -59,7 +64,7 @@ def daemon(place: Path, name: str, *arguments: str) -> Iterator[subprocess.Popen
     program = Path(pyspark.__file__).parent / "bin" / "spark-class"
     with (place / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
-            [str(program), *arguments], env=environment(), stdout=log, stderr=log, cwd=place
+            [str(program), *arguments], env=environment(place), stdout=log, stderr=log, cwd=place
         )
         try:
             yield process
@@ -115,7 +120,7 @@ def connect_server(place: Path) -> Iterator[str]:
     settings = (
         "spark.connect.grpc.binding.address=127.0.0.1",
         f"spark.connect.grpc.binding.port={port}",
-        f"spark.driver.extraJavaOptions={QUICK}",
+        f"spark.driver.extraJavaOptions={QUICK} -Djava.io.tmpdir={place}",
         "spark.sql.shuffle.partitions=2",
         "spark.ui.enabled=false",
         f"spark.local.dir={place}",
@@ -145,7 +150,7 @@ def run_job(
     """Runs a job of this directory by the command line; returns what it prints."""
     settings = (
         "spark.executor.memory=512m",
-        f"spark.executor.extraJavaOptions={QUICK}",
+        f"spark.executor.extraJavaOptions={QUICK} -Djava.io.tmpdir={place}",
         f"spark.driver.extraJavaOptions={QUICK}",
         "spark.sql.shuffle.partitions=2",
         "spark.task.maxFailures=100",
@@ -157,15 +162,16 @@ def run_job(
         *("--master", master, "--log", str(place / "driver.log")),
         *(word for each in settings for word in ("--set", each)),
         *(str(HERE / file), *arguments),
+        place=place,
         timeout_s=timeout_s,
     )
 
 
-def command(*words: str, timeout_s: float = JOB_S) -> str:
+def command(*words: str, place: Path, timeout_s: float = JOB_S) -> str:
     """Runs a command in a process of its own; returns what it prints."""
     done = subprocess.run(
         [sys.executable, "-m", "cogwork.cli.main", *words],
-        env=environment(),
+        env=environment(place),
         check=False,
         capture_output=True,
         text=True,

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from io import StringIO
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from audit_tables import Directory, accepted, event, of_producer, said, settled
+from audit_tables import BEGAN_US, STEP_US, Directory, accepted, event, of_producer, said, settled
 from click.testing import CliRunner
+from rich.console import Console
 
 from cogwork.audit.errors import AuditError
+from cogwork.audit.heartbeats import depths_of
 from cogwork.audit.page import page_of
 from cogwork.audit.run import audit
 from cogwork.audit.witness import Witness
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.audit import audit as command
+from cogwork.cli.pipelines.looking import EVERY_S, looking
+from cogwork.spark.job import explaining
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,6 +175,43 @@ def test_the_command_tells_by_its_exit_code(
     assert shown.return_value == ExitCode.VIOLATED
     assert "✗ every producer's sequence once and in order" in shown.stdout
     assert "✗" in page.read_text()
+
+
+def test_what_dead_containers_held_counts_no_more(spark: SparkSession, tmp_path: Path) -> None:
+    def beat(container: str, depth: int, second: int) -> dict[str, Any]:
+        queues = [
+            {"address": "work/a", "vhost": name, "kind": "queue", "depth": depth}
+            for name in ("", "blue")
+        ]
+        told = said("heartbeat", container=container, interval_s=10.0, addresses=queues)
+        return {**told, "time": BEGAN_US + second * STEP_US}
+
+    archive = Directory(tmp_path)
+    beats = [beat("north", 100, 0), beat("south", 1, 5), beat("west", 40, 6), beat("south", 2, 15)]
+    beats += [beat("west", 30, 20), beat("south", 3, 45)]
+    archive.put("$telemetry", [*beats, said("bench", bench="isr")])
+    assert depths_of(spark, archive) == {"work/a": 33, "blue:work/a": 33}
+    archive = Directory(tmp_path / "other")
+    archive.put("$telemetry", [said("bench", bench="isr")])
+    assert depths_of(spark, archive) == {}
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_how_far_it_is_and_what_spark_makes_of_it(
+    spark: SparkSession, tmp_path: Path, *, is_terminal: bool
+) -> None:
+    archive = Directory(tmp_path)
+    archive.put("flights", of_producer(range(100)))
+    plans: list[str] = []
+    screen = Console(file=StringIO(), force_terminal=is_terminal, width=100)
+    with looking(spark, screen=screen) as tell, explaining(spark, plans.append):
+        audit(spark, archive, tell=tell)
+        time.sleep(2 * EVERY_S)  # a bar is drawn so often
+    shown = cast("StringIO", screen.file).getvalue()
+    assert "stream/flights" in shown
+    assert ("cogwork: looking at" not in shown) is is_terminal
+    assert bool(re.search(r"[1-9]\d*/\d", shown)) is is_terminal
+    assert any("Scan parquet" in plan for plan in plans)
 
 
 class Kept:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
 ROWS = 40_000
 
-AWAY_S = 2.0
+AWAY_S = float(os.environ.get("COGWORK_AWAY_S", "2"))
 
 
 class Kept:
@@ -95,6 +99,46 @@ def test_a_container_that_is_away_for_a_while_only_delays_a_read(kept: Kept) -> 
         found += batch.column("offset").to_pylist()
     timer.join()
     assert found == list(range(ROWS))
+
+
+@pytest.mark.timeout(120 + 2 * AWAY_S)
+def test_a_query_goes_on_where_the_container_comes_back(
+    spark: SparkSession, kept: Kept, tmp_path: Path
+) -> None:
+    with cogwork.sync.connect(kept.url) as mesh:
+        mesh.stream("s").append([b"%d" % number for number in range(100)])
+    query = (
+        spark.readStream.format("cogwork")
+        .options(url=kept.url, startingOffsets="earliest", maxOffsetsPerTrigger="30")
+        .schema("body binary")
+        .load("s")
+        .writeStream.format("cogwork")
+        .options(url=kept.url, path="stream/t", checkpointLocation=str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        wait_for(kept, 100)
+        kept.kill()
+        time.sleep(AWAY_S)
+        kept.start()
+        with cogwork.sync.connect(kept.url) as mesh:
+            mesh.stream("s").append([b"%d" % number for number in range(100, 200)])
+        wait_for(kept, 200)
+        assert query.isActive
+    finally:
+        query.stop()
+    with ArrowClient(kept.url) as client:
+        batches = client.read("t", *client.bounds("t"), ["body"])
+        found = [int(body) for batch in batches for body in batch.column("body").to_pylist()]
+    assert sorted(found) == list(range(200))
+
+
+def wait_for(kept: Kept, count: int) -> None:
+    until_s = time.monotonic() + 100
+    with ArrowClient(kept.url) as client:
+        while client.bounds("t").next < count:
+            assert time.monotonic() < until_s
+            time.sleep(0.05)
 
 
 def test_a_container_that_does_not_come_back_is_one_line(kept: Kept) -> None:

@@ -46,7 +46,7 @@ def url() -> Iterator[str]:
 def test_a_job_runs_unchanged_over_spark_connect(server: str, url: str, tmp_path: Path) -> None:
     status = (sys.executable, "-m", "cogwork.cli.main", "status", url, "--json")
     job = (str(HERE / "connect_job.py"), str(tmp_path / "checkpoint"), *status)
-    told = command("pipeline", "run", "--url", url, "--remote", server, *job)
+    told = command("pipeline", "run", "--url", url, "--remote", server, *job, place=tmp_path)
     assert told == f"{ROWS} of pyspark.sql.connect.session\n"
 
 
@@ -54,13 +54,13 @@ def test_a_job_runs_unchanged_over_spark_connect(server: str, url: str, tmp_path
 def test_an_archive_is_written_and_audited_over_spark_connect(
     server: str, url: str, tmp_path: Path
 ) -> None:
-    place, remote = str(tmp_path / "archive"), ("--remote", server, "--json")
-    words = ("pipeline", "archive", url, "in", "--to", place, "--once")
-    (row,) = json.loads(command(*words, *remote))["streams"]
+    to, remote = str(tmp_path / "archive"), ("--remote", server, "--json")
+    words = ("pipeline", "archive", url, "in", "--to", to, "--once")
+    (row,) = json.loads(command(*words, *remote, place=tmp_path))["streams"]
     assert (row["rows"], row["mark"]) == (ROWS, ROWS)
     assert_whole(url, tmp_path / "archive", "in")
     assert_no_orphan(tmp_path / "archive", "in")
-    report = json.loads(command("pipeline", "audit", "--archive", place, *remote))
+    report = json.loads(command("pipeline", "audit", "--archive", to, *remote, place=tmp_path))
     assert [check["verdict"] for check in report["checks"]] == ["holds"] * 3
-    found = json.loads(command("pipeline", "analytics", "--archive", place, *remote))
+    found = json.loads(command("pipeline", "analytics", "--archive", to, *remote, place=tmp_path))
     assert [each["records"] for each in found["streams"]] == [ROWS]

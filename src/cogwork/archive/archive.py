@@ -11,9 +11,10 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from sqlalchemy.exc import IntegrityError
 
 from cogwork.archive import layout
-from cogwork.archive.catalog import answers, open_catalog
+from cogwork.archive.catalog import answers, open_catalog, shown
 from cogwork.archive.errors import ForeignTable, TableMissing
 from cogwork.archive.table import TABLE_PROPERTIES, ArchiveTable
 
@@ -31,7 +32,7 @@ class Archive:
     """Tables by the names of their streams.
 
     Attributes:
-        to: Where it is, as it was named.
+        to: Where it is, as it was named, without a password.
     """
 
     def __init__(self, catalog: Catalog, to: str) -> None:
@@ -42,7 +43,7 @@ class Archive:
             to: Where it is, for messages.
         """
         self._catalog = catalog
-        self.to = to
+        self.to = shown(to)
 
     @classmethod
     def open(cls, to: str, options: Mapping[str, str] | None = None, *, make: bool = False) -> Self:
@@ -123,7 +124,8 @@ class Archive:
             **(properties or {}),
         }
         with answers(self.to):
-            with suppress(NamespaceAlreadyExistsError):
+            # Another archiver may be quicker; that is a row of the same key in a database.
+            with suppress(NamespaceAlreadyExistsError, IntegrityError):
                 self._catalog.create_namespace_if_not_exists(layout.NAMESPACE)
             with suppress(TableAlreadyExistsError):  # another archiver was quicker
                 self._catalog.create_table(

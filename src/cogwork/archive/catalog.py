@@ -9,7 +9,8 @@ options.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,16 @@ if TYPE_CHECKING:
 
     from pyiceberg.catalog import Catalog
 
-__all__ = ("CATALOG_FILE", "answers", "open_catalog")
+__all__ = ("CATALOG_FILE", "answers", "open_catalog", "shown")
 
 CATALOG_FILE = "catalog.db"
 CONFIGURED = "catalog:"
 BY_SCHEME = ("http://", "https://", "sqlite://", "postgresql://", "postgresql+psycopg2://")
 BUSY_TIMEOUT_S = 60
 """So long one archiver waits for another's hold on SQLite: a commit takes milliseconds."""
+
+TRIES = 3
+PAUSE_S = 0.1
 
 
 def open_catalog(to: str, options: Mapping[str, str] | None = None, *, make: bool) -> Catalog:
@@ -49,13 +53,24 @@ def open_catalog(to: str, options: Mapping[str, str] | None = None, *, make: boo
     properties = dict(options or {})
     with answers(to):
         if to.startswith(CONFIGURED):
-            return load_catalog(to.removeprefix(CONFIGURED) or None, **properties)
+            return _configured(to.removeprefix(CONFIGURED) or None, properties)
         if to.startswith(BY_SCHEME):
-            kind = "rest" if to.startswith("http") else "sql"
-            return load_catalog("cogwork", **{"type": kind, "uri": to, **properties})
+            if to.startswith("http"):
+                return load_catalog("cogwork", **{"type": "rest", "uri": to, **properties})
+            return _database({"uri": to, **properties})
         if "://" in to:
-            raise CatalogError(f"{to} is no directory, and no catalog that can be opened")
+            raise CatalogError(f"{shown(to)} is no directory, and no catalog that can be opened")
         return _embedded(Path(to), properties, make=make)
+
+
+def _configured(name: str | None, properties: dict[str, str]) -> Catalog:
+    """Opens one that pyiceberg's configuration describes."""
+    try:
+        return load_catalog(name, **properties)
+    except ValueError as error:  # it is not described, or not well
+        raise CatalogError(
+            f"pyiceberg's configuration has no catalog {name or 'default'}: {error}"
+        ) from error
 
 
 def _embedded(folder: Path, properties: dict[str, str], *, make: bool) -> Catalog:
@@ -66,14 +81,26 @@ def _embedded(folder: Path, properties: dict[str, str], *, make: bool) -> Catalo
         if not make:
             raise ArchiveMissing(f"{folder} is no archive: it has no {CATALOG_FILE}")
         folder.mkdir(parents=True, exist_ok=True)
-    return SqlCatalog(
-        "cogwork",
-        **{
-            "uri": f"sqlite:///{file}?timeout={BUSY_TIMEOUT_S}",
-            "warehouse": folder.as_uri(),
-            **properties,
-        },
-    )
+    uri = f"sqlite:///{file}?timeout={BUSY_TIMEOUT_S}"
+    return _database({"uri": uri, "warehouse": folder.as_uri(), **properties})
+
+
+def _database(properties: dict[str, str]) -> Catalog:
+    """Opens a catalog in a database; two that make its tables at once are in each other's way."""
+    for _ in range(TRIES - 1):
+        with suppress(SQLAlchemyError):
+            return SqlCatalog("cogwork", **properties)
+        time.sleep(PAUSE_S)
+    return SqlCatalog("cogwork", **properties)
+
+
+def shown(to: str) -> str:
+    """Names a catalog for people: without user and password."""
+    scheme, there, rest = to.partition("://")
+    if not there:
+        return to
+    place, slash, path = rest.partition("/")
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
 
 
 @contextmanager
@@ -87,4 +114,4 @@ def answers(to: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.filename is not None:
             raise
         text = " ".join(str(error).split())
-        raise CatalogError(f"the catalog {to} cannot be used: {text}") from error
+        raise CatalogError(f"the catalog {shown(to)} cannot be used: {text}") from error

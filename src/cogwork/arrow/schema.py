@@ -39,13 +39,15 @@ def columns_of(columns: Sequence[str] | None) -> tuple[str, ...]:
         columns: Their names; None for all.
 
     Raises:
-        ValueError: There is no such column, or it is named twice.
+        ValueError: There is no such column, it is named twice, or none is.
     """
     if columns is None:
         return COLUMNS
     unknown = [name for name in columns if name not in _TYPES]
     if unknown:
         raise ValueError(f"there is no column {unknown[0]!r}; there are {', '.join(COLUMNS)}")
+    if not columns:
+        raise ValueError(f"no column is named; there are {', '.join(COLUMNS)}")
     if len(set(columns)) != len(columns):
         raise ValueError(f"a column is named twice in {', '.join(columns)}")
     return tuple(columns)

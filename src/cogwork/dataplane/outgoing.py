@@ -7,7 +7,7 @@ it, and those that need none are always the first ones, so freeing is trimming t
 
 import cython
 from cython.cimports.cogwork.dataplane.delivery import is_over, is_single_frame, ship
-from cython.cimports.cogwork.dataplane.octets import octets_of, store_uint
+from cython.cimports.cogwork.dataplane.octets import store_uint
 from cython.cimports.cogwork.dataplane.sending import frame_room
 from cython.cimports.cogwork.dataplane.session_end import Session
 from cython.cimports.cogwork.dataplane.shipment import (
@@ -19,7 +19,6 @@ from cython.cimports.cogwork.dataplane.shipment import (
     Verdict,
     fill_verdict,
 )
-from cython.cimports.cogwork.dataplane.terminus import ship_from
 from cython.cimports.libc.stdlib import free, malloc
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -121,21 +120,26 @@ class OutgoingLink(SendingEnd):
 
     def take(self, s):
         d: cython.pointer(Delivery)
+        sent: uint32_t
         if s.size <= frame_room(self):
             self.write_first(s, s.data, s.size, False)
+            sent = s.size
+        else:
+            # The first frame goes out in any case: only the shipment knows the delivery-tag.
+            sent = frame_room(self)
+            self.write_first(s, s.data, sent, True)
+            sent = self.send_rest(s, sent)
+        if sent == s.size:
             if self.presettles and not s.settled:
                 self._answer(s.source_index, s.source_generation, s.token, ACCEPTED)
             return 0
         d = self.core.deliveries.make(s)
         d.complete = True
-        self.core.deliveries.append(d, s.data, s.size)
-        # The first frame goes out here: only the shipment knows the delivery-tag.
+        self.core.deliveries.append(d, s.data + sent, s.size - sent)
         self.enqueue(d)
         self.started = True
         self.cursor = d.first
-        self.cursor_offset = frame_room(self)
-        self.write_first(s, s.data, self.cursor_offset, True)
-        self.pump()
+        self.cursor_offset = 0
         return self.core.deliveries.release(d)
 
     def _answer(self, index, generation, token, code):
@@ -448,27 +452,6 @@ class OutgoingLink(SendingEnd):
         self.session.write_flow(self, False)
         self.drain = False
         return 0
-
-    def send(self, port, token: int, data: bytes, settled: bool, tag: bytes = None) -> bool:
-        """Sends a message from within the process; False where there is no credit or room.
-
-        Args:
-            port: Gets the outcome, as `(token, code, state, settled)`.
-            token: Names the delivery to the port.
-            data: The encoded message.
-            settled: Whether it is sent settled, so that no outcome will come.
-            tag: The delivery-tag; None for one of the link's own.
-        """
-        s: Shipment
-        source: Terminus = port
-        if not self.is_ready():
-            return False
-        ship_from(cython.address(s), source, token, data, settled)
-        if tag is not None:
-            s.tag = octets_of(tag)
-            s.tag_size = cython.cast(uint32_t, len(tag))
-        self.take(cython.address(s))
-        return True
 
     def detach(self) -> None:
         """Ends the link: what was sent and not settled is in doubt, what waits is released."""

@@ -2,7 +2,14 @@
 
 import cython
 from cython.cimports.cogwork.dataplane.frames import end_performative, put_bool, put_performative
-from cython.cimports.cogwork.dataplane.octets import bytes_from, store_u32, store_uint
+from cython.cimports.cogwork.dataplane.octets import (
+    bytes_from,
+    octets_of,
+    store_u32,
+    store_uint,
+)
+from cython.cimports.cogwork.dataplane.shipment import fill_shipment
+from cython.cimports.cogwork.dataplane.terminus import Terminus, ship_from
 from cython.cimports.libc.string import memcpy, memset
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -190,3 +197,59 @@ class SendingEnd(LinkEnd):
         session.next_outgoing_id += 1
         session.remote_window -= 1
         return session.wire.committed(end_performative(frame, p, size))
+
+    def send_rest(self, s, sent):
+        """Sends further frames from where the message lies; returns how much of it has been sent."""
+        room: uint32_t = frame_room(self)
+        count: uint32_t
+        while sent < s.size and self.may_go_on():
+            count = min(room, s.size - sent)
+            self.write_more(s.data + sent, count, sent + count < s.size, False)
+            sent += count
+        return sent
+
+    def send(self, port, token: int, data: bytes, settled: bool, tag: bytes = None) -> bool:
+        """Sends a message from within the process; False where there is no credit or room.
+
+        Args:
+            port: Gets the outcome, as `(token, code, state, settled)`.
+            token: Names the delivery to the port.
+            data: The encoded message.
+            settled: Whether it is sent settled, so that no outcome will come.
+            tag: The delivery-tag; None for one of the link's own.
+        """
+        s: Shipment
+        source: Terminus = port
+        if not self.is_ready():
+            return False
+        ship_from(cython.address(s), source, token, data, settled)
+        if tag is not None:
+            s.tag = octets_of(tag)
+            s.tag_size = cython.cast(uint32_t, len(tag))
+        self.take(cython.address(s))
+        return True
+
+    def send_buffer(
+        self, port, token: int, data: cython.const[uint8_t][::1], settled: bool
+    ) -> bool:
+        """Sends a message as `send` does, from wherever its octets are.
+
+        Args:
+            port: Gets the outcome.
+            token: Names the delivery to the port.
+            data: The encoded message.
+            settled: Whether it is sent settled.
+        """
+        s: Shipment
+        source: Terminus = port
+        if not self.is_ready():
+            return False
+        fill_shipment(
+            cython.address(s), cython.address(data[0]), cython.cast(uint32_t, data.shape[0])
+        )
+        s.settled = settled
+        s.source_index = source.index
+        s.source_generation = source.generation
+        s.token = token
+        self.take(cython.address(s))
+        return True

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.ends import LinkEnd
 from cogwork.dataplane.session_end import Session
+from cogwork.dataplane.terminus import Terminus
 
 SOURCE_HASH: str
 
@@ -17,3 +18,9 @@ class SendingEnd(LinkEnd):
     def sent_bytes(self) -> int: ...
     @property
     def presettles(self) -> bool: ...
+    def send(
+        self, port: Terminus, token: int, data: bytes, settled: bool, tag: bytes | None = None
+    ) -> bool: ...
+    def send_buffer(
+        self, port: Terminus, token: int, data: bytes | memoryview, settled: bool
+    ) -> bool: ...

@@ -49,7 +49,13 @@ class AddressOptions:
 
 
 class Addresser:
-    """Makes the addresses for one intermediary."""
+    """Makes the addresses for one intermediary.
+
+    Attributes:
+        is_legacy: Whether they are in the notation with dots.
+        reply_prefix: What addresses of replies begin with; None where a dynamic source is asked.
+        drains: Whether a link there can be drained.
+    """
 
     def __init__(self, options: AddressOptions, dialect: Dialect, *, is_legacy: bool) -> None:
         """Knows all that it needs.
@@ -60,6 +66,7 @@ class Addresser:
             is_legacy: Which of the two notations to use.
         """
         self.is_legacy = is_legacy
+        self.drains = dialect.drains
         self.reply_prefix = options.reply_prefix or dialect.reply_prefix
         self._options = options
         self._dialect = dialect

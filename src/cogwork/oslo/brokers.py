@@ -19,11 +19,13 @@ class Dialect:
         is_legacy: Whether it takes the notation with dots.
         prefixes: The options of prefixes, by name, that let it make the nodes by itself.
         reply_prefix: What addresses of replies begin with, where it has no dynamic sources.
+        drains: Whether it takes a request to drain a link.
     """
 
     is_legacy: bool = False
     prefixes: dict[str, str] = field(default_factory=dict)
     reply_prefix: str | None = None
+    drains: bool = True
 
 
 ROUTABLE = Dialect()
@@ -37,10 +39,11 @@ RABBITMQ = Dialect(
         "broadcast_prefix": "/topic/broadcast",
     },
     reply_prefix="/topic/reply.",
+    drains=False,
 )
 """Its addresses say what they name. A source `/topic/...` is a queue of the link's own, which is
 bound to `amq.topic` and goes with the link: that is what replies need, and its plug-in (up to 3.13)
-has no dynamic sources."""
+has no dynamic sources. It also breaks down over a drain (`send_drained`, seen with 3.10.8)."""
 
 ACTIVEMQ = Dialect(
     is_legacy=True,

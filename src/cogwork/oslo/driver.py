@@ -84,7 +84,8 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
         target: Target,
         ctxt: dict[str, Any],
         message: dict[str, Any],
-        wait_for_reply: bool | None = None,  # the contract's
+        *,
+        wait_for_reply: bool | None = None,
         timeout: float | None = None,
         call_monitor_timeout: float | None = None,
         retry: int | None = None,

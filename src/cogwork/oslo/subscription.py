@@ -52,6 +52,7 @@ class Subscription:
         self._credit = credit
         self._take = take
         self._consumer: Consumer | None = None
+        self._is_shut = False
         self._is_attached = asyncio.Event()
         self._task = connection.thread.spawn(self._receive())
         connection.subscriptions.add(self)
@@ -77,7 +78,8 @@ class Subscription:
                 self._consumer = consumer
                 self._is_attached.set()
                 async for batch in consumer.batches():
-                    self._take(batch)
+                    if not self._is_shut:
+                        self._take(batch)
                 return
             except Disconnected:
                 connection.renew(mesh)
@@ -87,16 +89,29 @@ class Subscription:
                 await asyncio.sleep(retry_s)
 
     async def stop(self) -> None:
-        """Asks for no more, and takes what is under way."""
-        if self._consumer is not None:
-            with suppress(CogworkError):
-                await self._consumer.stop()
+        """Asks for no more, and takes what is under way.
+
+        Where that cannot be asked for, what still comes is left unsettled, and goes back when the
+        link is detached.
+        """
+        if self._consumer is None:
+            return
+        if not self._connection.addresser.drains:
+            self._is_shut = True
+            return
+        with suppress(CogworkError):
+            await self._consumer.stop()
 
     async def close(self) -> None:
         """Detaches; what was not acknowledged is given back."""
         self._connection.subscriptions.discard(self)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        if self._consumer is not None:
-            with suppress(CogworkError):
-                await self._consumer.__aexit__(None, None, None)
+        consumer = self._consumer
+        if consumer is None:
+            return
+        with suppress(CogworkError):
+            if self._connection.addresser.drains:
+                await consumer.__aexit__(None, None, None)
+            else:
+                await consumer.shut()

@@ -144,10 +144,17 @@ class StreamBounds:
         """Returns where to go on in every stream; one that is new is read from its beginning.
 
         Raises:
+            SourceError: It is another query's.
             DataLoss: A stream is gone, has lost what would be next, or is another one by now.
         """
         bounds = self.of_all()
         fails = self._options.fails_on_loss
+        named = self._options.names
+        if named and (others := sorted(start.keys() - set(named))):
+            raise SourceError(
+                f"the checkpoint is another query's: it has a place in the stream {others[0]}, and "
+                f"this one reads {', '.join(named)}"
+            )
         if fails and (gone := sorted(start.keys() - bounds.keys())):
             raise DataLoss(f"there is no stream {gone[0]} any more (failOnDataLoss)")
         going_on = {}

@@ -8,7 +8,6 @@ a faster linear algebra in Spark's machine learning.
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import os
 import re
@@ -19,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from cogwork.spark.errors import SessionError
+from cogwork.spark.scratch import scratch
 
 __all__ = ("JAVA_VERSION_MIN", "find_java", "quiet_home", "version_of")
 
@@ -94,8 +94,7 @@ def quiet_home(java: Path) -> Path:
 
     It goes when this process ends.
     """
-    home = Path(tempfile.mkdtemp(prefix="cogwork-java-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    home = Path(tempfile.mkdtemp(prefix="java-", dir=scratch()))
     script = home / "bin" / "java"
     script.parent.mkdir()
     script.write_text(SCRIPT.format(incubator=INCUBATOR, java=shlex.quote(str(java))))

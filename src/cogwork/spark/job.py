@@ -152,8 +152,8 @@ def _first_line(error: BaseException) -> str:
 
 
 EXPLAINED = (
-    *("collect", "count", "first", "foreach", "foreachPartition", "head", "show", "take"),
-    *("toArrow", "toLocalIterator", "toPandas"),
+    *("collect", "count", "first", "foreach", "foreachPartition", "head", "localCheckpoint"),
+    *("show", "take", "toArrow", "toLocalIterator", "toPandas"),
 )
 """What makes Spark work on a table."""
 

@@ -119,12 +119,16 @@ def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptio
             if name in given:
                 raise OptionError(f"{name} is for a batch: a streaming query has no end")
     names, pattern = _streams_in(given)
+    start = _place_in(given, "starting", LATEST if is_streaming else EARLIEST)
+    end = _place_in(given, "ending", LATEST)
+    for which, place in (("startingOffsets", start), ("endingOffsets", end)):
+        _check_names(which, place, names)
     return ReadOptions(
         url=given["url"],
         names=names,
         pattern=pattern,
-        start=_place_in(given, "starting", LATEST if is_streaming else EARLIEST),
-        end=_place_in(given, "ending", LATEST),
+        start=start,
+        end=end,
         rows_max=count_in(given, "maxOffsetsPerTrigger"),
         bytes_max=count_in(given, "maxBytesPerTrigger"),
         partitions_min=count_in(given, "minPartitions"),
@@ -146,6 +150,16 @@ def _streams_in(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
     if not names:
         raise OptionError("the option stream names no stream")
     return names, None
+
+
+def _check_names(which: str, place: Place, names: tuple[str, ...]) -> None:
+    """Refuses offsets of streams that are not read; what a pattern means is not known yet."""
+    others = sorted(name for name, _ in place.offsets if name not in names)
+    if names and others:
+        raise OptionError(
+            f"{which} has an offset for the stream {others[0]}, which is not read: "
+            f"{', '.join(names)}"
+        )
 
 
 def _place_in(given: Mapping[str, str], which: str, default: int) -> Place:

@@ -8,10 +8,8 @@ unchanged; there the Python environment of the workers is the cluster's business
 
 from __future__ import annotations
 
-import atexit
 import importlib.metadata
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -22,6 +20,7 @@ from urllib.parse import urlsplit
 
 from cogwork.spark.errors import SessionError
 from cogwork.spark.java import find_java, quiet_home
+from cogwork.spark.scratch import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +36,12 @@ CONNECT_PORT = 15002
 CONNECT_TIMEOUT_S = 10.0
 """Spark's own client tries for ten minutes, and says nothing meanwhile."""
 
+LOCAL_DIRECTORY = "spark.local.dir"
+
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+OF_PY4J = "An error occurred while calling"
+"""So begins what the JVM raised; the next line says what it was."""
 
 LOG_CONFIGURATION = """\
 status = error
@@ -108,8 +112,10 @@ def local_session(
             start.
     """
     check_packages()
-    chosen = {**SETTINGS, **(settings or {})}
-    chosen[JAVA_OPTIONS] = f"{_logging_option(log)} {chosen.get(JAVA_OPTIONS, '')}".rstrip()
+    place = Path(tempfile.mkdtemp(prefix="session-", dir=scratch()))
+    chosen = {LOCAL_DIRECTORY: str(place), **SETTINGS, **(settings or {})}
+    ours = f"{_logging_option(place, log)} -Djava.io.tmpdir={place}"
+    chosen[JAVA_OPTIONS] = f"{ours} {chosen.get(JAVA_OPTIONS, '')}".rstrip()
     from pyspark.sql import SparkSession  # noqa: PLC0415 # takes a second
 
     builder = SparkSession.builder.appName(name).master(master)
@@ -212,10 +218,8 @@ def _environment(chosen: Mapping[str, str]) -> Iterator[None]:
                 os.environ[key] = value
 
 
-def _logging_option(log: Path | None) -> str:
+def _logging_option(place: Path, log: Path | None) -> str:
     """Has the JVM log to a file, and returns its option for that."""
-    place = Path(tempfile.mkdtemp(prefix="cogwork-spark-"))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
     file = place / "log4j2.properties"
     file.write_text(LOG_CONFIGURATION.format(path=log or place / "spark.log"))
     return f"-Dlog4j2.configurationFile=file:{file}"
@@ -223,4 +227,6 @@ def _logging_option(log: Path | None) -> str:
 
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith(OF_PY4J):
+        return lines[1].removeprefix(": ")
     return lines[0] if lines else type(error).__name__

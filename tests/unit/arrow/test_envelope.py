@@ -44,7 +44,7 @@ def test_filters_that_are_none_are_refused(name: str, value: object) -> None:
 
 def test_a_batch_is_a_message_whose_octets_are_the_batch() -> None:
     batch = pa.RecordBatch.from_pydict({"offset": [3, 4, 5]})
-    encoded = encode_batch(5, batch)
+    encoded = bytes(encode_batch(5, batch))
     message = Message.decode(encoded)
     assert message.annotations == {"x-opt-offset": 5, "x-opt-batch-rows": 3}
     assert message.body == encoded[HEAD_BYTES:]

@@ -17,6 +17,7 @@ from cogwork.arrow.serving.desk import Desk
 from cogwork.arrow.serving.frames import Frames
 from cogwork.arrow.serving.job import OFFERED, ReaderJob
 from cogwork.io.listener import reserved_socket
+from cogwork.io.time_slice import set_time_slice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,9 @@ PAUSE_FIRST_S, PAUSE_LONGEST_S = 0.1, 5.0
 SETTLED_S = 10.0
 STOP_S = 2.0
 LOOK_S = 0.02
+
+SLICE_US = 100
+"""The container's slices of the processor, so that it is let in when readers are at work."""
 
 log = logging.getLogger("cogwork")
 
@@ -62,6 +66,7 @@ class Crew:
         Raises:
             ListenError: A port is taken.
         """
+        set_time_slice(SLICE_US)
         configuration = self._container.configuration
         listeners, first = configuration.listeners, configuration.arrow.port
         first += self._number * len(listeners) if first else 0

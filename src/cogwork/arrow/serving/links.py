@@ -145,8 +145,8 @@ class Links:
                 await serving.can_send.wait()
             await asyncio.sleep(0)  # others have their turn
 
-    def _send(self, end: OutgoingLink, token: int, message: bytes) -> bool:
-        was_sent = end.send(self._feed, token, message, True)
+    def _send(self, end: OutgoingLink, token: int, message: memoryview) -> bool:
+        was_sent = end.send_buffer(self._feed, token, message, True)
         self._core.flush()
         return was_sent
 

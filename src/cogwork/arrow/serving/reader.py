@@ -27,6 +27,7 @@ from cogwork.container.access import Access
 from cogwork.container.listeners import Listeners
 from cogwork.container.peers import Peers
 from cogwork.dataplane.core import Core
+from cogwork.io.time_slice import set_time_slice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,5 +149,6 @@ async def run(
         configuration: The container's own.
         load: Reads it again.
     """
+    set_time_slice(0)  # the container's own are short
     os.nice(configuration.arrow.nice)
     await Reader(job, configuration).run(load)

@@ -10,6 +10,8 @@ import click
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.extra import needs_the_extra
+from cogwork.cli.pipelines.looking import looking
+from cogwork.cli.pipelines.spark_options import explain_option, explained
 
 if TYPE_CHECKING:
     from cogwork.analytics.analysis import Analysis
@@ -29,6 +31,7 @@ __all__ = ("analytics",)
 )
 @click.option("--master", help="Spark's: local[2], spark://HOST:PORT; all cores here without.")
 @click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
+@explain_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with all figures.")
 def analytics(
     place: str,
@@ -39,6 +42,7 @@ def analytics(
     telemetry: str,
     master: str | None,
     remote: str | None,
+    explain: bool,
     as_json: bool,
 ) -> ExitCode:
     """Show rates, sizes, latencies, traffic between containers and capacity.
@@ -50,19 +54,21 @@ def analytics(
         from cogwork.analytics.analysis import analyse  # noqa: PLC0415 # the extra
         from cogwork.analytics.capacity import parse_bandwidth  # noqa: PLC0415
         from cogwork.archive import Archive  # noqa: PLC0415
+        from cogwork.archive.catalog import shown  # noqa: PLC0415
         from cogwork.spark.session import open_session  # noqa: PLC0415
     bandwidth_bit_s = parse_bandwidth(bandwidth)
     with Archive.open(place) as tables:
         session = open_session("cogwork pipeline analytics", master=master, remote=remote)
         try:
-            analysis = analyse(
-                session,
-                tables,
-                bandwidth_bit_s,
-                name=place,
-                telemetry=telemetry.removeprefix("stream/"),
-                tell=lambda text: click.echo(f"cogwork: looking at {text}", err=True),
-            )
+            with looking(session) as tell, explained(session, is_wanted=explain):
+                analysis = analyse(
+                    session,
+                    tables,
+                    bandwidth_bit_s,
+                    name=shown(place),
+                    telemetry=telemetry.removeprefix("stream/"),
+                    tell=tell,
+                )
         finally:
             session.stop()
     if html is not None or png is not None:

@@ -10,6 +10,8 @@ import click
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.extra import needs_the_extra
+from cogwork.cli.pipelines.looking import looking
+from cogwork.cli.pipelines.spark_options import explain_option, explained
 
 if TYPE_CHECKING:
     from cogwork.audit.report import Check, Report
@@ -37,6 +39,7 @@ COLOURS = {"holds": "green", "unproven": "yellow", "violated": "red"}
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="A report's file.")
 @click.option("--master", help="Spark's: local[2], spark://HOST:PORT; all cores here without.")
 @click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
+@explain_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def audit(
     place: str,
@@ -47,6 +50,7 @@ def audit(
     html: Path | None,
     master: str | None,
     remote: str | None,
+    explain: bool,
     as_json: bool,
 ) -> ExitCode:
     """Prove from an archive that nothing was lost, processed twice or out of order.
@@ -56,20 +60,22 @@ def audit(
     """
     with needs_the_extra():
         from cogwork.archive import Archive  # noqa: PLC0415 # the extra
+        from cogwork.archive.catalog import shown  # noqa: PLC0415
         from cogwork.audit.run import audit as look  # noqa: PLC0415
         from cogwork.spark.session import open_session  # noqa: PLC0415
     with Archive.open(place) as tables:
         session = open_session("cogwork pipeline audit", master=master, remote=remote)
         try:
-            report = look(
-                session,
-                tables,
-                name=place,
-                streams=streams,
-                queues=queues,
-                grace_s=grace_s,
-                tell=lambda text: click.echo(f"cogwork: looking at {text}", err=True),
-            )
+            with looking(session) as tell, explained(session, is_wanted=explain):
+                report = look(
+                    session,
+                    tables,
+                    name=shown(place),
+                    streams=streams,
+                    queues=queues,
+                    grace_s=grace_s,
+                    tell=tell,
+                )
         finally:
             session.stop()
     if html is not None:

@@ -59,6 +59,11 @@ class Bars:
     ) -> None:
         self._progress.stop()
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether there is a terminal for bars."""
+        return self._screen.is_terminal
+
     def say(self, text: str) -> None:
         """Prints a line of the command's output."""
         if self._screen.is_terminal:

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from cogwork.cli.certificates import certificate_options, certificates_of
-from cogwork.cli.pipelines.spark_options import settings_of, spark_options
+from cogwork.cli.pipelines.spark_options import (
+    explain_option,
+    explained,
+    settings_of,
+    spark_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +31,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 @click.option("--url", default="amqp://localhost", help="The container that the job is about.")
 @certificate_options
 @spark_options
-@click.option("--explain", is_flag=True, help="Show on stderr what Spark makes of each action.")
+@explain_option
 def run(
     file: str,
     arguments: tuple[str, ...],
@@ -46,7 +51,7 @@ def run(
     FILE.py finds `spark`, `url`, and the functions `source`, `live`, `sink` and `live_sink`; the
     arguments are its own. Options of this command stand before FILE.py.
     """
-    from cogwork.spark.job import explaining, run_job  # noqa: PLC0415 # PySpark takes a second
+    from cogwork.spark.job import run_job  # noqa: PLC0415 # PySpark takes a second
     from cogwork.spark.listener import listen  # noqa: PLC0415
     from cogwork.spark.session import open_session  # noqa: PLC0415
 
@@ -64,8 +69,7 @@ def run(
         )
         stack.callback(_stop, spark)
         stack.callback(listen(spark, url, certificates).close)
-        if explain:
-            stack.enter_context(explaining(spark, lambda plan: click.echo(plan, err=True)))
+        stack.enter_context(explained(spark, is_wanted=explain))
         run_job(spark, file, arguments, url, certificates)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-__all__ = ("settings_of", "spark_options")
+    from pyspark.sql import SparkSession
+
+__all__ = ("explain_option", "explained", "settings_of", "spark_options")
 
 C = TypeVar("C", bound="Callable[..., Any]")
 
@@ -19,6 +23,20 @@ OPTIONS = (
     click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of Spark."),
     click.option("--log", type=click.Path(dir_okay=False), help="Where Spark logs to."),
 )
+
+
+explain_option = click.option(
+    "--explain", is_flag=True, help="Show on stderr what Spark makes of each action."
+)
+
+
+def explained(session: SparkSession, *, is_wanted: bool) -> AbstractContextManager[None]:
+    """Shows on stderr what Spark makes of each action, for the length of a `with`."""
+    from cogwork.spark.job import explaining  # noqa: PLC0415 # PySpark takes a second
+
+    if not is_wanted:
+        return nullcontext()
+    return explaining(session, lambda plan: click.echo(plan, err=True))
 
 
 def spark_options(command: C) -> C:

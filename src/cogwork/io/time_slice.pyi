@@ -1,0 +1,3 @@
+SOURCE_HASH: str
+
+def set_time_slice(slice_us: int) -> bool: ...
