@@ -46,7 +46,7 @@ def _many_descriptors() -> Iterator[None]:
 
 @pytest.mark.timeout(600)
 def test_clients_in_waves_leave_nothing_behind(tmp_path: Path) -> None:
-    with gateway(tmp_path / "container", "lease_s = 8\nsessions = 5000\n") as running:
+    with gateway(tmp_path / "container", "lease_s = 6\nsessions = 5000\n") as running:
         service = running.client(name="service")
         service.register("echo", window=1000)
         for _ in range(WARM_UP):

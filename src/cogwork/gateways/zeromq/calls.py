@@ -129,9 +129,7 @@ class Calls:
         """
         count = self._to.get(call.address, 0)
         if count >= UNDER_WAY_MAX:
-            text = (
-                f"{call.address}: {count} calls and casts are under way there, which is the limit"
-            )
+            text = f"{count} calls and casts are under way to {call.address}, which is the limit"
             raise Fault(Code.BUSY, text)
         self._to[call.address] = count + 1
         self._open[call.number] = call
