@@ -180,6 +180,7 @@ def make_audit(place: Path, items: int) -> None:
         "$audit",
         {
             **audit_columns(item, is_settled),
+            "properties": places(attempt, position),
             "sequence": sequence,
             "body": bodies(item, is_settled, attempt, position),
         },
@@ -206,6 +207,19 @@ def audit_columns(item: np.ndarray, is_settled: np.ndarray) -> dict[str, Any]:
         "correlation_id": chosen(outcomes, is_settled),
         "content_type": "application/json",
     }
+
+
+def places(attempt: np.ndarray, position: np.ndarray) -> Columns:
+    """Attempt and position of each event, as application properties."""
+    names = pa.array(["attempt", "position"])
+
+    def make(start: int, end: int) -> pa.Array:
+        said = np.stack((attempt[start:end], position[start:end]), axis=1).ravel()
+        keys = names.take(pa.array(np.arange(len(said)) % 2))
+        ends = pa.array(np.arange(0, len(said) + 1, 2, dtype=np.int32))
+        return pa.MapArray.from_arrays(ends, keys, pa.array(said).cast(TEXT))
+
+    return make
 
 
 def bodies(

@@ -80,3 +80,20 @@ def event(kind: str, item: int, queue: str, **fields: object) -> Record:
     body = {"event": kind, "queue": queue, "container": "north", "item": f"{1:08x}{item:016x}"}
     rest = {"attempt": 0, "outcome": None, "consumer": None, "position": None, "digest": None}
     return said(kind, **(body | rest | {"time_us": BEGAN_US} | fields))
+
+
+def in_properties(record: Record) -> Record:
+    """Has a record say in its properties, too, what containers say there."""
+    told = json.loads(record["body"])
+    if "item" not in told:
+        return record
+    places = {name: None if told[name] is None else str(told[name]) for name in PLACES}
+    return record | {
+        "address": told["queue"],
+        "message_id": told["item"],
+        "correlation_id": told["outcome"],
+        "properties": list(places.items()),
+    }
+
+
+PLACES = ("attempt", "position")

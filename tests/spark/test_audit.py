@@ -11,14 +11,26 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from audit_tables import BEGAN_US, STEP_US, Directory, accepted, event, of_producer, said, settled
+from audit_tables import (
+    BEGAN_US,
+    STEP_US,
+    Directory,
+    accepted,
+    event,
+    in_properties,
+    of_producer,
+    said,
+    settled,
+)
 from click.testing import CliRunner
 from rich.console import Console
 
 from cogwork.audit.errors import AuditError
 from cogwork.audit.heartbeats import depths_of
 from cogwork.audit.page import page_of
+from cogwork.audit.queues import check_queues
 from cogwork.audit.run import audit
+from cogwork.audit.source import rows_of
 from cogwork.audit.witness import Witness
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.audit import audit as command
@@ -129,6 +141,36 @@ def test_each_planted_violation_is_found_and_nothing_else(
     assert (differs["first"], differs["last"]) == (1000, 1999)
     assert "processed-twice" in page_of(report)
     assert json.loads(json.dumps(report.as_dict()))["violations"] == 11
+
+
+@pytest.mark.parametrize("form", ["properties alone", "some in bodies"])
+def test_events_say_it_in_properties_or_in_bodies(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    events = [accepted(each) for each in ITEMS]
+    events += [settled(2, position=1), settled(1, position=2)]
+    events += [settled(each) for each in range(3, 7)]
+    events += [settled(3, attempt=2), settled(4, "expired", attempt=2), settled(99)]
+    events += [event("held", 8, "work/a"), settled(6, "released"), settled(5, None, attempt=0)]
+    if form == "properties alone":
+        events = [in_properties(each) | {"body": b"{}"} for each in events]
+    else:
+        events = [in_properties(each) if at % 2 else each for at, each in enumerate(events)]
+    archive = Directory(tmp_path)
+    archive.put("$audit", events + QUIET)
+    rows = rows_of(spark, archive, "$audit")
+    checks = {check.claim: check for check in check_queues(rows, ["work/a"])}
+    assert sorted(row["kind"] for check in checks.values() for row in check.rows) == [
+        "lost",
+        "never-accepted",
+        "processed-twice",
+        "settled-twice",
+    ]
+    lost = checks["every accepted item settled or still there"]
+    assert lost.rows[0]["item"].endswith("7")
+    assert (lost.figures["held"], lost.figures["given_back"]) == (1, 1)
+    order = checks["how far items went out of order"].figures
+    assert (order["measured"], order["disorder_max"]) == (6, 1)
 
 
 def test_what_cannot_be_known_is_no_proof(spark: SparkSession, tmp_path: Path) -> None:

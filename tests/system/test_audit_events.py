@@ -63,6 +63,7 @@ async def events_of(mesh: Mesh, count: int) -> list[Event]:
             if record.subject != "missed":
                 found_again = (record.to, record.message_id, record.correlation_id)
                 assert found_again == (event["queue"], event["item"], event["outcome"])
+                assert record.properties == {name: event[name] for name in ("attempt", "position")}
             found.append(event)
             if len(found) == count:
                 break

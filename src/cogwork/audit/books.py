@@ -24,16 +24,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Row
 
-__all__ = ("AGAIN", "BACK", "CAME", "HELD", "OUTCOMES", "SCHEMA", "Books", "Settings", "keep_books")
+__all__ = (
+    "AGAIN",
+    "BACK",
+    "CAME",
+    "HELD",
+    "OUTCOMES",
+    "SCHEMA",
+    "UNTOLD",
+    "Books",
+    "Settings",
+    "keep_books",
+)
 
-CAME, BACK, HELD, AGAIN = 1, *(1 << len(LAST) + at for at in (1, 2, 3))
-"""Bits of an item's code; after the first is one for each outcome after which it is gone, and the
-last one says that it was gone in two ways."""
+CAME, BACK, HELD, AGAIN, UNTOLD = 1, *(1 << len(LAST) + at for at in (1, 2, 3, 4))
+"""Bits of an item's code; after the first is one for each outcome after which it is gone. The last
+two say that it was gone in two ways, and that an event of it did not say all."""
 
 OUTCOMES = {name: 2 << at for at, name in enumerate(LAST)}
 GONE = sum(OUTCOMES.values())
 
-COUNTS = ("items", *LAST, "given_back", "open", "held", "lost", "twice", "unaccepted")
+COUNTS = ("items", *LAST, "given_back", "open", "held", "lost", "twice", "unaccepted", "untold")
 ORDER = ("sample", "measured", "disorder_p50", "disorder_p99", "disorder_max")
 """What is told of a shard besides counts; `sample` is the offset of one of its records."""
 
@@ -122,6 +133,7 @@ def _judge(batch: Batch, lost_before: int) -> dict[str, NDArray[np.bool_]]:
         "lost": is_open & ~is_held & (batch["at"] < lost_before),
         "twice": code & AGAIN > 0,
         "unaccepted": ~came & is_gone,
+        "untold": code & UNTOLD > 0,
     }
 
 

@@ -2,9 +2,12 @@
 
 Theory of operation. The bodies of `stream/$audit` are JSON objects that containers write in one
 form, without spaces, and whose names and ids need no escapes; so a field is cut out of the text,
-which takes a tenth of what parsing it would. What a record says in its properties too (subject the
-event, message-id the item, `to` the queue, correlation-id the outcome) is taken from there: Spark
-evaluates the later arguments of `coalesce` only where the earlier ones are null.
+which takes a tenth of what parsing it would. But bodies are most of what a record takes, and what
+is looked for stands in its properties, too: subject the event, message-id the item, `to` the queue,
+correlation-id the outcome, and among the application properties attempt and position. So an audit
+reads these alone, and takes note of events that do not say all of it (`is_told`): then it begins
+anew, with the bodies. Spark evaluates the later arguments of `coalesce` only where the earlier ones
+are null.
 
 A *shard* is the part of a queue that one container keeps; the first eight digits of an item's name
 are its number.
@@ -48,35 +51,45 @@ def _field(name: str) -> str:
     return f"nullif({_cut(name)}, '')"
 
 
-COLUMNS = (
-    "subject as event",
-    "offset",
-    "unix_micros(time) as time",
-    "body",
-    f"coalesce(correlation_id, nullif({_field('outcome')}, 'null'), 'unknown') as told",
-    f"{_number('attempt')} as tried",
-    f"{_number('position')} as position",
+def _property(name: str) -> str:
+    return f"try_cast(properties['{name}'] as bigint)"
+
+
+IN_PROPERTIES = (
+    "address as queue",
+    "message_id as item",
+    "coalesce(correlation_id, 'unknown') as told",
+    f"{_property('attempt')} as tried",
+    f"{_property('position')} as position",
 )
 
+IN_BODIES = (
+    f"coalesce(address, {_field('queue')}) as queue",
+    f"coalesce(message_id, {_field('item')}) as item",
+    f"coalesce(correlation_id, nullif({_field('outcome')}, 'null'), 'unknown') as told",
+    f"coalesce({_property('attempt')}, {_number('attempt')}) as tried",
+    f"coalesce({_property('position')}, {_number('position')}) as position",
+)
 
-def events_of(rows: DataFrame, *, are_named: bool = False) -> DataFrame:
+IS_TOLD = "queue is not null and item is not null and (event = 'held' or tried is not null)"
+
+
+def events_of(rows: DataFrame, *, with_bodies: bool = True) -> DataFrame:
     """Returns the records of an audit's stream as events.
 
     Columns: `queue`, `shard` (a hash), `event`, `item`, `outcome` and `attempt` of what is settled,
-    `position`, `offset`, `time` in microseconds, `body`.
+    `position`, `offset`, `time` in microseconds, `body`, and `is_told`, which is false where the
+    properties do not say all of this and bodies were not looked at.
 
     Args:
         rows: The records.
-        are_named: Whether all events say queue and item in their properties: then bodies are read
-            only where something else of them is wanted.
+        with_bodies: Whether what the properties do not say is taken from bodies.
     """
-    names = ("address as queue", "message_id as item")
-    if not are_named:
-        names = (
-            f"coalesce(address, {_field('queue')}) as queue",
-            f"coalesce(message_id, {_field('item')}) as item",
-        )
-    return rows.selectExpr(*names, *COLUMNS).selectExpr(
+    found = IN_BODIES if with_bodies else IN_PROPERTIES
+    named = rows.selectExpr(
+        *found, "subject as event", "offset", "unix_micros(time) as time", "body"
+    )
+    return named.selectExpr(
         "queue",
         "xxhash64(queue, substr(item, 1, 8)) as shard",
         "event",
@@ -87,6 +100,7 @@ def events_of(rows: DataFrame, *, are_named: bool = False) -> DataFrame:
         "offset",
         "time",
         "body",
+        "true as is_told" if with_bodies else f"({IS_TOLD}) as is_told",
     )
 
 

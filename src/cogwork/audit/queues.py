@@ -26,6 +26,7 @@ from cogwork.audit.books import (
     HELD,
     OUTCOMES,
     SCHEMA,
+    UNTOLD,
     Books,
     Settings,
     keep_books,
@@ -53,7 +54,8 @@ BITS = " ".join(f"when outcome = '{name}' then {bit}" for name, bit in OUTCOMES.
 CODE = f"""case
   when event = 'accepted' then {CAME}
   when event = 'held' then {HELD}
-  {BITS} when outcome in {GIVEN_BACK} then {BACK} else 0 end as code"""
+  {BITS} when outcome in {GIVEN_BACK} then {BACK} else 0 end
+  | case when is_told then 0 else {UNTOLD} end as code"""
 
 ENDS = " ".join(f"when '{name}' then {at}" for at, name in enumerate(LAST[:-1]))
 
@@ -72,14 +74,10 @@ from (
 )
 """
 
-BOUNDS = """
-select min(offset) as first, max(unix_micros(time)) as end_us,
-  count_if(subject in ('accepted', 'settled', 'held')
-    and (message_id is null or address is null)) as nameless,
-  max(case when unix_micros(time) < (select max(unix_micros(time)) from {rows}) - {grace_us}
-    then offset end) as quiet
-from {rows}
-"""
+BOUNDS = "select min(offset) as first, unix_micros(max(time)) as end_us from {rows}"
+
+RECENT = "select min(offset) as first from {rows} where time >= timestamp_micros({since_us})"
+"""Where the grace time begins that has not passed; of files before it, only their ends are read."""
 
 SAMPLE = (
     "cast(regexp_extract(cast(body as string), '\"sample\":([0-9.e+-]+)', 1) as string) as sample"
@@ -117,11 +115,17 @@ def check_queues(
         depths: How many items each queue holds now, where that is known.
         grace_s: How long an item may be neither gone nor held.
     """
-    grace_us = int(grace_s * 1_000_000)
-    bounds = rows.sparkSession.sql(BOUNDS, rows=rows, grace_us=grace_us).collect()[0]
-    events = events_of(rows, are_named=not bounds["nameless"])
-    lost_before = -1 if bounds["quiet"] is None else bounds["quiet"] + 1
+    spark = rows.sparkSession
+    bounds = spark.sql(BOUNDS, rows=rows).collect()[0]
+    if bounds["first"] is None:
+        return []
+    since_us = bounds["end_us"] - int(grace_s * 1_000_000)
+    lost_before = spark.sql(RECENT, rows=rows, since_us=since_us).collect()[0]["first"]
+    events = events_of(rows, with_bodies=False)
     books = _books(events, names, lost_before)
+    if books.total("untold"):
+        events = events_of(rows)
+        books = _books(events, names, lost_before)
     found = look_at(events, books.suspects, lost_before)
     shelves = _shelves(rows, events, books, depths or {})
     return [
@@ -139,7 +143,7 @@ def check_queues(
 def _books(events: DataFrame, names: Sequence[str], lost_before: int) -> Books:
     chosen = events.where("event in ('accepted', 'settled', 'held')")
     if names:
-        chosen = chosen.where(chosen["queue"].isin(list(names)))
+        chosen = chosen.where(chosen["queue"].isin(list(names)) | ~chosen["is_told"])
     hashed = chosen.selectExpr(
         "xxhash64(queue, item) as hash", CODE, END, "position", "shard", "offset"
     )

@@ -13,7 +13,7 @@ before are taken; and so is what was settled and not told, as far as the journal
 import hashlib
 
 import cython
-from cython.cimports.cogwork.dataplane.octets import bytes_from, store_u32
+from cython.cimports.cogwork.dataplane.octets import bytes_from, store_u32, store_u64
 from cython.cimports.cogwork.dataplane.stored import number_of
 from cython.cimports.cogwork.dataplane.values import (
     descriptor_code,
@@ -52,6 +52,13 @@ PROPERTIES_HEAD = cython.declare(bytes, b"\x00\x53\x73\xd0")
 PROPERTIES_COUNT = cython.declare(bytes, b"\x00\x00\x00\x07")
 ITEM_HEAD = cython.declare(bytes, b"\xa1\x18")
 CONTENT_TYPE = cython.declare(bytes, b"\xa3\x10application/json")
+ATTEMPT_HEAD = cython.declare(bytes, b"\xa1\x07attempt\x70")
+POSITION_HEAD = cython.declare(bytes, b"\xa1\x08position\x80")
+NO_POSITION = cython.declare(bytes, b"\xa1\x08position\x40")
+PLACE_HEADS = cython.declare(
+    tuple, (b"\x00\x53\x74\xc1\x1a\x04", b"\x00\x53\x74\xc1\x22\x04")
+)
+"""Of the application properties: a map of two pairs, without a position and with one."""
 DATA_HEAD = cython.declare(bytes, b"\x00\x53\x75\xb0")
 
 _CORRELATIONS = tuple(
@@ -348,7 +355,7 @@ class Trail:
 
 
 def render(facts: list, where: str, consumers: dict, middles: tuple) -> list:
-    """Encodes facts as messages: properties, and a JSON object in a data section.
+    """Encodes facts as messages: properties, attempt and position, and a JSON object.
 
     Args:
         facts: As `Trail.take` returns them.
@@ -383,6 +390,7 @@ def render(facts: list, where: str, consumers: dict, middles: tuple) -> list:
             + bytes_of_size(cython.cast(uint32_t, len(properties)) + 4)
             + PROPERTIES_COUNT
             + properties
+            + place_of(attempt, position)
             + DATA_HEAD
             + bytes_of_size(cython.cast(uint32_t, len(body)))
             + body
@@ -395,6 +403,17 @@ def bytes_of_size(size: uint32_t) -> bytes:
     encoded: uint8_t[4]
     store_u32(encoded, size)
     return bytes_from(encoded, 4)
+
+
+@cython.cfunc
+def place_of(attempt: uint32_t, position: uint64_t) -> bytes:
+    """Encodes attempt and position once more, as application properties."""
+    encoded: uint8_t[8]
+    pairs: bytes = PLACE_HEADS[position > 0] + ATTEMPT_HEAD + bytes_of_size(attempt)
+    if position == 0:
+        return pairs + NO_POSITION
+    store_u64(encoded, position)
+    return pairs + POSITION_HEAD + bytes_from(encoded, 8)
 
 
 def said_of(reason):
