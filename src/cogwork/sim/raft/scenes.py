@@ -45,6 +45,7 @@ class Scene:
         pace: How many come in a second.
         sizes: As `SIZES`.
         has_clients: Whether anybody appends.
+        is_busy: Whether they append all the while.
         settings: What is not drawn.
         snapshot_every: Likewise; 0: drawn.
         is_rough: Whether the network is bad from the beginning.
@@ -58,12 +59,13 @@ class Scene:
     pace: float = 4.0
     sizes: tuple[tuple[int, int], ...] = SIZES
     has_clients: bool = True
+    is_busy: bool = False
     settings: dict[str, float] = field(default_factory=dict)
     snapshot_every: int = 0
     is_rough: bool = False
 
 
-ANYTHING = Scene(name="anything", share=62, kinds=KINDS, is_swarm=True)
+ANYTHING = Scene(name="anything", share=64, kinds=KINDS, is_swarm=True)
 
 SCENES = (
     ANYTHING,
@@ -132,11 +134,12 @@ SCENES = (
     ),
     Scene(
         name="late",
-        share=4,
+        share=2,
         kinds={"amnesia": 10, "lag": 1, "heal": 1},
         moves=(1, 5),
         pace=0.8,
         sizes=((3, 90), (5, 10)),
+        is_busy=True,
         settings={"senior_s": 10.0, "rank_share": 1.0, "uncommitted_entries": 1000},
     ),
 )

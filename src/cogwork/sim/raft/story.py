@@ -142,14 +142,14 @@ class Story:
             world.run(STEP_S)
 
     def _add_client(self, number: int) -> None:
-        random = self._random
+        random, is_busy = self._random, self.scene.is_busy
         client = Client(
             self.world,
             f"p{number}",
             counts=random.random() < 0.8,
-            window=random.choice((1, 2, 4)),
-            left=random.randint(3, 12),
-            pace_s=random.choice((0.02, 0.1, 0.3)),
+            window=random.choice((4, 8) if is_busy else (1, 2, 4)),
+            left=random.randint(10, 25) if is_busy else random.randint(3, 12),
+            pace_s=random.choice((0.01, 0.03) if is_busy else (0.02, 0.1, 0.3)),
         )
         self.world.clients.append(client)
         client.start()
