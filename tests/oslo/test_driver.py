@@ -387,6 +387,20 @@ def test_the_child_of_a_fork_has_a_connection_of_its_own(urls: list[str]) -> Non
     assert json.loads(done.stdout.splitlines()[-1]) == {"parent": [3, 7, 11], "child": [5, 9]}
 
 
+def test_green_threads_wait_side_by_side_and_can_be_interrupted(urls: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, str(HERE / "green_program.py"), urls[0]],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    errors = done.stderr.decode()[-3000:]
+    assert done.returncode == 0, errors
+    assert "fault" not in errors
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == {"sum": 5050, "interrupted": True, "others ran": True}
+
+
 def test_nothing_is_left_of_clients_and_servers(mesh: dict[str, Member]) -> None:
     """Runs after the others: no reply address, no link."""
 

@@ -108,7 +108,7 @@ class Sending:
                     waiter.wait(None)
                     break
         except BaseException:
-            thread.call(self.expire)
+            thread.call(self.abandon)
             raise
         finally:
             waiter.close()
@@ -277,6 +277,12 @@ class Sending:
         text = self._what_happened() if was_here else self._what_is_missing()
         kind = NoReply if self.plan.wants_reply else NotDelivered
         self._finish(kind(text))
+
+    def abandon(self) -> None:
+        """Nobody waits any more: takes the message back if it is still here, and no reply."""
+        if self._post is not None:
+            self._post.withdraw()
+        self._finish(NotDelivered("nobody waits for it any more"))
 
     def _what_happened(self) -> str:
         """Says why it was not sent."""
