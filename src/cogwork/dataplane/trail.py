@@ -55,9 +55,7 @@ CONTENT_TYPE = cython.declare(bytes, b"\xa3\x10application/json")
 ATTEMPT_HEAD = cython.declare(bytes, b"\xa1\x07attempt\x70")
 POSITION_HEAD = cython.declare(bytes, b"\xa1\x08position\x80")
 NO_POSITION = cython.declare(bytes, b"\xa1\x08position\x40")
-PLACE_HEADS = cython.declare(
-    tuple, (b"\x00\x53\x74\xc1\x1a\x04", b"\x00\x53\x74\xc1\x22\x04")
-)
+PLACE_HEADS = cython.declare(tuple, (b"\x00\x53\x74\xc1\x1a\x04", b"\x00\x53\x74\xc1\x22\x04"))
 """Of the application properties: a map of two pairs, without a position and with one."""
 DATA_HEAD = cython.declare(bytes, b"\x00\x53\x75\xb0")
 
