@@ -62,6 +62,7 @@ bench: setup bench/build/relay
 	$(BIN)/python bench/archive.py
 	$(BIN)/python bench/audit.py
 	$(BIN)/python bench/rpc.py
+	$(BIN)/python bench/oslo.py
 	$(BIN)/python bench/attached.py
 	$(BIN)/python bench/zeromq.py
 
@@ -78,7 +79,7 @@ soak: setup
 	COGWORK_AWAY_S=60 $(BIN)/python -m pytest -s --timeout 600 tests/spark/test_source_faults.py
 	COGWORK_STREAM_MOVES=30 $(BIN)/python -m pytest -s tests/system/test_moved_streams.py
 	COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
-	COGWORK_NOVA_DRIVER=oslo COGWORK_NOVA_COMPUTES=200 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
+	COGWORK_NOVA_DRIVER=oslo COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
 
 # Seeded stories: SEEDS of a raft group, hundreds of meshes of up to 200 containers; a failure names
 # its seed. Then the simulator is graded: each known mistake, put into the core, must be found.

@@ -76,13 +76,9 @@ async def client(
     is_direct = method == "direct"
     method = "function" if is_direct else method
     async with cogwork.connect(url, direct=is_direct) as mesh:
-        for n in range(WARM_UP):
-            await mesh.call("bench", method, n=n)
-        waits_s = []
-        for n in range(calls // 10):
-            began_s = time.perf_counter()
-            await mesh.call("bench", method, n=n)
-            waits_s.append(time.perf_counter() - began_s)
+        waits_s = await single(mesh, method, WARM_UP)
+        waits_s = await single(mesh, method, calls // 10)
+        ratio = {"p50_of_routed": await against_routed(mesh, url, calls)} if is_direct else {}
         left = iter(range(calls))
 
         async def caller() -> None:
@@ -91,10 +87,31 @@ async def client(
 
         return {
             **latency(waits_s),
+            **ratio,
             **await rate(
                 lambda: asyncio.gather(*(caller() for _ in range(outstanding))), calls, pids
             ),
         }
+
+
+async def single(mesh: cogwork.Mesh, method: str, calls: int) -> list[float]:
+    """Calls one at a time; returns what each took."""
+    waits_s = []
+    for n in range(calls):
+        began_s = time.perf_counter()
+        await mesh.call("bench", method, n=n)
+        waits_s.append(time.perf_counter() - began_s)
+    return waits_s
+
+
+async def against_routed(direct: cogwork.Mesh, url: str, calls: int) -> float:
+    """Calls directly and through the container in turn; returns the ratio of the medians."""
+    async with cogwork.connect(url) as routed:
+        took: dict[cogwork.Mesh, list[float]] = {direct: [], routed: []}
+        for _ in range(max(calls // 500, 10)):
+            for mesh in took:
+                took[mesh] += await single(mesh, "function", 50)
+        return round(median(took[direct]) / median(took[routed]), 3)
 
 
 def latency(waits_s: list[float]) -> dict[str, float]:

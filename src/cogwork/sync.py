@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
+from cogwork.client.closing import Closing
 from cogwork.client.mesh import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
 from cogwork.client.mesh import connect as connect_async
 from cogwork.client.rpc.facade import SyncRpcCalls
@@ -293,7 +294,7 @@ class Schemas:
         return self._thread.wait(self._schemas.check(message, address))
 
 
-class Mesh(SyncRpcCalls):
+class Mesh(SyncRpcCalls, Closing):
     """A connection to the mesh that mends itself. Made by `connect`, used in `with`.
 
     Attributes:
@@ -314,14 +315,10 @@ class Mesh(SyncRpcCalls):
         except BaseException:
             self._thread.stop()
             raise
-        return self
+        return super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Closes the connection, and ends the thread."""
         try:
             self._thread.wait(self._mesh.close())
         finally:

@@ -56,6 +56,17 @@ class RabbitMq(Server):
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none",
         }
 
+    def run(self, *arguments: str) -> list[str]:
+        """Runs a command of `rabbitmqctl`; returns its lines."""
+        done = subprocess.run(
+            [str(SCRIPT.with_name("rabbitmqctl")), "-q", *arguments],
+            env=self.environment,
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+        return done.stdout.decode().splitlines()
+
     def launch(self) -> None:
         command = self.command()
         (self.directory / "rabbitmq.conf").write_text(

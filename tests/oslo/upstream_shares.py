@@ -6,8 +6,10 @@ share of them is run by a process of its own, all at once.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
@@ -61,8 +63,9 @@ def run(shares: list[Share], packages: Path, folder: Path) -> Verdicts:
     """
     verdicts = _run(shares, packages, folder, "upstream")
     for share in shares:
-        for name in set(share.tests) & set(verdicts.failed):
-            again = _run([replace(share, tests=(name,))], packages, folder, "again")
+        for name in sorted(set(share.tests) & set(verdicts.failed)):
+            print(f"{name} is run once more: {verdicts.failed[name][-2000:]}")  # noqa: T201
+            again = _run([replace(share, tests=(name,))], packages, folder, f"again-{name}")
             if not again.failed:
                 del verdicts.failed[name]
                 verdicts.passed |= again.passed
@@ -71,43 +74,41 @@ def run(shares: list[Share], packages: Path, folder: Path) -> Verdicts:
 
 def _run(shares: list[Share], packages: Path, folder: Path, log_name: str) -> Verdicts:
     logs = [folder / f"{log_name}-{number}" for number in range(len(shares))]
-    processes: list[subprocess.Popen[bytes]] = []
-    verdicts = Verdicts()
+    told = [
+        {
+            "url": share.url,
+            "module": f"oslo_messaging.tests.functional.{share.module}",
+            "tests": share.tests,
+            "log": str(log),
+        }
+        for share, log in zip(shares, logs, strict=True)
+    ]
+    with (folder / f"{log_name}.err").open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, str(RUNNER), json.dumps(told)],
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env={**os.environ, "PYTHONPATH": str(packages)},
+            cwd=folder,
+            start_new_session=True,
+        )
     try:
-        for share, log in zip(shares, logs, strict=True):
-            processes.append(_start(share, packages, log))
-        for share, log, process in zip(shares, logs, processes, strict=True):
-            process.wait(TIMEOUT_S)
-            _gather(share, log, verdicts)
+        code = process.wait(TIMEOUT_S)
     finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+        with contextlib.suppress(ProcessLookupError):  # all that it parted into
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert code == 0, (folder / f"{log_name}.err").read_text()[-2000:]
+    verdicts = Verdicts()
+    for share, log in zip(shares, logs, strict=True):
+        _gather(share, log, verdicts)
     return verdicts
 
 
-def _start(share: Share, packages: Path, log: Path) -> subprocess.Popen[bytes]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(packages),
-        "RPC_TRANSPORT_URL": share.url,
-        "NOTIFY_TRANSPORT_URL": share.url,
-    }
-    module = f"oslo_messaging.tests.functional.{share.module}"
-    with log.with_suffix(".out").open("wb") as out, log.with_suffix(".err").open("wb") as errors:
-        return subprocess.Popen(
-            [sys.executable, str(RUNNER), module, *share.tests],
-            stdout=out,
-            stderr=errors,
-            env=environment,
-            cwd=log.parent,
-        )
-
-
 def _gather(share: Share, log: Path, verdicts: Verdicts) -> None:
-    errors = log.with_suffix(".err").read_text(errors="replace")
+    errors = Path(f"{log}.err").read_text(errors="replace")
     last = dict.fromkeys(share.tests, ("lost", f"never begun: {errors[-2000:]}"))
-    for line in log.with_suffix(".out").read_text(errors="replace").splitlines():
+    for line in Path(f"{log}.out").read_text(errors="replace").splitlines():
         if line.startswith('{"test": '):
             fact = json.loads(line)
             name = fact["test"].removeprefix(f"oslo_messaging.tests.functional.{share.module}.")

@@ -104,6 +104,30 @@ class TestOneQueue:
         assert all("work/jobs" in each["consumer"] for each in settled)
 
     @story
+    async def test_queues_of_a_virtual_host_are_told_of_by_its_name(self) -> None:
+        configuration = """
+        [[audit]]
+        queue = "work/#"
+        vhost = "blue"
+        [[vhost]]
+        name = "blue"
+        [[vhost.queue]]
+        address = "work/jobs"
+        [[vhost]]
+        name = "red"
+        """
+        async with container(configuration) as url, cogwork.connect(url) as mesh:
+            for place in (url, f"{url}/blue", f"{url}/red"):
+                async with cogwork.connect(place) as other:
+                    await other.publish("work/jobs", b"x")
+                    async with other.consume("work/jobs") as jobs:
+                        await (await anext(jobs)).accept()
+            found = await events_of(mesh, 2)
+            await eventually_at_rest(mesh)
+            assert len(await _all_events(url)) == 2
+        assert {each["queue"] for each in found} == {"blue:work/jobs"}
+
+    @story
     async def test_what_nobody_took_is_told(self) -> None:
         configuration = """
         [[queue]]

@@ -213,6 +213,8 @@ async def test_nobody_is_let_in_without_the_secret(url: str) -> None:
 @story
 async def test_a_secret_never_travels_in_clear(url: str) -> None:
     with pytest.raises(ValueError, match="needs tls"):
+        Direct(host="198.51.100.7")
+    with pytest.raises(ValueError, match="advertise"):
         Direct(host="0.0.0.0")
     async with cogwork.connect(url, direct=True) as caller:
         for where in ("amqp://direct:x@198.51.100.7:1", "ws://direct:x@198.51.100.7:1", "nonsense"):

@@ -11,6 +11,7 @@ import pytest
 import cogwork
 from cogwork.testing import container
 
+from .proxy import FaultyProxy
 from .stories import eventually, story
 
 if TYPE_CHECKING:
@@ -267,6 +268,35 @@ async def test_a_lost_connection_is_in_doubt_and_mends(url: str) -> None:
             late.method(lambda: "here", name="work")
             async with late:
                 assert await waiting == "here"
+
+
+@story
+async def test_closing_the_mesh_ends_calls_wherever_they_are(url: str) -> None:
+    async with FaultyProxy(url) as proxy, cogwork.connect(url) as server:
+        mesh = cogwork.connect(proxy.url)
+        await mesh.__aenter__()
+        service = server.service("closing", grace=0)
+
+        @service.method
+        async def sleep() -> None:
+            await asyncio.sleep(30)
+
+        async with service:
+            calls = [asyncio.create_task(mesh.call("closing", "sleep"))]
+            await eventually(lambda: service.running == 1, "one is under work")
+            calls.append(asyncio.create_task(mesh.call("nobody", "x")))
+            await eventually(lambda: len(mesh.rpc.routed.targets) == 2, "one waits for credit")
+            proxy.hold_replies()
+            calls.append(asyncio.create_task(mesh.call("other", "x")))
+            await asyncio.sleep(0.02)
+            closing = asyncio.create_task(mesh.close())
+            for call in calls:
+                with pytest.raises((cogwork.Disconnected, cogwork.InDoubt)):
+                    await call
+            proxy.cut()
+            await closing
+            with pytest.raises(cogwork.Disconnected):
+                await mesh.call("closing", "sleep")
 
 
 @story

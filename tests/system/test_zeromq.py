@@ -172,10 +172,11 @@ def test_amqp_calls_zeromq(running: Gateway) -> None:
     service = running.client()
     service.register("for.amqp")
     asked = {"when": WHEN, "raw": b"\0\1", "id": NUMBER, "price": Decimal("1.50"), "n": [1, None]}
-    with sync.connect(running.url) as mesh:
-        call = getattr(mesh, "request", None) or mesh.call
-        with in_background(lambda: call("unicast/for.amqp", asked).body) as found:
-            seen = service.serve_one(lambda request: request.body)
+    with (
+        sync.connect(running.url) as mesh,
+        in_background(lambda: mesh.request("unicast/for.amqp", asked).body) as found,
+    ):
+        seen = service.serve_one(lambda request: request.body)
     assert seen.body == {
         "when": {"$datetime": "2026-05-01T12:30:00Z"},
         "raw": {"$bytes": "AAE="},
@@ -232,10 +233,11 @@ def test_across_containers(tmp_path: Path) -> None:
         subscriber, publisher = south.client("pubsub"), north.client("pubsub")
         subscriber.register("news")
         within(5, lambda: _is_heard(publisher, subscriber), "a subscriber elsewhere hears it")
-        with sync.connect(south.url) as mesh:
-            call = getattr(mesh, "request", None) or mesh.call
-            with in_background(lambda: call("unicast/far", "a").body) as found:
-                service.serve_one(lambda request: request.body * 2)
+        with (
+            sync.connect(south.url) as mesh,
+            in_background(lambda: mesh.request("unicast/far", "a").body) as found,
+        ):
+            service.serve_one(lambda request: request.body * 2)
         assert found == ["aa"]
 
 

@@ -13,6 +13,7 @@ import zmq.auth
 
 from cogwork.cli.exit_codes import ExitCode
 
+from .manager import Manager
 from .served import COGWORK, within
 from .zeromq_mesh import Gateway, gateway, session
 
@@ -212,3 +213,22 @@ def test_what_is_under_way_ends_before_the_container_does(tmp_path: Path) -> Non
         assert answers[-1].body == "z"
         running.container.process.wait(10)
         assert running.container.process.returncode == 0
+
+
+def test_a_gateway_whose_connection_is_closed_opens_another_one(tmp_path: Path) -> None:
+    with gateway(tmp_path / "container") as running:
+        service, caller = running.client(), running.client()
+        service.register("again")
+        rows = running.container.status()["connections"]
+        number = next(row["name"] for row in rows if row["listener"] == "inside://zeromq")
+        with Manager(running.url) as manager:
+            manager.get("CLOSE", "connection", name=number)
+        told = service.receive()
+        assert (told.verb, told.header["code"]) == ("ERROR", "detached")
+        service.register("again")
+        caller.send("CALL", {"id": 1, "to": "again"}, "x")
+        service.serve_one(lambda request: request.body)
+        assert caller.receive().body == "x"
+        said = running.container.run("status", running.url)
+        assert "gateway zeromq on tcp://127.0.0.1:" in said
+        assert "sessions 2," in " ".join(said.split())

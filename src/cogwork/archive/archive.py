@@ -17,10 +17,10 @@ from cogwork.archive import layout
 from cogwork.archive.catalog import answers, open_catalog, shown
 from cogwork.archive.errors import ForeignTable, TableMissing
 from cogwork.archive.table import TABLE_PROPERTIES, ArchiveTable
+from cogwork.client.closing import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ("Archive",)
 
 
-class Archive:
+class Archive(Closing):
     """Tables by the names of their streams.
 
     Attributes:
@@ -60,17 +60,6 @@ class Archive:
             CatalogError: The catalog cannot be opened.
         """
         return cls(open_catalog(to, options, make=make), to)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Lets the catalog go."""

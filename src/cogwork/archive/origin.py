@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
@@ -12,12 +12,12 @@ from cogwork.archive.work import seam_of
 from cogwork.arrow import ArrowClient, Bounds, StreamTruncated, UnknownStream
 from cogwork.client import Retry, connect
 from cogwork.client.certificates import NONE, Certificates
+from cogwork.client.closing import Closing
 from cogwork.client.management import manage
 from cogwork.schema import SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
-    from types import TracebackType
 
     from cogwork.archive.table import ArchiveTable
     from cogwork.client import Mesh
@@ -42,7 +42,7 @@ class Schemas(NamedTuple):
     described: str
 
 
-class Origin:
+class Origin(Closing):
     """Where streams are archived from.
 
     Attributes:
@@ -70,15 +70,8 @@ class Origin:
         self._tls = self.certificates.context()
         self._client = ArrowClient(url, timeout_s=timeout_s, tls=self._tls)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Lets the connection go."""
         self._client.close()
 
     def streams(self, patterns: Sequence[str]) -> list[str]:

@@ -6,18 +6,18 @@ import asyncio
 import os
 import threading
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from cogwork.arrow.errors import ArrowError
 from cogwork.arrow.loop_thread import keep_inherited, loop_thread
 from cogwork.arrow.schema import columns_of
 from cogwork.arrow.session import Session
+from cogwork.client.closing import Closing
 from cogwork.client.options import Options
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-    from types import TracebackType
 
     import pyarrow as pa
 
@@ -42,7 +42,7 @@ class Bounds(NamedTuple):
     next: int
 
 
-class ArrowClient:
+class ArrowClient(Closing):
     """Reads ranges of streams. May be used by several threads, and after a fork.
 
     Nothing is connected before the first call; a connection that is lost is made again.
@@ -75,17 +75,6 @@ class ArrowClient:
         self._pid = os.getpid()
         self._session: Session | None = None
         Session.check(url)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Lets the connections go; a later call connects again."""

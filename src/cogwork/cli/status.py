@@ -194,6 +194,8 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
         screen.print(cluster_line(container["cluster"]))
     for vhost, facts in (container["schemas"] or {}).items():
         screen.print(schema_line(vhost, facts))
+    for name, facts in container["gateways"].items():
+        screen.print(gateway_line(name, facts))
 
 
 def cluster_line(cluster: dict[str, Any]) -> str:
@@ -214,6 +216,18 @@ def schema_line(vhost: str, facts: dict[str, Any]) -> str:
         f"  schemas{where}: {facts['registered']:,} addresses, {facts['checked']:,} messages "
         f"checked, {facts['rejected']:,} rejected, {facts['dropped']:,} dropped{current}{problem}"
     )
+
+
+def gateway_line(name: str, facts: dict[str, Any]) -> str:
+    """Says where a gateway listens, and what it tells of itself."""
+    counts = (
+        f"{key.replace('_', ' ')} {value:,}" for key, value in facts.items() if _counts(value)
+    )
+    return escape(f"  gateway {name} on {', '.join(facts['endpoints'])}: {', '.join(counts)}")
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _show_rows(workers: dict[str, Found]) -> None:

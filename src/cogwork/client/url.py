@@ -73,8 +73,11 @@ def parse_url(url: str) -> Endpoint:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        raise InvalidUrlError(f"this is no URL of a container: {error}") from None
+    except ValueError:  # its text may have a part of the password
+        raise InvalidUrlError(
+            "this is no URL of a container: after the host and a colon comes a port, a number up "
+            "to 65535; in a user or a password, / is written %2F, : %3A and @ %40"
+        ) from None
     if parts.scheme not in SCHEMES:
         expected = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise InvalidUrlError(

@@ -77,8 +77,10 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     for at, vhost in enumerate(configuration.vhosts):
         for problem in _virtual_host(vhost):
             yield problem.below("vhost", at)
-    yield from _each("audit", configuration.audits, _audit)
-    yield from _twice("audit", "queue", [it.queue.lstrip("/") for it in configuration.audits])
+    vhosts = {vhost.name for vhost in configuration.vhosts}
+    yield from _each("audit", configuration.audits, lambda it: _audit(it, vhosts))
+    audited = [f"{it.vhost or ''}:{it.queue.lstrip('/')}" for it in configuration.audits]
+    yield from _twice("audit", "queue", [each.removeprefix(":") for each in audited])
     yield from _twice("engine", "name", [engine.name for engine in configuration.engines])
     yield from _twice("vhost", "name", [vhost.name for vhost in configuration.vhosts])
 
@@ -242,8 +244,10 @@ def _queue(queue: Queue) -> Iterator[Problem]:
         yield Problem(("dead_letter",), "the queue's own address", "another address")
 
 
-def _audit(audit: Audit) -> Iterator[Problem]:
+def _audit(audit: Audit, vhosts: set[str]) -> Iterator[Problem]:
     yield from _pattern("queue", audit.queue)
+    if audit.vhost is not None and audit.vhost not in vhosts:
+        yield Problem(("vhost",), f'"{audit.vhost}"', "the name of a [[vhost]]")
     if audit.sample > 1:
         yield Problem(("sample",), f"{audit.sample:g}", "at most 1")
 

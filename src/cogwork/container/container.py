@@ -173,7 +173,7 @@ class Container:
             run=self._effects.run,
             engines=VhostEngines(self.engines, name),
             journals=VhostJournals(self.journals, self.queues, name),
-            audits=None if name else self._audits,
+            audits=self._audits.of(name),
         )
         if not name:
             self._audits.begin(vhost)

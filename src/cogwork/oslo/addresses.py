@@ -53,7 +53,7 @@ class Addresser:
 
     Attributes:
         is_legacy: Whether they are in the notation with dots.
-        reply_prefix: What addresses of replies begin with; None where a dynamic source is asked.
+        reply_prefix: What addresses of replies begin with; None for a dynamic source.
         drains: Whether a link there can be drained.
     """
 

@@ -41,9 +41,10 @@ RABBITMQ = Dialect(
     reply_prefix="/topic/reply.",
     drains=False,
 )
-"""Its addresses say what they name. A source `/topic/...` is a queue of the link's own, which is
-bound to `amq.topic` and goes with the link: that is what replies need, and its plug-in (up to 3.13)
-has no dynamic sources. It also breaks down over a drain (`send_drained`, seen with 3.10.8)."""
+"""Its addresses say what they name, and its plug-in (up to 3.13) has no dynamic sources. A source
+`/topic/...` is a new queue `amq.gen-...`, bound to `amq.topic`. The plug-in leaves that queue
+behind, so a policy has to let it expire (docs/oslo.md). And it breaks down over a drain
+(`send_drained`; seen with 3.10.8)."""
 
 ACTIVEMQ = Dialect(
     is_legacy=True,
@@ -52,7 +53,10 @@ ACTIVEMQ = Dialect(
         "group_request_prefix": "queue://unicast",
         "broadcast_prefix": "topic://broadcast",
     },
+    drains=False,
 )
+"""It makes what its addresses name, and has dynamic sources. A drain it does not answer while there
+is nothing to be sent (seen with 6.1.6)."""
 
 _DIALECTS = {
     "activemq": ACTIVEMQ,

@@ -244,8 +244,7 @@ class Connection:
     async def close(self) -> None:
         """Ends everything; what still waits is told so."""
         self._is_closed = True
-        for subscription in list(self.subscriptions):
-            await subscription.close()
+        await asyncio.gather(*(each.close() for each in list(self.subscriptions)))
         limit_s = self.thread.loop.time() + LAST_WORDS_S
         while any(not each.waits for each in self.sendings) and self.is_up:
             if self.thread.loop.time() > limit_s:

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import uuid
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import oslo_messaging
 from oslo_messaging._drivers import base
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 __all__ = ("Driver",)
 
 CLEANUP_TIMEOUT_S = 15.0
+
+_drivers: WeakSet[Driver] = WeakSet()
+_inherited: list[Connection] = []
+"""Of the parent: their sockets' numbers may be others' by now, so they are never freed."""
 
 OLD_DRIVER = "oslo_messaging._drivers.impl_amqp1"
 
@@ -61,21 +66,25 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
         super().__init__(conf, url, default_exchange, list(allowed_remote_exmods or ()))
         self._settings = settings_of(conf, url, default_exchange)
         self._connection: Connection | None = None
-        self._pid = 0
         self._lock = original("threading").Lock()
+        _drivers.add(self)
 
     def require_features(self, requeue: bool = False) -> None:  # the contract's
         """Has all of them."""
 
     def _connected(self) -> Connection:
         """Returns the connection of this process; a fork's child gets another one."""
-        if self._pid != os.getpid():
-            self._lock = original("threading").Lock()
-            self._connection, self._pid = None, os.getpid()
         with self._lock:
             if self._connection is None:
                 self._connection = Connection(self._settings, loop_thread())
             return self._connection
+
+    def begin_anew(self) -> None:
+        """Leaves its connection to the parent, in the child of a fork."""
+        self._lock = original("threading").Lock()
+        if self._connection is not None:
+            _inherited.append(self._connection)
+            self._connection = None
 
     # -- sending
 
@@ -211,12 +220,18 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
 
     def cleanup(self) -> None:
         """Closes the connection of this process, if there is one."""
-        if self._pid != os.getpid():
-            return
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.thread.run(connection.close, CLEANUP_TIMEOUT_S)
+
+
+def _begin_anew() -> None:
+    for driver in list(_drivers):
+        driver.begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _of_topic(exchange: str | None, topic: str) -> Any:  # noqa: ANN401  # a function

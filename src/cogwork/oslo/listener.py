@@ -8,6 +8,7 @@ not, even so, goes back to where it came from.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -123,8 +124,7 @@ class PollListener(base.PollStyleListener):  # type: ignore[misc]  # untyped lib
         self._mailbox.shut()
 
     async def _stop(self) -> None:
-        for subscription in self._subscriptions:
-            await subscription.stop()
+        await asyncio.gather(*(each.stop() for each in self._subscriptions))
 
     def cleanup(self) -> None:
         """Detaches; what nobody polled goes back."""
@@ -134,5 +134,4 @@ class PollListener(base.PollStyleListener):  # type: ignore[misc]  # untyped lib
         self._connection.thread.run(self._close, CLOSE_TIMEOUT_S)
 
     async def _close(self) -> None:
-        for subscription in self._subscriptions:
-            await subscription.close()
+        await asyncio.gather(*(each.close() for each in self._subscriptions))

@@ -8,6 +8,7 @@ never touches them otherwise.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 import os
@@ -19,7 +20,6 @@ from cogwork.oslo.green import is_patched, original
 from cogwork.oslo.waiter import new_waiter
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Coroutine
 
 __all__ = ("LoopThread", "loop_thread")
@@ -47,6 +47,9 @@ class LoopThread:
 
     def _run(self) -> None:
         self.loop.run_forever()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.loop.run_until_complete(asyncio.sleep(0))  # lets them end
         self.loop.close()
 
     def call(self, function: Callable[..., object], *arguments: object) -> None:

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 __all__ = ("scratch", "sweep")
 
@@ -29,9 +29,11 @@ AGE_S_MIN = 60.0
 
 
 class _Own(NamedTuple):
+    """A directory; the lock's file is open as long as the process lives."""
+
     path: Path
     process: int
-    lock: IO[str]
+    lock: int
 
 
 _made: list[_Own] = []
@@ -43,7 +45,7 @@ def scratch() -> Path:
         root = Path(tempfile.gettempdir())
         sweep(root)
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
-        lock = (path / LOCK).open("w")
+        lock = os.open(path / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
         fcntl.flock(lock, fcntl.LOCK_EX)
         _made.append(_Own(path, os.getpid(), lock))
         atexit.register(_remove, _made[-1])

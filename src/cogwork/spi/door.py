@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ("Arrival", "Code", "Door", "Inlet", "Receiver", "Sender")
 
@@ -55,6 +55,9 @@ class Sender(Protocol):
 
     def on_credit(self) -> None:
         """Messages can be posted again after `post` has returned False."""
+
+    def on_closed(self) -> None:
+        """Somebody has closed the door; the gateway may open another one."""
 
 
 class Receiver(Protocol):
@@ -110,5 +113,5 @@ class Door(Protocol):
     def flush(self) -> None:
         """Has all that was posted, settled and granted go on its way now."""
 
-    def close(self, on_closed: Callable[[], None] | None = None) -> None:
+    def close(self) -> None:
         """Takes the door out of use, with every inlet."""

@@ -31,8 +31,8 @@ def test_what_a_url_says(url: str, expected: Endpoint) -> None:
         ("localhost:5672", "amqp://"),
         ("http://localhost", "amqp://"),
         ("amqp://", "host"),
-        ("amqp://h:many", "Port"),
-        ("amqp://h:70000", "Port"),
+        ("amqp://h:many", "a port, a number"),
+        ("amqp://h:70000", "up to 65535"),
     ],
 )
 def test_what_is_no_url_is_told_what_would_be_one(url: str, hint: str) -> None:
@@ -44,3 +44,6 @@ def test_no_text_shows_a_password() -> None:
     endpoint = parse_url("amqp://jo:secret@h/shop")
     assert "secret" not in f"{endpoint} {endpoint!r}"
     assert str(endpoint) == "amqp://h:5672/shop"
+    with pytest.raises(InvalidUrlError, match="/ is written %2F") as raised:
+        parse_url("amqp://jo:sec/ret@h")
+    assert "sec" not in str(raised.value)

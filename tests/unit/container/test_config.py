@@ -162,6 +162,10 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
         ("\nid = 5", "cogwork.toml:2: id: found 5, expected a string"),
         ("id = ''", 'cogwork.toml:1: id: found "", expected a string'),
         ("id = true", "cogwork.toml:1: id: found true, expected a string"),
+        (
+            "[[audit]]\nqueue = 'work/#'\nvhost = 'blue'",
+            'cogwork.toml:3: audit[0].vhost: found "blue", expected the name of a [[vhost]]',
+        ),
         ("limits = 3", "cogwork.toml:1: limits: found 3, expected a table"),
         ("listen = 3", "cogwork.toml:1: listen: found 3, expected an array of tables"),
         (

@@ -14,9 +14,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-if TYPE_CHECKING:
-    from types import TracebackType
+from cogwork.client.closing import Closing
 
+if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from cogwork.archive.notice import Notice
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("Bars",)
 
 
-class Bars:
+class Bars(Closing):
     """A bar for each stream."""
 
     def __init__(self, *, quiet: bool = False, screen: Console | None = None) -> None:
@@ -49,14 +49,10 @@ class Bars:
 
     def __enter__(self) -> Self:
         self._progress.start()
-        return self
+        return super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Takes the bars away."""
         self._progress.stop()
 
     @property

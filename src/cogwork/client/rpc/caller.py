@@ -279,6 +279,8 @@ class Caller:
             except Exception as error:
                 raise self._refusal(route, address, request, error) from error
             is_queued = call.post.queued
+            if len(replies.calls) == 1:
+                route.mesh.core.flush()  # there is nothing to be sent with: it need not wait
             if not settled:
                 call.post.on_error = call.fail
             reply = await future

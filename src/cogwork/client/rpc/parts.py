@@ -2,8 +2,10 @@
 
 Theory of operation. The request says how many parts the caller has room for; as these are used up
 it grants more (`$more`), to the server that the first part names. A method that is faster than its
-caller waits. Each side says within a third of the call's time that it is there, the server by a
-heartbeat, the caller by a grant, if only of nothing; silence for all of that time ends the stream.
+caller waits. Either side tells a sum, parts sent and parts that there is room for, so that whatever
+is lost on the way is noticed, or made good by what comes next. Each side says within a third of the
+call's time that it is there, the server by a heartbeat, the caller by a grant, if only of nothing;
+silence for all of that time ends the stream.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ __all__ = ("WINDOW", "Parts")
 
 WINDOW = 64
 """Parts that may be on their way or waiting, where a call says nothing else."""
+
+UINT_MAX = 0xFFFFFFFF
+"""Where a group-sequence begins anew."""
 
 
 class Parts:
@@ -76,7 +81,8 @@ class Parts:
         self._server = ""
         self._reply_to = ""
         self._count = 0
-        self._used = 0
+        self._taken = 0
+        self._credit = window
         self._slot = 0
         self._heard_s = 0.0
         self._told_s = 0.0
@@ -102,8 +108,8 @@ class Parts:
             self.close()
             raise
         part = self._parts.popleft()
-        self._used += 1
-        if self._used * 2 >= self._window:
+        self._taken += 1
+        if 2 * (self._credit - self._taken) <= self._window:
             self._grant()
         return self._value(part)
 
@@ -148,22 +154,20 @@ class Parts:
         self._heard_s = self._time()
         self._server = reply.reply_to or self._server
         subject = reply.subject
-        if subject == PART:
-            if reply.group_sequence != self._count:
-                text = f"part {self._count} of the reply was lost"
-                self._fail(InDoubt(self._request.address, None, text))
-                return
-            self._count = (self._count + 1) & 0xFFFFFFFF
+        told = reply.group_sequence
+        if told is not None and told != self._count & UINT_MAX:
+            text = f"part {self._count} of the reply was lost"
+            self._fail(InDoubt(self._request.address, None, text))
+        elif subject == PART:
+            self._count += 1
             self._parts.append(reply)
         elif subject == ERROR:
             self._fail(error_of(self._request.address, reply))
-            return
         elif subject == END:
             self._end()
         elif subject is None:
             text = "the method replies as a whole: use call"
             self._fail(BadReply(self._request.address, None, text))
-            return
         self._wake()
 
     def on_lost(self, error: Exception | None) -> None:
@@ -207,14 +211,14 @@ class Parts:
         """Says how much room there is again."""
         if not self._server or self._is_over:
             return
+        self._credit = self._taken + self._window
         note = Message(
             None,
             subject=MORE,
             correlation_id=self._number,
             reply_to=self._reply_to,
-            properties={CREDIT: self._used},
+            properties={CREDIT: self._credit},
         )
-        self._used = 0
         self._told_s = self._time()
         self._caller.tell(self._route, self._server, note)
 

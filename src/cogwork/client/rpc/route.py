@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from cogwork.client.rpc.replies import Replies
-from cogwork.client.rpc.targets import Targets
+from cogwork.client.rpc.targets import Targets, shared
 
 if TYPE_CHECKING:
+    import asyncio
+
     from cogwork.client.mesh import Mesh
     from cogwork.client.rpc.targets import Target
     from cogwork.client.rpc.wheel import Wheel
@@ -49,7 +50,7 @@ class Route:
         if replies is None or replies.failure is not None:
             if self._opening is None or self._opening.done():
                 self._opening = self.mesh.spawn(self._opened())
-            replies = await asyncio.shield(self._opening)
+            replies = await shared(self._opening)
         await replies.ready()
         return replies
 

@@ -211,9 +211,8 @@ class Service:
         self.wheel.close()
         if self._door is not None:
             self._door.end()
+        await asyncio.gather(*(inlet.shut() for inlet in self._inlets))
         await self._outlet.close()
-        for inlet in self._inlets:
-            inlet.abandon()
 
     async def wait(self) -> None:
         """Serves until it is cancelled, or one of its addresses is taken away.
@@ -440,6 +439,7 @@ class Service:
                 self._is_beginning = False
         if not self._running:
             self._ended.set()
+            self._mesh.core.flush()  # no other reply to be sent with: it need not wait
 
     def lost(self, outlet: Outlet) -> None:
         """A caller that came directly has gone: nobody waits for what it asked."""

@@ -7,18 +7,35 @@ anybody serves the address, before anything is sent.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from cogwork.client.errors import Disconnected
 from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.client.rpc.wheel import Wheel
 
-__all__ = ("Targets",)
+__all__ = ("Target", "Targets", "shared")
+
+T = TypeVar("T")
 
 IDLE_S = 60.0
 """A link that carried nothing for so long, or up to twice as long, is given up."""
+
+
+async def shared(task: asyncio.Task[T]) -> T:
+    """Waits for what others wait for, too; it ends with the mesh, which is no cancellation.
+
+    Raises:
+        Disconnected: The mesh was closed.
+    """
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if task.cancelled():
+            raise Disconnected("the mesh was closed") from None
+        raise
 
 
 class Target(Publisher):
@@ -72,7 +89,7 @@ class Targets:
             task = self._mesh.spawn(self._opened(address))
             self._opening[address] = task
             task.add_done_callback(lambda done: self._on_opened(address, done))
-        return await asyncio.shield(task)
+        return await shared(task)
 
     def _on_opened(self, address: str, task: asyncio.Task[Target]) -> None:
         self._opening.pop(address, None)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Work",)
 
+UINT_MAX = 0xFFFFFFFF
+
 log = logging.getLogger("cogwork.client.rpc")
 
 BEATS = 3
@@ -60,7 +62,7 @@ class Work:
         "_inbox",
         "_lease_s",
         "_next_beat_s",
-        "_part",
+        "_sent",
         "_service",
         "_slot",
         "arguments",
@@ -120,7 +122,7 @@ class Work:
         self._next_beat_s = 0.0
         self._lease_s = 0.0
         self._credit = 0
-        self._part = 0
+        self._sent = 0
         self._credit_waiter: asyncio.Future[None] | None = None
         remaining_s = request.ttl_s
         self._deadline_s = None if remaining_s is None else service.time() + remaining_s
@@ -134,7 +136,7 @@ class Work:
         Args:
             beat_s: How often to tell the caller that it is under work; 0 for never.
             lease_s: After which silence of the caller its stream ends; 0 where it is none.
-            credit: Parts that the caller has room for.
+            credit: Parts that the caller has room for, from the first one on.
         """
         self.is_watched = True
         self._beat_s = beat_s
@@ -155,7 +157,10 @@ class Work:
 
     def _beat(self, now_s: float) -> None:
         self._next_beat_s = now_s + self._beat_s
-        self._send(Message(None, subject=HEARTBEAT, reply_to=self._service.address))
+        sent = UInt(self._sent & UINT_MAX) if self._lease_s else None
+        self._send(
+            Message(None, subject=HEARTBEAT, reply_to=self._service.address, group_sequence=sent)
+        )
 
     def on_due(self) -> None:
         """Its time is over, or it is time to say that it is not."""
@@ -257,10 +262,9 @@ class Work:
 
     async def part(self, value: object) -> None:
         """Sends a part, once the caller has room for it."""
-        while self._credit == 0:
+        while self._sent >= self._credit:
             self._credit_waiter = asyncio.get_running_loop().create_future()
             await self._credit_waiter
-        self._credit -= 1
         codec = self._codec
         try:
             body = codec.encode(value)
@@ -269,29 +273,30 @@ class Work:
                     body,
                     subject=PART,
                     content_type=codec.content_type,
-                    group_sequence=UInt(self._part),
-                    reply_to=self._service.address if self._part == 0 else None,
+                    group_sequence=UInt(self._sent & UINT_MAX),
+                    reply_to=self._service.address if self._sent == 0 else None,
                 )
             )
         except EncodeError as error:
             raise unserialisable(value, self._carry, error) from error
-        self._part = (self._part + 1) & 0xFFFFFFFF
+        self._sent += 1
         self._next_beat_s = self._service.time() + self._beat_s
 
     def grant(self, note: Message) -> None:
         """The caller has room for more parts, and is there."""
         more = note.properties.get(CREDIT, 0)
-        if isinstance(more, int) and 0 <= more <= 0xFFFFFFFF:
-            self._credit += more
+        if isinstance(more, int) and more > self._credit:
+            self._credit = more
         if self._lease_s:
             self._deadline_s = self._service.time() + self._lease_s
-        if self._credit and self._credit_waiter is not None and not self._credit_waiter.done():
+        has_room = self._credit > self._sent
+        if has_room and self._credit_waiter is not None and not self._credit_waiter.done():
             self._credit_waiter.set_result(None)
 
     def finish_parts(self) -> None:
         """Says that there are no more parts."""
         if not self.is_over:
-            self._send(Message(None, subject=END))
+            self._send(Message(None, subject=END, group_sequence=UInt(self._sent & UINT_MAX)))
             self.end(None)
 
     @property

@@ -20,8 +20,6 @@ from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.port import Port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
     from cogwork.amqp.sasl import SaslInit, SaslResponse
@@ -66,12 +64,17 @@ class GatewayDoor:
         self._relay: OutgoingLink | None = None
         self._relay_link: Link | None = None
         self._waiting: list[DoorInlet] = []
+        self._inlets: set[DoorInlet] = set()
         self._count = 0
         self._is_starved = False
-        self._on_closed: Callable[[], None] | None = None
         self._is_closing = False
 
     # -- life
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing comes or goes any more."""
+        return self.connection.is_over
 
     def start(self, pipe: MemoryPipe, vhost: str = "") -> None:
         """Opens the connection, once its other end is there."""
@@ -91,15 +94,15 @@ class GatewayDoor:
         """Lets time pass: heartbeats."""
         self._core.tick()
         self.connection.tick(now_s)
+        self.connection.wire.shed()
 
     def flush(self) -> None:
         """Has everything go on its way."""
         if self._pipe is not None:
             self._pipe.run()
 
-    def close(self, on_closed: Callable[[], None] | None = None) -> None:
+    def close(self) -> None:
         """Closes the connection."""
-        self._on_closed = on_closed
         self._is_closing = True
         self.connection.close()
         self.flush()
@@ -131,7 +134,8 @@ class GatewayDoor:
 
     def attach(self, address: str | None, receiver: Receiver, credit: int) -> Inlet:
         """Receives from an address."""
-        inlet = DoorInlet(self._core, address, receiver, credit)
+        inlet = DoorInlet(self._core, address, receiver, credit, self._inlets.discard)
+        self._inlets.add(inlet)
         if self._sessions and not self.connection.is_over:
             self._open(inlet)
         else:
@@ -194,10 +198,12 @@ class GatewayDoor:
         """The connection is over."""
         self._relay = None
         self._port.close()
-        if error is not None and not self._is_closing:
-            log.error("gateway %s: %s", self._name, _text_of(error))
-        if self._on_closed is not None:
-            self._on_closed()
+        reason = "the connection was closed" if error is None else _text_of(error)
+        for inlet in list(self._inlets):
+            inlet.detached(reason)
+        if not self._is_closing:
+            log.error("gateway %s: %s", self._name, reason)
+            self._sender.on_closed()
 
     def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
         """A session ended, which only happens where the container found a fault."""

@@ -12,6 +12,8 @@ from cogwork.dataplane.port import Port
 from cogwork.spi.door import Arrival, Code
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
     from cogwork.spi.door import Receiver
@@ -29,7 +31,14 @@ class DoorInlet:
 
     role = Role.RECEIVER
 
-    def __init__(self, core: Core, address: str | None, receiver: Receiver, credit: int) -> None:
+    def __init__(
+        self,
+        core: Core,
+        address: str | None,
+        receiver: Receiver,
+        credit: int,
+        on_end: Callable[[DoorInlet], None],
+    ) -> None:
         """Has no link yet.
 
         Args:
@@ -37,10 +46,12 @@ class DoorInlet:
             address: Where it receives from; None for a new address.
             receiver: Gets what comes.
             credit: How many messages may come at first.
+            on_end: Called when nothing comes any more.
         """
         self.is_closed = False
         self._address = address
         self._receiver = receiver
+        self._on_end = on_end
         self._credit = credit
         self._entry = AddressEntry(core, address or "", CLOSEST_CODE)
         self._port = Port(core, self)
@@ -111,6 +122,7 @@ class DoorInlet:
 
     def _give_up(self) -> None:
         self.is_closed = True
+        self._on_end(self)
         self._entry.remove_outlet(self._port)
         self._entry.close()
         if self._port.open:

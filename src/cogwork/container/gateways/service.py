@@ -88,6 +88,7 @@ class Gateways:
 
     def _open_door(self, name: str, sender: Sender, user: str | None) -> Door:
         door = GatewayDoor(name, sender)
+        self._doors = [each for each in self._doors if not each.is_closed]
         self._doors.append(door)
         assert self._readiness is not None
         join = partial(self._join, name, door, user)

@@ -91,7 +91,8 @@ class QueueWatch:
         """Tells nothing before `gather`.
 
         Args:
-            names: The container's id, and the queue's address.
+            names: The container's id, and the queue's address, after its virtual host's name and
+                a colon where that is not the default one.
             store: The queue's items.
             trail: Notes what happens to them.
             sample: The share of the items that it follows.
@@ -234,8 +235,28 @@ def _middle(queue: str, event: str) -> bytes:
     return b"\x40" + encode(queue) + encode(event) + b"\x40"
 
 
+class HostAudits:
+    """The audits of one virtual host's queues; see `spi.audits.Audits`."""
+
+    def __init__(self, audits: Audits, vhost: str) -> None:
+        """Takes the container's.
+
+        Args:
+            audits: All of the container.
+            vhost: The virtual host's name; empty for the default one.
+        """
+        self._audits = audits
+        self._vhost = vhost
+
+    def watch(
+        self, address: str, store: Store, when_durable: Callable[[Callable[[bool], object]], object]
+    ) -> QueueWatch | None:
+        """Follows a queue."""
+        return self._audits.watch(self._vhost, address, store, when_durable)
+
+
 class Audits:
-    """All audits of a container's default virtual host. Owned by the container."""
+    """All audits of a container. Owned by the container."""
 
     def __init__(self, container_id: str, options: Sequence[Audit], *, times_items: bool) -> None:
         """Watches nothing yet.
@@ -246,7 +267,7 @@ class Audits:
             times_items: Whether it is counted how long items wait.
         """
         self._id = container_id
-        self._options = [(address_words(each.queue), each) for each in options]
+        self._options = [(each.vhost or "", address_words(each.queue), each) for each in options]
         self._times_items = times_items
         self._appenders: dict[str, Appender] = {}
         self._watches: list[QueueWatch] = []
@@ -261,20 +282,29 @@ class Audits:
         """
         self._vhost = vhost
 
+    def of(self, vhost: str) -> HostAudits:
+        """Returns those of a virtual host; the default one's name is empty."""
+        return HostAudits(self, vhost)
+
     def watch(
-        self, address: str, store: Store, when_durable: Callable[[Callable[[bool], object]], object]
+        self,
+        vhost: str,
+        address: str,
+        store: Store,
+        when_durable: Callable[[Callable[[bool], object]], object],
     ) -> QueueWatch | None:
-        """Follows a queue; see `spi.audits.Audits`."""
-        if self._times_items:
+        """Follows a queue of a virtual host, if that is wanted."""
+        if self._times_items and not vhost:
             store.waits = Histogram()
         words = address_words(address)
-        options = next((each for wanted, each in self._options if takes(wanted, words)), None)
+        named = (it for host, wanted, it in self._options if host == vhost and takes(wanted, words))
+        options = next(named, None)
         if options is None:
             return None
         trail = Trail(store.shelf, store.shard, options.sample, has_digests=options.digest)
         store.trail = trail
         watch = QueueWatch(
-            (self._id, address),
+            (self._id, f"{vhost}:{address}" if vhost else address),
             store,
             trail,
             sample=options.sample,

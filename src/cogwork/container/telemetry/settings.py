@@ -35,12 +35,14 @@ class Audit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         queue: A queue's address, or a pattern with `*` and `#`.
+        vhost: The virtual host that the queues are in; None is the default one.
         sample: The share of the items that are followed.
         stream: The stream's name, without `stream/`.
         digest: Whether the hash of each message's body is told, too.
     """
 
     queue: Text
+    vhost: Text | None = None
     sample: Positive = 1.0
     stream: Text = AUDIT_STREAM
     digest: bool = False

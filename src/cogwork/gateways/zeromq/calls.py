@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cogwork.gateways.zeromq.errors import Code
+from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ PAUSE_LEAST_S, PAUSE_MOST_S = 0.05, 1.0
 """Between offers to an address that nobody serves."""
 
 TENTHS = 10
+
+UNDER_WAY_MAX = 1000
+"""To one address: what waits for a slow service there must not use up the door's credit."""
 
 DIGITS_MAX = 18
 """Of a number that this gateway has given."""
@@ -104,6 +107,7 @@ class Calls:
         self._now_s = now_s
         self._count = 0
         self._open: dict[int, Call] = {}
+        self._to: dict[str, int] = {}
         self._deadlines = Deadlines()
         self._pauses = Deadlines()
         self.timed_out = 0
@@ -118,7 +122,18 @@ class Calls:
         return self._count
 
     def begin(self, call: Call) -> None:
-        """Sends it."""
+        """Sends it.
+
+        Raises:
+            Fault: There is too much under way to its address.
+        """
+        count = self._to.get(call.address, 0)
+        if count >= UNDER_WAY_MAX:
+            text = (
+                f"{call.address}: {count} calls and casts are under way there, which is the limit"
+            )
+            raise Fault(Code.BUSY, text)
+        self._to[call.address] = count + 1
         self._open[call.number] = call
         self._deadlines.add(call.number, call.deadline_s)
         if call.session is not None:
@@ -132,6 +147,9 @@ class Calls:
     def _end(self, call: Call) -> bool:
         """Takes it out; returns whether its client is still there."""
         del self._open[call.number]
+        count = self._to.pop(call.address) - 1
+        if count:
+            self._to[call.address] = count
         self._deadlines.remove(call.number, call.deadline_s)
         if call.session is None:
             return False

@@ -235,7 +235,7 @@ class Desk:
         delivery = registration.take(number)
         assert delivery is not None
         if delivery.reply_to is not None:
-            reply = message_of(frames)
+            reply = message_of(frames, delivery.content_type)
             reply.to = delivery.reply_to
             reply.correlation_id = delivery.correlation_id  # type: ignore[assignment]
             self._gateway.post(reply)

@@ -78,8 +78,7 @@ class ZeromqGateway:
         """
         self._zmq = zmq.Context()
         self._zmq.max_sockets = 16
-        self._door = self._context.open_door(self, self.options.user)
-        self.replies.open(self._door)
+        self._open_door()
         if self._keys is not None:
             self._gatekeeper = Gatekeeper(self._zmq, self._keys, self._on_refused)
             self._gatekeeper.start(watch)
@@ -92,6 +91,10 @@ class ZeromqGateway:
                 raise GatewayListenError(text) from error
         for lane in self._lanes.values():
             lane.start(watch, self._on_message, self.flush)
+
+    def _open_door(self) -> None:
+        self._door = self._context.open_door(self, self.options.user)
+        self.replies.open(self._door)
 
     def _on_refused(self) -> None:
         self.refused_keys += 1
@@ -234,6 +237,11 @@ class ZeromqGateway:
             self._backlog.popleft()
         for lane in self._lanes.values():
             lane.resume()
+
+    def on_closed(self) -> None:
+        """Somebody has closed the connection: clients have been told, and may register again."""
+        if self._zmq is not None:
+            self._open_door()
 
     def on_outcome(self, token: int, code: int, reason: str) -> None:
         """A message has its outcome."""

@@ -36,6 +36,7 @@ class Delivery(NamedTuple):
         is_settled: Whether nobody waits for its outcome.
         reply_to: Where a reply goes; None wants none.
         correlation_id: What a reply says it is for.
+        content_type: What the request was written in.
         header: Of the request, to be sent again where the client's connection breaks.
         body: Of the request.
     """
@@ -44,6 +45,7 @@ class Delivery(NamedTuple):
     is_settled: bool
     reply_to: str | None
     correlation_id: object
+    content_type: str | None
     header: dict[str, object]
     body: bytes
 
@@ -164,6 +166,7 @@ class Registration:
                 arrival.is_settled,
                 message.reply_to,
                 _name_of(message),
+                message.content_type,
                 header,
                 body,
             )

@@ -30,8 +30,12 @@ REMOTE_ERROR = "cogwork:remote-error"
 """The condition of an exception that a method has raised."""
 
 
-def message_of(frames: Frames) -> Message:
+def message_of(frames: Frames, content_type: str | None = None) -> Message:
     """Makes the message that a client sends.
+
+    Args:
+        frames: From the client.
+        content_type: What a reply is to be written in, as its request was; None for AMQP's types.
 
     Raises:
         Fault: Its body is not what the header says, or out of bounds.
@@ -42,11 +46,14 @@ def message_of(frames: Frames) -> Message:
     if raw is not None:
         if frames.body is None:
             raise Fault(Code.BAD_MESSAGE, "raw: frame 4, the body, is missing")
-        content_type = None if raw == OCTETS else raw
-        return Message.data(
-            frames.body, subject=subject, properties=properties, content_type=content_type
-        )
+        kind = None if raw == OCTETS else raw
+        return Message.data(frames.body, subject=subject, properties=properties, content_type=kind)
     body = frames.codec.decode(frames.body) if frames.body else None
+    theirs = codec_for(content_type)
+    if theirs is not None:
+        encoded = theirs.encode(body)
+        kind = theirs.content_type
+        return Message.data(encoded, subject=subject, properties=properties, content_type=kind)
     return Message.value(body, subject=subject, properties=properties)
 
 

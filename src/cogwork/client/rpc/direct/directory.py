@@ -175,7 +175,7 @@ class Directory:
     def on_due(self) -> None:
         """Closes connections that nobody uses."""
         for peer in self._peers.values():
-            if not peer.is_used:
+            if not peer.is_used and not peer.is_busy:
                 peer.drop()
             peer.is_used = False
         self._watch()

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Direct", "is_loopback")
 
+WILDCARDS = frozenset({"", "0.0.0.0", "::"})
+"""Hosts that mean every address of this machine."""
+
 
 @dataclass(frozen=True, slots=True)
 class Direct:
@@ -35,8 +38,10 @@ class Direct:
         """Looks whether the secret stays one.
 
         Raises:
-            ValueError: It would travel in clear.
+            ValueError: It would travel in clear, or callers would not know where to.
         """
+        if self.host in WILDCARDS and self.advertise is None:
+            raise ValueError(f"direct: callers cannot connect to {self.host!r}: set advertise")
         if self.tls is None and not is_loopback(self.host):
             raise ValueError(f"direct: off the loopback ({self.host}) a service needs tls")
 

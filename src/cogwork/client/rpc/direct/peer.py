@@ -10,6 +10,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.client.options import Options
 from cogwork.client.retry import Retry
 from cogwork.client.rpc.route import Route
+from cogwork.client.rpc.targets import shared
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
@@ -66,6 +67,12 @@ class Peer:
         return None
 
     @property
+    def is_busy(self) -> bool:
+        """Whether calls are under way on the connection."""
+        replies = self._route.replies if self._route is not None else None
+        return replies is not None and bool(replies.calls)
+
+    @property
     def may_dial(self) -> bool:
         """Whether it is worth trying."""
         return asyncio.get_running_loop().time() >= self._avoid_until_s
@@ -76,7 +83,7 @@ class Peer:
             self._dialling = self._mesh.spawn(self._dial())
         try:
             async with asyncio.timeout(DIAL_S):
-                await asyncio.shield(self._dialling)
+                await shared(self._dialling)
         except TimeoutError:
             self.avoid()
         return self.route

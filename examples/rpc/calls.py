@@ -1,0 +1,34 @@
+"""Calls what `service.py` serves.
+
+python examples/rpc/calls.py [URL]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import cogwork
+
+
+async def main(url: str) -> None:
+    """Starts a machine, looks at its console, and stops it; then what goes wrong."""
+    async with cogwork.connect(url, direct=True) as mesh:
+        vm = await mesh.call("compute", "start", vm=7, timeout=5)
+        print("started:", vm)
+        async for line in mesh.call_stream("compute", "console", server=vm["host"], vm=7, lines=3):
+            print(line)
+        await mesh.cast("compute", "stop", server=vm["host"], vm=7)
+        for wrong in (
+            mesh.call("compute", "start", vm="seven"),
+            mesh.call("compute", "stop", server=vm["host"], vm=99),
+            mesh.call("compute", "start", server="nobody", timeout=0.5, vm=1),
+        ):
+            try:
+                await wrong
+            except cogwork.CogworkError as error:
+                print(f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "amqp://127.0.0.1"))

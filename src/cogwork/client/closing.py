@@ -1,0 +1,30 @@
+"""What is used in `with`, and closed by leaving it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ("Closing",)
+
+
+class Closing(ABC):
+    """Something to be closed; leaving a `with` closes it, whatever the reason is."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of what it has."""

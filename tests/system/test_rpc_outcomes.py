@@ -1,0 +1,100 @@
+"""What unsettled calls and casts are told: released, modified, rejected, each at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+from cogwork.testing import container
+
+from .stories import story
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ADDRESS = "unicast/rpc/moody"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with container() as running:
+        yield running
+
+
+async def moody(mesh: cogwork.Mesh, *moods: Callable[[cogwork.Item], object]) -> list[object]:
+    """Settles requests as it is told, one after the other; returns the bodies that came."""
+    came: list[object] = []
+    async with mesh.consume(ADDRESS, confirms=False) as items:
+        for mood in moods:
+            item = await anext(items)
+            came.append(item.body)
+            mood(item)
+        await asyncio.sleep(0.05)  # the last outcome leaves
+    return came
+
+
+def release(item: cogwork.Item) -> None:
+    item.release()
+
+
+def fail(item: cogwork.Item) -> None:
+    item.modify(failed=True)
+
+
+def accept(item: cogwork.Item) -> None:
+    item.accept_nowait()
+
+
+def reject(item: cogwork.Item) -> None:
+    item.reject("not like this")
+
+
+@story
+async def test_an_unsettled_call_hears_its_outcome_before_its_deadline(url: str) -> None:
+    async with cogwork.connect(url) as server, cogwork.connect(url) as mesh:
+        for mood, kind in (
+            (release, cogwork.Released),
+            (fail, cogwork.InDoubt),
+            (reject, cogwork.Rejected),
+        ):
+            serving = asyncio.create_task(moody(server, mood))
+            began_s = time.monotonic()
+            with pytest.raises(kind):
+                await mesh.call("moody", "x", timeout=20, settled=False)
+            assert time.monotonic() - began_s < 10
+            assert await serving == [{}]
+
+
+@story
+async def test_a_cast_that_is_released_is_tried_again_and_never_pretends(url: str) -> None:
+    async with cogwork.connect(url) as server, cogwork.connect(url) as mesh:
+        serving = asyncio.create_task(moody(server, release, release, accept))
+        await mesh.cast("moody", "x", settled=False, n=1)
+        assert await serving == [{"n": 1}] * 3
+        serving = asyncio.create_task(moody(server, *[release] * 30))
+        with pytest.raises(cogwork.Released):
+            await mesh.cast("moody", "x", settled=False, timeout=0.5, n=1)
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        for mood, kind in ((fail, cogwork.InDoubt), (reject, cogwork.Rejected)):
+            serving = asyncio.create_task(moody(server, mood))
+            with pytest.raises(kind):
+                await mesh.cast("moody", "x", settled=False, n=1)
+            await serving
+
+
+@story
+async def test_a_cast_that_nobody_settles_is_in_doubt(url: str) -> None:
+    async with (
+        cogwork.connect(url) as server,
+        cogwork.connect(url) as mesh,
+        server.consume(ADDRESS, confirms=False) as items,
+    ):
+        casting = asyncio.create_task(mesh.cast("moody", "x", settled=False, timeout=0.3))
+        await anext(items)
+        with pytest.raises(cogwork.InDoubt, match="no outcome"):
+            await casting
