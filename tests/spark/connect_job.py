@@ -12,7 +12,7 @@ sink(  # noqa: F821
 )
 growing = live("out", "body binary", startingOffsets="earliest")  # noqa: F821
 query = live_sink(growing, "stream/again", checkpoint).queryName("far").start()  # noqa: F821
-until_s = time.monotonic() + 60
+until_s = time.monotonic() + 150
 while b"far out" not in subprocess.run(status, check=True, capture_output=True).stdout:
     assert time.monotonic() < until_s
     time.sleep(0.2)

@@ -28,7 +28,7 @@ CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 WAIT_S = 90.0
 
-JOB_S = 200.0
+JOB_S = 300.0
 """It takes 20 s on a quiet machine."""
 
 

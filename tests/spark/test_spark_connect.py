@@ -42,7 +42,7 @@ def url() -> Iterator[str]:
         yield url
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 def test_a_job_runs_unchanged_over_spark_connect(server: str, url: str, tmp_path: Path) -> None:
     status = (sys.executable, "-m", "cogwork.cli.main", "status", url, "--json")
     job = (str(HERE / "connect_job.py"), str(tmp_path / "checkpoint"), *status)
@@ -50,7 +50,7 @@ def test_a_job_runs_unchanged_over_spark_connect(server: str, url: str, tmp_path
     assert told == f"{ROWS} of pyspark.sql.connect.session\n"
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 def test_an_archive_is_written_and_audited_over_spark_connect(
     server: str, url: str, tmp_path: Path
 ) -> None:
@@ -62,5 +62,3 @@ def test_an_archive_is_written_and_audited_over_spark_connect(
     assert_no_orphan(tmp_path / "archive", "in")
     report = json.loads(command("pipeline", "audit", "--archive", to, *remote, place=tmp_path))
     assert [check["verdict"] for check in report["checks"]] == ["holds"] * 3
-    found = json.loads(command("pipeline", "analytics", "--archive", to, *remote, place=tmp_path))
-    assert [each["records"] for each in found["streams"]] == [ROWS]

@@ -53,7 +53,7 @@ def numbers(url: str, stream: str) -> list[int]:
         ]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(JOB_S + 100)
 def test_a_job_runs_unchanged_on_a_cluster(master: str, url: str, tmp_path: Path) -> None:
     told = run_job(master, url, tmp_path, "cluster_job.py", str(tmp_path / "checkpoint"))
     assert told == "2 executors\n"

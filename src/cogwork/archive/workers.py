@@ -117,6 +117,8 @@ class SparkWorkers:
         context = getattr(self._session, "sparkContext", None)
         if context is not None:
             context.cancelAllJobs()
+        else:  # over Spark Connect
+            self._session.interruptAll()
 
 
 def _parallelism(session: SparkSession) -> int:
