@@ -68,9 +68,16 @@ def run(
             log=Path(log).resolve() if log else None,
         )
         stack.callback(_stop, spark)
-        stack.callback(listen(spark, url, certificates).close)
+        listener = listen(spark, url, certificates)
+        stack.callback(listener.close)
+        stack.callback(_unlisten, spark, listener)
         stack.enter_context(explained(spark, is_wanted=explain))
         run_job(spark, file, arguments, url, certificates)
+
+
+def _unlisten(spark: object, listener: object) -> None:
+    with suppress(Exception):  # its JVM, or its server, may have gone before
+        spark.streams.removeListener(listener)  # type: ignore[attr-defined]
 
 
 def _stop(spark: object) -> None:
