@@ -12,8 +12,8 @@ SANITIZE := LD_PRELOAD="$$(cc -print-file-name=libasan.so)" PYTHONMALLOC=malloc 
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	PYTHONPATH=$(SANITIZED)/lib:tests
 
-# More than there are cores: half of a system test is waiting.
-TEST_PROCESSES ?= 3
+# More than there are cores: most of a system test is waiting.
+TEST_PROCESSES ?= 4
 
 .PHONY: setup build test lint demo bench soak sim sanitized fuzz fuzz-short clean
 

@@ -72,6 +72,11 @@ def run(shares: list[Share], packages: Path, folder: Path) -> Verdicts:
     return verdicts
 
 
+def _path() -> str:
+    """Returns where programs are found: beside Python first, as in a virtual environment."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+
+
 def _run(shares: list[Share], packages: Path, folder: Path, log_name: str) -> Verdicts:
     logs = [folder / f"{log_name}-{number}" for number in range(len(shares))]
     told = [
@@ -88,7 +93,7 @@ def _run(shares: list[Share], packages: Path, folder: Path, log_name: str) -> Ve
             [sys.executable, str(RUNNER), json.dumps(told)],
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env={**os.environ, "PYTHONPATH": str(packages)},
+            env={**os.environ, "PYTHONPATH": str(packages), "PATH": _path()},
             cwd=folder,
             start_new_session=True,
         )

@@ -23,13 +23,10 @@ def test_a_worker_keeps_what_it_has_loaded_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(TaskContext, "get", classmethod(lambda _: object()))
     try:
         keep_loaded()
-        kept = gc.get_freeze_count()
-        assert kept > 0
+        assert gc.get_freeze_count() > 0
         later: list[object] = []
         later.append(later)
         keep_loaded()
-        assert gc.get_freeze_count() == kept
-        del later
-        assert gc.collect() > 0
+        assert any(each is later for each in gc.get_objects()), "the collector knows it still"
     finally:
         gc.unfreeze()
