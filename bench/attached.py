@@ -36,7 +36,7 @@ from cogwork.cli.servers.process import free_ports
 from cogwork.dataplane.codec import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 CREDIT = 100
 GROUPS = 100
@@ -144,10 +144,10 @@ class Crowd:
         self._selector = selectors.DefaultSelector()
         self._turn = 0
 
-    def attach(self, kinds: Iterator[tuple[object, int]]) -> None:
+    def attach(self, kinds: Iterator[tuple[Callable[[Peer, int], object], int]]) -> None:
         """Attaches services or callers, some at a time."""
         for count, (kind, number) in enumerate(kinds, start=1):
-            kind(self._next(), number)  # type: ignore[operator]
+            kind(self._next(), number)
             if count % BATCH == 0:
                 self.settle()
         self.settle()

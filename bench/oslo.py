@@ -35,7 +35,7 @@ TOPIC = "bench"
 def serve(url: str) -> None:
     """Runs a server until its standard input ends."""
     import oslo_messaging  # noqa: PLC0415  # only in these processes
-    from oslo_config import cfg  # noqa: PLC0415
+    from oslo_config import cfg  # noqa: PLC0415  # only in these processes
 
     class Endpoint:
         def echo(self, _context: object, text: str) -> str:
@@ -55,7 +55,7 @@ def serve(url: str) -> None:
 def call(url: str, calls: int, threads: int) -> None:
     """Makes the calls, and prints what they took."""
     import oslo_messaging  # noqa: PLC0415  # only in these processes
-    from oslo_config import cfg  # noqa: PLC0415
+    from oslo_config import cfg  # noqa: PLC0415  # only in these processes
 
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
     client = oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(topic=TOPIC))

@@ -1,6 +1,7 @@
 """Listeners: they take the notifications, as a meter of the cloud would."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from plan import NOTIFICATIONS, Plan
@@ -36,7 +37,7 @@ async def _listener(plan: Plan, number: int, notes: Notes, stop: asyncio.Event) 
     await keeping_on(attempt, notes, stop)
 
 
-async def _take(items, notes: Notes) -> None:  # noqa: ANN001  # a consumer
+async def _take(items: AsyncIterator[cogwork.Item], notes: Notes) -> None:
     async for item in items:
         notes.note("notifications taken", item.message_id)
         item.accept_nowait()

@@ -99,17 +99,17 @@ class ComputeEndpoint:
         self.bus = bus
         self.name = name
 
-    def build(self, context: dict[str, object], instance: int) -> str:  # noqa: ARG002
+    def build(self, context: dict[str, object], instance: int) -> str:  # noqa: ARG002  # passed by name
         """Builds an instance, which takes a moment."""
         time.sleep(0.005)
         self.bus.count("built")
         return f"{instance} on {self.name}"
 
-    def stop_instance(self, context: dict[str, object], instance: int) -> None:  # noqa: ARG002
+    def stop_instance(self, context: dict[str, object], instance: int) -> None:  # noqa: ARG002  # passed by name
         """Stops an instance; nobody waits for it."""
         self.bus.note("casts run", instance)
 
-    def refresh(self, context: dict[str, object], number: int) -> None:  # noqa: ARG002
+    def refresh(self, context: dict[str, object], number: int) -> None:  # noqa: ARG002  # passed by name
         """Looks at its configuration again."""
         self.bus.count("fanouts reached")
 
@@ -120,7 +120,7 @@ class SchedulerEndpoint:
     def __init__(self, computes: int) -> None:
         self.computes = computes
 
-    def select(self, context: dict[str, object], instance: int) -> str:  # noqa: ARG002
+    def select(self, context: dict[str, object], instance: int) -> str:  # noqa: ARG002  # passed by name
         """Chooses a compute."""
         return host(instance % self.computes)
 
@@ -276,11 +276,11 @@ class NotificationEndpoint:
 
     def info(
         self,
-        context: dict[str, object],  # noqa: ARG002
+        context: dict[str, object],  # noqa: ARG002  # passed by name
         publisher_id: str,
-        event_type: str,  # noqa: ARG002
-        payload: dict[str, object],  # noqa: ARG002
-        metadata: dict[str, object],  # noqa: ARG002
+        event_type: str,  # noqa: ARG002  # passed by name
+        payload: dict[str, object],  # noqa: ARG002  # passed by name
+        metadata: dict[str, object],  # noqa: ARG002  # passed by name
     ) -> None:
         """Notes one."""
         self.bus.note("notifications taken", publisher_id)

@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,7 +70,9 @@ def tell(notes: Notes) -> None:
         print(json.dumps(notes.counts), flush=True)
 
 
-async def keeping_on(attempt, notes: Notes, stop: asyncio.Event) -> None:  # noqa: ANN001
+async def keeping_on(
+    attempt: Callable[[], Awaitable[None]], notes: Notes, stop: asyncio.Event
+) -> None:
     """Runs `attempt()` again where the mesh ended it, until all is to stop."""
     while not stop.is_set():
         try:

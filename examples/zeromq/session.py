@@ -77,7 +77,7 @@ class Session:
             self.welcome = self.ask("HELLO", {"name": name} if name else {}).header
             self.id = self.welcome["session"]
 
-    def send(self, verb: str, header: dict[str, Any], *body: Any) -> None:  # noqa: ANN401
+    def send(self, verb: str, header: dict[str, Any], *body: Any) -> None:  # noqa: ANN401  # JSON
         """Sends a message; a body is any value that JSON has."""
         frames = [b"COG1", verb.encode(), self.id.encode(), json.dumps(header).encode()]
         self.socket.send_multipart([*frames, *(json.dumps(each).encode() for each in body)])
@@ -97,7 +97,7 @@ class Session:
         is_value = body is not None and "raw" not in header
         return Frames(frames[1].decode(), header, json.loads(body or b"") if is_value else body)
 
-    def ask(self, verb: str, header: dict[str, Any], *body: Any, timeout_s: float = 30.0) -> Frames:  # noqa: ANN401
+    def ask(self, verb: str, header: dict[str, Any], *body: Any, timeout_s: float = 30.0) -> Frames:  # noqa: ANN401  # JSON
         """Sends a message that is answered, and waits for that; other messages are set aside."""
         self._number += 1
         self.send(verb, {"id": self._number, **header}, *body)
@@ -110,16 +110,16 @@ class Session:
             else:
                 return frames
 
-    def call(self, to: str, body: Any, *, timeout_s: float = 5.0, **header: Any) -> Any:  # noqa: ANN401
+    def call(self, to: str, body: Any, *, timeout_s: float = 5.0, **header: Any) -> Any:  # noqa: ANN401  # JSON
         """Calls a service and returns its result."""
         header = {"to": to, "timeout_s": timeout_s, **header}
         return self.ask("CALL", header, body, timeout_s=timeout_s + 5.0).body
 
-    def cast(self, to: str, body: Any, **header: Any) -> None:  # noqa: ANN401
+    def cast(self, to: str, body: Any, **header: Any) -> None:  # noqa: ANN401  # JSON
         """Sends to an address, and waits until somebody there has it."""
         self.ask("CAST", {"to": to, **header}, body)
 
-    def register(self, to: str, **header: Any) -> str:  # noqa: ANN401
+    def register(self, to: str, **header: Any) -> str:  # noqa: ANN401  # JSON
         """Receives from an address from now on; returns it in full."""
         address: str = self.ask("REGISTER", {"to": to, **header}).header["address"]
         return address

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 from cogwork.client.closing import Closing
 from cogwork.client.mesh import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
 from cogwork.client.mesh import connect as connect_async
+from cogwork.client.on_thread import OnThread
+from cogwork.client.publisher import Publisher as AsyncPublisher
 from cogwork.client.rpc.facade import SyncRpcCalls
 from cogwork.client.stream import READ_CREDIT
 from cogwork.dataplane.items import Item
@@ -25,14 +27,12 @@ from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from cogwork.client.consumer import Consumer as AsyncConsumer
     from cogwork.client.fields import MessageFields
     from cogwork.client.mesh import Mesh as AsyncMesh
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import OnDoubt
-    from cogwork.client.publisher import Publisher as AsyncPublisher
     from cogwork.client.receiver import Receiver as AsyncReceiver
     from cogwork.client.schemas import Schemas as AsyncSchemas
     from cogwork.client.stream import OnTruncated
@@ -78,53 +78,24 @@ class _LoopThread:
         self._thread.join()
 
 
-class Publisher:
+class Publisher(OnThread[AsyncPublisher]):
     """Sends to one address; made by `Mesh.publisher`, used in `with`."""
-
-    def __init__(self, thread: _LoopThread, publisher: AsyncPublisher) -> None:
-        self._thread = thread
-        self._publisher = publisher
-
-    def __enter__(self) -> Self:
-        self._thread.wait(self._publisher.__aenter__())
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._thread.wait(self._publisher.__aexit__(kind, error, trace))
 
     def send(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> None:
         """Sends a message and waits until it is accepted; see the asyncio client's `send`."""
-        self._thread.wait(self._publisher.send(body, settled=settled, **fields))
+        self._thread.wait(self._counterpart.send(body, settled=settled, **fields))
 
     def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
         """Sends messages and waits for all of their outcomes, which it returns."""
-        return self._thread.wait(self._publisher.send_batch(list(bodies), settled=settled))
+        return self._thread.wait(self._counterpart.send_batch(list(bodies), settled=settled))
 
 
-class Receiver(Generic[M]):
+class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
     """Receives from one address; made by `Mesh.subscribe`, used in `with`, then in `for`."""
 
     def __init__(self, thread: _LoopThread, receiver: AsyncReceiver[M]) -> None:
-        self._thread = thread
-        self._receiver = receiver
+        super().__init__(thread, receiver)
         self._taken: deque[M] = deque()
-
-    def __enter__(self) -> Self:
-        self._thread.wait(self._receiver.__aenter__())
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._thread.wait(self._receiver.__aexit__(kind, error, trace))
 
     def __iter__(self) -> Self:
         return self
@@ -147,14 +118,14 @@ class Receiver(Generic[M]):
 
     def drain(self) -> list[M]:
         """Returns what is there now, at most as much as the credit; does not wait for more."""
-        taken = [*self._taken, *self._thread.wait(self._receiver.drain())]
+        taken = [*self._taken, *self._thread.wait(self._counterpart.drain())]
         self._taken.clear()
         return taken
 
     async def _take(self, timeout_s: float | None) -> list[M]:
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._receiver.take(self._batch_max)
+                return await self._counterpart.take(self._batch_max)
         except TimeoutError:
             return []
 

@@ -220,7 +220,7 @@ class _Read:
         """Tells whether a key is there."""
         return name in self._values
 
-    def need(self, *names: str) -> Any:  # noqa: ANN401
+    def need(self, *names: str) -> Any:  # noqa: ANN401  # what the key takes
         """Returns the value of the first of these keys, one of which must be there."""
         value = self.get(*names)
         return (

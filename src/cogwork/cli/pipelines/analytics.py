@@ -52,10 +52,10 @@ def analytics(
     """
     with needs_the_extra():
         from cogwork.analytics.analysis import analyse  # noqa: PLC0415 # the extra
-        from cogwork.analytics.capacity import parse_bandwidth  # noqa: PLC0415
-        from cogwork.archive import Archive  # noqa: PLC0415
-        from cogwork.archive.catalog import shown  # noqa: PLC0415
-        from cogwork.spark.session import open_session  # noqa: PLC0415
+        from cogwork.analytics.capacity import parse_bandwidth  # noqa: PLC0415  # heavy
+        from cogwork.archive import Archive  # noqa: PLC0415  # heavy
+        from cogwork.archive.catalog import shown  # noqa: PLC0415  # heavy
+        from cogwork.spark.session import open_session  # noqa: PLC0415  # heavy
     bandwidth_bit_s = parse_bandwidth(bandwidth)
     with Archive.open(place) as tables:
         session = open_session("cogwork pipeline analytics", master=master, remote=remote)
@@ -83,7 +83,7 @@ def analytics(
 def _draw(analysis: Analysis, html: Path | None, png: Path | None) -> None:
     with needs_the_extra():
         from cogwork.analytics.charts import charts_of  # noqa: PLC0415 # draws
-        from cogwork.analytics.page import page_of  # noqa: PLC0415
+        from cogwork.analytics.page import page_of  # noqa: PLC0415  # heavy
     charts = charts_of(analysis)
     if png is not None:
         for chart in charts.values():

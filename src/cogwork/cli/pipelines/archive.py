@@ -117,7 +117,7 @@ def archive(
     certificates = certificates_of(ca_file, cert_file, key_file)
     with needs_the_extra():
         from cogwork.archive import Archive, Archiver, Settings  # noqa: PLC0415 # the extra
-        from cogwork.archive.origin import Origin  # noqa: PLC0415
+        from cogwork.archive.origin import Origin  # noqa: PLC0415  # heavy
     way = _Way(streams, None if once else every or EVERY_S, not no_upkeep, as_json)
     settings = Settings(commit_rows, fail_on_data_loss, trim_after)
     with (
@@ -209,7 +209,7 @@ def _pair(text: str) -> tuple[str, str]:
 def workers_of(master: str | None, remote: str | None) -> Iterator[Workers]:
     """Opens the workers that the user wants, for the length of a `with`."""
     with needs_the_extra():
-        from cogwork.archive.workers import SparkWorkers, ThreadWorkers  # noqa: PLC0415
+        from cogwork.archive.workers import SparkWorkers, ThreadWorkers  # noqa: PLC0415  # heavy
     if master == WITHOUT_SPARK:
         yield ThreadWorkers()
         return

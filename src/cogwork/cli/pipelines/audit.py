@@ -60,9 +60,9 @@ def audit(
     """
     with needs_the_extra():
         from cogwork.archive import Archive  # noqa: PLC0415 # the extra
-        from cogwork.archive.catalog import shown  # noqa: PLC0415
-        from cogwork.audit.run import audit as look  # noqa: PLC0415
-        from cogwork.spark.session import open_session  # noqa: PLC0415
+        from cogwork.archive.catalog import shown  # noqa: PLC0415  # heavy
+        from cogwork.audit.run import audit as look  # noqa: PLC0415  # heavy
+        from cogwork.spark.session import open_session  # noqa: PLC0415  # heavy
     with Archive.open(place) as tables:
         session = open_session("cogwork pipeline audit", master=master, remote=remote)
         try:

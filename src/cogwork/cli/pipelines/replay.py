@@ -87,7 +87,7 @@ def replay(
     tls = certificates_of(ca_file, cert_file, key_file).context()
     with needs_the_extra():
         from cogwork.archive import Archive  # noqa: PLC0415 # the extra
-        from cogwork.archive.replay import plan_of  # noqa: PLC0415
+        from cogwork.archive.replay import plan_of  # noqa: PLC0415  # heavy
     with Archive.open(place) as archive, Bars(quiet=as_json) as bars:
         table = archive.table(stream.removeprefix(PREFIX))
         try:
@@ -126,8 +126,8 @@ def _replay(
 ) -> tuple[Replayed, bool]:
     """Sends it; returns what became of it, and whether that is all."""
     from cogwork.archive.replay import replay as send  # noqa: PLC0415 # the extra
-    from cogwork.archive.replay import sent_before  # noqa: PLC0415
-    from cogwork.arrow import ArrowClient  # noqa: PLC0415
+    from cogwork.archive.replay import sent_before  # noqa: PLC0415  # heavy
+    from cogwork.arrow import ArrowClient  # noqa: PLC0415  # heavy
 
     total = plan.end - plan.start
 

@@ -52,8 +52,8 @@ def run(
     arguments are its own. Options of this command stand before FILE.py.
     """
     from cogwork.spark.job import run_job  # noqa: PLC0415 # PySpark takes a second
-    from cogwork.spark.listener import listen  # noqa: PLC0415
-    from cogwork.spark.session import open_session  # noqa: PLC0415
+    from cogwork.spark.listener import listen  # noqa: PLC0415  # heavy
+    from cogwork.spark.session import open_session  # noqa: PLC0415  # heavy
 
     chosen = settings_of(settings)
     certificates = certificates_of(ca_file, cert_file, key_file)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any
+
+from cogwork.client.closing import Closing
+from cogwork.client.on_thread import OnThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-    from types import TracebackType
+    from collections.abc import Callable, Iterator
 
     from cogwork.client.mesh import Mesh
+    from cogwork.client.on_thread import LoopThread
     from cogwork.client.rpc.part_stream import PartStream
     from cogwork.client.rpc.threaded import ThreadedService as AsyncService
 
 __all__ = ("PartIterator", "SyncRpcCalls", "ThreadedService")
 
-T = TypeVar("T")
 
-
-class _Thread(Protocol):
-    """The thread that the event loop runs in."""
-
-    def wait(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Runs something there and waits for its result."""
-
-
-class PartIterator:
+class PartIterator(Closing):
     """The parts of a call's reply; leaving the `for` or the `with` cancels the work."""
 
-    def __init__(self, thread: _Thread, parts: PartStream) -> None:
+    def __init__(self, thread: LoopThread, parts: PartStream) -> None:
         """Asks nothing yet.
 
         Args:
@@ -48,17 +42,6 @@ class PartIterator:
         finally:
             self.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Ends the iteration, and has the work cancelled."""
         self._thread.wait(self._parts.aclose())
@@ -68,45 +51,23 @@ async def _next(parts: PartStream) -> Any:  # noqa: ANN401  # what the method yi
     return await anext(parts)
 
 
-class ThreadedService:
+class ThreadedService(OnThread["AsyncService"]):
     """Serves methods in threads; made by the synchronous mesh's `service`, used in `with`."""
-
-    def __init__(self, thread: _Thread, service: AsyncService) -> None:
-        """Does not serve yet.
-
-        Args:
-            thread: Where the event loop is.
-            service: What serves there.
-        """
-        self._thread = thread
-        self._service = service
 
     @property
     def method(self) -> Callable[..., Any]:
         """Lets callers run a function: a decorator, with or without `name=`."""
-        return self._service.method
-
-    def __enter__(self) -> Self:
-        self._thread.wait(self._service.__aenter__())
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._thread.wait(self._service.__aexit__(kind, error, trace))
+        return self._counterpart.method
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Serves until one of its addresses is taken away, or the time is over."""
-        self._thread.wait(self._service.wait(), timeout_s)
+        self._thread.wait(self._counterpart.wait(), timeout_s)
 
 
 class SyncRpcCalls:
     """The half of a synchronous mesh that calls and serves; options as in the asyncio client."""
 
-    _thread: _Thread
+    _thread: LoopThread
     _mesh: Mesh
 
     def call(self, topic: str, method: str, /, **options: Any) -> Any:  # noqa: ANN401  # passed on

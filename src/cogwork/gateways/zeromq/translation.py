@@ -73,7 +73,7 @@ def body_for(message: Message, codec: Codec) -> tuple[str | None, bytes]:
     kind = message.body_type
     if kind == "data":
         body = message.body
-        data = body if isinstance(body, bytes) else b"".join(body)  # type: ignore[arg-type]
+        data = body if isinstance(body, bytes) else b"".join(body)  # type: ignore[arg-type]  # of data
         theirs = codec_for(message.content_type)
         if theirs is None:
             return str(message.content_type or OCTETS), data
