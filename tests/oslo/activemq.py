@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
-from alone import alone
+from maven import resolved
 
-from cogwork.cli.servers.process import Missing, Server, program
+from cogwork.cli.servers.process import Server, program
 
 VERSION = "6.1.6"
 """Runs on Java 17 and newer."""
 
 CACHE = Path(__file__).parents[2] / "build" / "activemq" / VERSION
-RESOLVE_TIMEOUT_S = 90
-"""Less than a test has: behind a slow network the tests are skipped, until Maven has it all."""
 
 ARTIFACTS = ("activemq-broker", "activemq-amqp", "activemq-console")
 
@@ -40,28 +36,8 @@ HEADER = b"AMQP\x03\x01\x00\x00"
 
 def jars() -> Path:
     """Returns the directory of the jars."""
-    with alone(CACHE):
-        done = CACHE / "jars"
-        if not done.is_dir():
-            _resolve().rename(done)
-        return done
-
-
-def _resolve() -> Path:
-    maven = program("mvn", "maven")
-    (CACHE / "pom.xml").write_text(
-        POM.format("".join(DEPENDENCY.format(name, VERSION) for name in ARTIFACTS))
-    )
-    partial = CACHE / "partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
-    try:
-        subprocess.run(
-            command, cwd=CACHE, check=True, capture_output=True, timeout=RESOLVE_TIMEOUT_S
-        )
-    except (subprocess.SubprocessError, OSError) as error:
-        raise Missing(f"Maven cannot resolve the jars of ActiveMQ {VERSION}: {error}") from error
-    return partial
+    pom = POM.format("".join(DEPENDENCY.format(name, VERSION) for name in ARTIFACTS))
+    return resolved(CACHE, pom, f"ActiveMQ {VERSION}")
 
 
 class ActiveMq(Server):
