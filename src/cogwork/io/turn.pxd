@@ -22,6 +22,7 @@ cdef class Waiter:
     cdef Turn turn
     cdef object callback
     cdef object context
+    cdef list others
     cdef object value
     cdef object error
     cdef bint is_done

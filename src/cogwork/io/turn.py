@@ -139,7 +139,7 @@ class Turn:
 
 
 class Waiter:
-    """What one task waits for, as it would for a future."""
+    """What a task waits for, as it would for a future."""
 
     def __init__(self, turn: Turn) -> None:
         """Is not done.
@@ -194,6 +194,9 @@ class Waiter:
         self.is_done = True
         if self.callback is not None:
             self.turn.wake(self)
+        if self.others is not None:
+            for callback, context in self.others:
+                self.turn.loop.call_soon(callback, self, context=context)
         return 0
 
     def go_on(self):
@@ -212,17 +215,16 @@ class Waiter:
         return self.turn.loop
 
     def add_done_callback(self, callback: object, *, context: object = None) -> None:
-        """Calls `callback` once it is set.
-
-        Raises:
-            RuntimeError: Somebody waits already.
-        """
-        if self.callback is not None:
-            raise RuntimeError("one task waits for it already")
-        self.callback = callback
-        self.context = context
+        """Calls `callback` once it is set: the first one in the turn, others in the next pass."""
         if self.is_done:
-            self.turn.wake(self)
+            self.turn.loop.call_soon(callback, self, context=context)
+        elif self.callback is None:
+            self.callback = callback
+            self.context = context
+        else:
+            if self.others is None:
+                self.others = []
+            self.others.append((callback, context))
 
     def __await__(self):
         if not self.is_done:

@@ -128,18 +128,18 @@ async def test_what_is_set_before_anybody_waits_is_there_at_once() -> None:
 
 
 @on_a_loop
-async def test_only_one_task_waits() -> None:
+async def test_several_tasks_may_wait() -> None:
     story = Story()
     waiter, task = story.waits("one")
-    await asyncio.sleep(0)
 
-    async def second() -> Any:  # noqa: ANN401  # nothing comes
+    async def second() -> str:
         return await waiter
 
-    with pytest.raises(RuntimeError, match="one task"):
-        await second()
-    waiter.set_result("a")
-    await task
+    tasks = [task, *(story.loop.create_task(second()) for _ in range(2))]
+    await asyncio.sleep(0)
+    await story.read(lambda: waiter.set_result("a"))
+    assert story.told[0] == "one got a"
+    assert await asyncio.gather(*tasks) == ["a", "a", "a"]
 
 
 @on_a_loop
