@@ -318,6 +318,7 @@ class Caller:
         """Returns the way of a request, and the address there."""
         directory = self.directory
         if directory is not None:
+            directory.follow(request.exchange)
             found = directory.at_hand(request.address) or await directory.way(request.address)
             if found is not None:
                 return found
