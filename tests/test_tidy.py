@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,14 @@ LAYERS = (
 )
 """Lower ones first: a declaration file takes declarations from its own layer or a lower one."""
 
+CHECKED = ("src", "tests", "bench", "examples", "tools")
+SILENCED = re.compile(
+    r"#\s*(?:noqa(?::\s*[A-Z]+[0-9]+(?:,\s*[A-Z]+[0-9]+)*)?|type:\s*ignore(?:\[[^\]]*\])?"
+    r"|pragma:\s*no \w+|fmt:\s*(?:off|skip)|ruff:\s*noqa\S*|mypy:\s*\S+)"
+)
+SKIPPING = {"skip", "skipif", "xfail", "importorskip"}
+HIDING = {"filterwarnings", "simplefilter"}
+
 CIMPORT = re.compile(r"^(?:from|cimport) (?:cython\.cimports\.)?cogwork\.(\w+)", re.MULTILINE)
 
 
@@ -49,6 +58,12 @@ def modules() -> list[Path]:
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(SOURCES))
+
+
+def sources() -> list[Path]:
+    """Everything in Python, wherever it is."""
+    paths = [path for top in CHECKED for path in (ROOT / top).rglob("*")]
+    return sorted(path for path in paths if path.suffix in {".py", ".pyi", ".pxd"})
 
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)
@@ -96,6 +111,47 @@ def test_every_hook_of_a_node_is_documented() -> None:
     hooks = [each.name for each in node.body if isinstance(each, ast.FunctionDef)]
     assert len(hooks) >= 6
     assert [hook for hook in hooks if f"`{hook}" not in page] == []
+
+
+def test_what_silences_a_check_says_why_in_its_line() -> None:
+    unsaid = []
+    for path in sources():
+        with path.open("rb") as file:
+            unsaid += [
+                f"{path.relative_to(ROOT)}:{token.start[0]}"
+                for token in tokenize.tokenize(file.readline)
+                if token.type == tokenize.COMMENT
+                and SILENCED.search(token.string)
+                and not SILENCED.sub("", token.string).strip(" #")
+            ]
+    assert unsaid == []
+
+
+def is_excused(call: ast.Call, line: str) -> bool:
+    """Says whether a call that leaves a test out, or hides a warning, says why."""
+    assert isinstance(call.func, ast.Attribute)
+    name = call.func.attr
+    if name in HIDING:
+        return "  # " in line
+    if name not in SKIPPING or "pytest" not in ast.unparse(call.func.value):
+        return True
+    return (name == "skip" and bool(call.args)) or any(k.arg == "reason" for k in call.keywords)
+
+
+def test_what_leaves_a_test_out_or_hides_a_warning_says_why() -> None:
+    unsaid = []
+    for path in sources():
+        if path.suffix == ".py":
+            text = path.read_text()
+            lines = text.splitlines()
+            unsaid += [
+                f"{path.relative_to(ROOT)}:{call.lineno}"
+                for call in ast.walk(ast.parse(text))
+                if isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and not is_excused(call, lines[call.lineno - 1])
+            ]
+    assert unsaid == []
 
 
 def test_no_two_test_files_have_one_name() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark")
-pytest.importorskip("grpc")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+pytest.importorskip("grpc", reason="the extra [spark] is not installed")
 
 from archives import assert_no_orphan, assert_whole
 from spark_clusters import HERE, command, connect_server

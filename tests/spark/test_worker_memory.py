@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from pyspark import TaskContext
 

@@ -473,7 +473,7 @@ def redirects_links(container: Container, address: str, error: AmqpError) -> Non
         else:
             take(link, attach, client)
 
-    container._attachments.take = redirect  # type: ignore[method-assign]
+    container._attachments.take = redirect  # type: ignore[method-assign]  # one attach is meddled with
 
 
 def link_redirect(target: Host, address: str | None = None) -> AmqpError:
@@ -534,7 +534,7 @@ async def test_a_link_comes_home_under_its_own_address() -> None:
         ):
             assert where(mesh) == "b"
             redirects_links(a, "topic/here", link_redirect(host(b)))  # nothing is at topic/there
-            a._attachments.take = type(a._attachments).take.__get__(a._attachments)  # type: ignore[method-assign]
+            a._attachments.take = type(a._attachments).take.__get__(a._attachments)  # type: ignore[method-assign]  # one attach is meddled with
             await b.stop(drain_timeout_s=0)
             await eventually(lambda: mesh.connections == 3, "it is connected again")
             assert where(mesh) == "a"

@@ -30,7 +30,7 @@ async def take(engine: RaftEngine, count: int) -> list[bytes]:
     subscription = engine.subscribe(Origin.FIRST)
     async for each in subscription:
         if not isinstance(each, CaughtUp):
-            records += each.batch.records()  # type: ignore[union-attr]
+            records += each.batch.records()  # type: ignore[union-attr]  # there are no snapshots
         if len(records) >= count:
             break
     await subscription.aclose()

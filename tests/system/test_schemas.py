@@ -232,7 +232,7 @@ def _is_accepted(publisher: sync.Publisher, body: bytes) -> bool:
 
 
 def descriptors() -> bytes:
-    protobuf = pytest.importorskip("google.protobuf.descriptor_pb2")
+    protobuf = pytest.importorskip("google.protobuf.descriptor_pb2", reason="the extra [schema]")
     files = protobuf.FileDescriptorSet()
     file = files.file.add(name="order.proto", package="shop", syntax="proto3")
     order = file.message_type.add(name="Order")

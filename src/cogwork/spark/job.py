@@ -179,7 +179,7 @@ def explaining(spark: SparkSession, show: Callable[[str], None]) -> Iterator[Non
         show(printed.getvalue())
 
     def wrapped(method: Any) -> Any:  # noqa: ANN401 # whatever it is
-        def run(frame: Any, *args: Any, **more: Any) -> Any:  # noqa: ANN401
+        def run(frame: Any, *args: Any, **more: Any) -> Any:  # noqa: ANN401  # as above
             plan_of(frame)
             depth[0] += 1
             try:

@@ -61,7 +61,7 @@ def test_every_option_is_on_the_page() -> None:
     page = PAGE.read_text()
     for name in ("redis", "etcd", "nats", "kafka"):
         host = factory_of(name)
-        options = (*host.host_options, *host.stream_options)  # type: ignore[union-attr]
+        options = (*host.host_options, *host.stream_options)  # type: ignore[union-attr]  # these have options
         assert [each for each in options if not re.search(rf"`{each}\b", page)] == []
 
 

@@ -482,7 +482,7 @@ def test_the_line_is_not_endless(world: World) -> None:
 def test_a_fault_of_ours_is_answered_and_told(world: World) -> None:
     faults: list[Exception] = []
     world.core.on_error = lambda port, error: faults.append(error)
-    world.container.collections["link"].find = lambda name: 1 / 0  # type: ignore[method-assign]
+    world.container.collections["link"].find = lambda name: 1 / 0  # type: ignore[method-assign]  # it fails
     world.send(1, operation="READ", type="link", name="1")
     world.send(2, operation="GET-TYPES")
     world.work()
@@ -641,7 +641,7 @@ def test_only_the_address_itself_is_management() -> None:
 
 def test_nothing_is_received_from_it(world: World) -> None:
     with pytest.raises(Refused, match="reply-to"):
-        world.node.subscribe(type("Subscription", (), {"address": "$management"})())  # type: ignore[arg-type]
+        world.node.subscribe(type("Subscription", (), {"address": "$management"})())  # type: ignore[arg-type]  # a fake
 
 
 def test_closing_forgets_what_waits(world: World) -> None:

@@ -20,6 +20,9 @@ from cogwork.cli.pipelines.spark_options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
 __all__ = ("run",)
 
 FILE = click.Path(exists=True, dir_okay=False)
@@ -75,14 +78,14 @@ def run(
         run_job(spark, file, arguments, url, certificates)
 
 
-def _unlisten(spark: object, listener: object) -> None:
+def _unlisten(spark: SparkSession, listener: StreamingQueryListener) -> None:
     with suppress(Exception):  # its JVM, or its server, may have gone before
-        spark.streams.removeListener(listener)  # type: ignore[attr-defined]
+        spark.streams.removeListener(listener)
 
 
-def _stop(spark: object) -> None:
+def _stop(spark: SparkSession) -> None:
     with suppress(Exception):  # its JVM may have gone before
-        spark.stop()  # type: ignore[attr-defined]
+        spark.stop()
 
 
 @contextmanager
