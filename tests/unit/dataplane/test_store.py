@@ -5,9 +5,7 @@ from __future__ import annotations
 from stored_queue import Queue
 from text_messages import message, text_of, texts
 
-from cogwork.amqp.message import (
-    Properties,
-)
+from cogwork.amqp.message import Properties
 from cogwork.amqp.outcomes import Accepted, Rejected
 
 

@@ -6,10 +6,7 @@ from stored_queue import RECEIVED, Queue
 from text_messages import text_of, texts
 
 from cogwork.amqp.errors import AmqpError
-from cogwork.amqp.message import (
-    Header,
-    decode_sections,
-)
+from cogwork.amqp.message import Header, decode_sections
 from cogwork.amqp.outcomes import Accepted, Modified, Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE

@@ -6,9 +6,7 @@ import pytest
 from stored_queue import Queue
 from text_messages import message, text_of, texts
 
-from cogwork.amqp.message import (
-    Properties,
-)
+from cogwork.amqp.message import Properties
 from cogwork.amqp.outcomes import Accepted, Rejected
 from cogwork.amqp.types import Symbol, UInt, ULong
 

@@ -8,11 +8,7 @@ import pytest
 from stored_queue import Queue
 from text_messages import texts
 
-from cogwork.amqp.message import (
-    Header,
-    Properties,
-    decode_sections,
-)
+from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Modified, Released
 from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong
 

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 from text_messages import texts
 
-from cogwork.amqp.message import (
-    Header,
-    decode_sections,
-)
+from cogwork.amqp.message import Header, decode_sections
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.types import UInt
 
