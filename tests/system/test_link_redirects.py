@@ -12,6 +12,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.redirect import Host, Redirect
 from cogwork.client.search import REDIRECTS_MAX
 
+from .redirects import QUICKLY, containers, host, url_of, where
 from .stories import eventually, story
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext
     from cogwork.container.container import Container
     from cogwork.dataplane.link import Link
-
-from .redirects import QUICKLY, containers, host, url_of, where
 
 
 def redirects_links(container: Container, address: str, error: AmqpError) -> None:

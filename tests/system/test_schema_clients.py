@@ -15,6 +15,7 @@ from cogwork.cli.main import run
 from cogwork.schema import Conflict, Incompatible, InvalidBody, InvalidSchema
 from cogwork.testing import container
 
+from .schemas import ORDER
 from .stories import eventually, story
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from cogwork.client import Mesh
 
-from .schemas import ORDER
 
 # -- the client
 
