@@ -126,7 +126,7 @@ class Session:
         except TimeoutError as error:
             raise ArrowError(stream, f"nothing came for {self._timeout_s:g} s") from error
         except ClientError as error:
-            raise ArrowError(stream, error.description) from error
+            raise ArrowError(stream, error.description, error.condition) from error
         except CogworkError as error:
             raise ArrowError(stream, str(error)) from error
 

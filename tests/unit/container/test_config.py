@@ -113,6 +113,11 @@ def test_a_bad_option_is_named(listen: str, message: str) -> None:
     assert message in str(failure.value)
 
 
+def test_an_empty_id_is_named() -> None:
+    with pytest.raises(ConfigurationError, match='options: --id: found "", expected a name'):
+        with_options(defaults(), "")
+
+
 def test_links_of_the_command_line_come_besides_those_of_the_file() -> None:
     configuration = with_options(parse("link = ['a:1']"), links=["b:2", "amqp://c", ":4"])
     targets = [link.target.endpoint for link in configuration.links]

@@ -54,10 +54,11 @@ def run(
     FILE.py finds `spark`, `url`, and the functions `source`, `live`, `sink` and `live_sink`; the
     arguments are its own. Options of this command stand before FILE.py.
     """
-    from cogwork.spark.job import run_job  # noqa: PLC0415 # PySpark takes a second
+    from cogwork.spark.job import check_job, run_job  # noqa: PLC0415 # PySpark takes a second
     from cogwork.spark.listener import listen  # noqa: PLC0415  # heavy
     from cogwork.spark.session import open_session  # noqa: PLC0415  # heavy
 
+    check_job(file)
     chosen = settings_of(settings)
     certificates = certificates_of(ca_file, cert_file, key_file)
     certificates.context()  # what is wrong with them is said before Spark starts
