@@ -43,6 +43,10 @@ SILENCED = re.compile(
     r"#\s*(?:noqa(?::\s*[A-Z]+[0-9]+(?:,\s*[A-Z]+[0-9]+)*)?|type:\s*ignore(?:\[[^\]]*\])?"
     r"|pragma:\s*no \w+|fmt:\s*(?:off|skip)|ruff:\s*noqa\S*|mypy:\s*\S+)"
 )
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CHANGELOG.md"]
+    + [page for folder in ("docs", "examples") for page in (ROOT / folder).rglob("*.md")]
+)
 SKIPPING = {"skip", "skipif", "xfail", "importorskip"}
 HIDING = {"filterwarnings", "simplefilter"}
 
@@ -154,8 +158,39 @@ def test_no_two_test_files_have_one_name() -> None:
     assert sorted(flat) == sorted(set(flat))
 
 
-def test_the_readme_links_lead_somewhere() -> None:
-    text = (ROOT / "README.md").read_text()
-    links = re.findall(r"\]\(([^)#:]+)\)", text)
-    assert len(links) > 5
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def headings_of(page: Path) -> set[str]:
+    """Lists what a link may name in a page, as its readers' browsers make it of the headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    names: set[str] = set()
+    for heading in re.findall(r"^#+ (.*)", text, re.MULTILINE):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        names.add(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
+    return names
+
+
+def links_of(page: Path) -> list[str]:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+
+
+def leads_somewhere(page: Path, link: str) -> bool:
+    name, _, heading = link.partition("#")
+    target = page.parent / name if name else page
+    return target.exists() and (not heading or heading in headings_of(target))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    assert [link for link in links_of(page) if not leads_somewhere(page, link)] == []
+
+
+def test_every_page_is_found_from_the_readme() -> None:
+    found, todo = set(), [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page not in found:
+            found.add(page)
+            named = ((page.parent / link.partition("#")[0]).resolve() for link in links_of(page))
+            todo += [each / "README.md" if each.is_dir() else each for each in named]
+            todo = [each for each in todo if each in PAGES]
+    assert [name_of(page) for page in PAGES if page not in found] == ["CHANGELOG.md"]

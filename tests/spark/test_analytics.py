@@ -210,6 +210,6 @@ def test_consumers_stay_where_their_own_messages_come() -> None:
 def test_bandwidths_are_read_as_people_write_them() -> None:
     rates = [parse_bandwidth(text) for text in ("1Gbit", "100 Mbit/s", "125MB", "2.5Gb", "9600bit")]
     assert rates == [1e9, 1e8, 1e9, 2.5e9, 9600]
-    for text in ("fast", "0Gbit", "1", "1Gbyte", "..Gbit"):
+    for text in ("fast", "0Gbit", "1", "1Gbyte", "..Gbit", "1.2.3Gbit"):
         with pytest.raises(AnalyticsError, match="no bandwidth"):
             parse_bandwidth(text)
