@@ -220,7 +220,12 @@ class Mesh(Requests, RpcCalls):
         return self._options.tls
 
     def beside(self, endpoint: Endpoint, options: Options) -> Mesh:
-        """Makes another connection of this client's, to somewhere else; it is not opened yet."""
+        """Makes another connection of this client's, to somewhere else; it is not opened yet.
+
+        Args:
+            endpoint: Where to.
+            options: Of that connection.
+        """
         return Mesh([endpoint], options)
 
     @property
