@@ -52,7 +52,7 @@ def lose_promoter(world: World, doom: Callable[..., None]) -> None:
     def cut() -> None:
         for other in sorted(world.disks.keys() - {leader, new}):
             world.block(leader, other)
-        world.after(random.uniform(0.0, 0.02), lose)
+        _after(world, random.uniform(0.0, 0.02), lose)
 
     def lose() -> None:
         world.crash(leader)
@@ -107,7 +107,7 @@ def _lose_both(world: World, leader: str, heir: str, doom: Callable[..., None]) 
     def has_begun() -> bool:
         return group.term > term
 
-    _when(world, has_begun, lambda: world.after(world.random.uniform(0.001, 0.005), lose))
+    _when(world, has_begun, lambda: _after(world, world.random.uniform(0.001, 0.005), lose))
 
 
 def _lose_successor(
@@ -152,11 +152,14 @@ def _when(
     def look() -> None:
         nonlocal left
         left -= 1
-        if world.is_healed:
-            return  # a way that is cut now is another one's, who is to be done without
         if is_so():
             then()
         elif left:
-            world.after(every_s, look)
+            _after(world, every_s, look)
 
     look()
+
+
+def _after(world: World, seconds: float, action: Callable[[], object]) -> None:
+    """Has something done later, unless what disturbs has come to its end."""
+    world.after(seconds, lambda: None if world.is_healed else action())
