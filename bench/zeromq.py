@@ -3,10 +3,10 @@
     python bench/zeromq.py [--calls 3000] [--rounds 5] [--size 100]
 
 The same JSON body goes from a client's DEALER to a service and back, one call at a time: straight
-to a ROUTER that answers, over a proxy in Python (ROUTER and DEALER, a loop that polls), and through
-the gateway of a container. Each has a process of its own, as has the service. Rounds alternate
-between the three. Prints one line of JSON: medians in microseconds, the processor's time of
-whatever stands in the middle, and the ratios.
+to a ROUTER that answers, over a broker of ROUTER and DEALER, which is once a loop in Python that
+polls and once ZeroMQ's own in C (`zmq.proxy`), and through the gateway of a container. Each has a
+process of its own, as has the service. Rounds alternate between the four. Prints one line of JSON:
+medians in microseconds, the processor's time of whatever stands in the middle, and the ratios.
 """
 
 from __future__ import annotations
@@ -65,6 +65,14 @@ def pass_on(pipe: Connection) -> None:
     while True:
         for socket, _ in poller.poll():
             (back if socket is front else front).send_multipart(socket.recv_multipart())
+
+
+def pass_on_in_c(pipe: Connection) -> None:
+    """Has ZeroMQ's own loop pass messages on between a ROUTER and a DEALER."""
+    context = zmq.Context()
+    front, back = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
+    pipe.send([each.bind_to_random_port("tcp://127.0.0.1") for each in (front, back)])
+    zmq.proxy(front, back)
 
 
 def answer_behind_proxy(port: int) -> None:
@@ -158,24 +166,29 @@ def round_of(call: Callable[[], object], count: int) -> float:
 
 
 def measure(calls: int, rounds: int, size: int) -> dict[str, Any]:
-    """Measures all three."""
+    """Measures all four."""
     body = json.dumps({"text": "x" * size}).encode()
     here, there = multiprocessing.Pipe()
+    in_c, of_c = multiprocessing.Pipe()
     with (
         started(answer_plainly, there),
         started(pass_on, there) as proxy,
+        started(pass_on_in_c, of_c) as c_proxy,
         container() as (endpoint, gateway),
     ):
         found = [here.recv(), here.recv()]
         plain = next(each for each in found if isinstance(each, int))
         front, back = next(each for each in found if isinstance(each, list))
+        c_front, c_back = in_c.recv()
         with (
             started(answer_behind_proxy, back),
+            started(answer_behind_proxy, c_back),
             started(answer_by_gateway, endpoint, there),
         ):
             here.recv()
             straight = dealer(f"tcp://127.0.0.1:{plain}")
             proxied = dealer(f"tcp://127.0.0.1:{front}")
+            c_proxied = dealer(f"tcp://127.0.0.1:{c_front}")
             client = Client(endpoint)
 
             def ask(socket: zmq.Socket[bytes]) -> None:
@@ -190,6 +203,7 @@ def measure(calls: int, rounds: int, size: int) -> dict[str, Any]:
             cases: dict[str, tuple[Callable[[], None], int | None]] = {
                 "plain": (lambda: ask(straight), None),
                 "proxy": (lambda: ask(proxied), proxy),
+                "c_proxy": (lambda: ask(c_proxied), c_proxy),
                 "gateway": (call, gateway),
             }
             return compare(cases, calls, rounds)
@@ -214,9 +228,11 @@ def compare(
         "calls": calls,
         **{f"{name}_us": round(value * 1e6, 1) for name, value in best.items()},
         "proxy_cpu_us": round(used["proxy"] / calls * 1e6, 1),
+        "c_proxy_cpu_us": round(used["c_proxy"] / calls * 1e6, 1),
         "gateway_cpu_us": round(used["gateway"] / calls * 1e6, 1),
         "gateway_to_plain": round(best["gateway"] / best["plain"], 2),
         "gateway_to_proxy": round(best["gateway"] / best["proxy"], 2),
+        "gateway_to_c_proxy": round(best["gateway"] / best["c_proxy"], 2),
     }
 
 

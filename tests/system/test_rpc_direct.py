@@ -74,7 +74,6 @@ def served(mesh: cogwork.Mesh, topic: str, server: str, **options: Direct | bool
 @story
 async def test_the_first_call_goes_directly_to_an_announced_server(url: str) -> None:
     async with cogwork.connect(url) as mesh, cogwork.connect(url, direct=True) as caller:
-        await eventually(lambda: directory_of(caller)._task is not None, "it listens")
         await asyncio.sleep(0.1)
         async with served(mesh, "first", "a", direct=True) as service:
             await eventually(lambda: len(directory_of(caller)) == 1, "it is announced")
@@ -106,6 +105,63 @@ async def test_a_caller_that_comes_later_asks_who_is_there(url: str) -> None:
 
 
 @story
+async def test_each_exchange_has_a_matchmaker_of_its_own(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.service("topic", server="a", exchange="nova", direct=True) as service,
+        mesh.service("topic", server="a", exchange="glance", direct=True),
+        cogwork.connect(url, direct=True) as caller,
+    ):
+
+        @service.method
+        def name() -> str:
+            return "nova's"
+
+        with pytest.raises(cogwork.NoSuchMethod):
+            await caller.call("topic", "name", exchange="glance")  # it makes itself heard of there
+        await eventually(lambda: len(directory_of(caller)) == 1, "glance's server answers")
+        assert not is_direct(caller, service)
+        assert await caller.call("topic", "name", exchange="nova") == "nova's"
+        await eventually(lambda: len(directory_of(caller)) == 2, "nova's server answers")
+        assert await caller.call("topic", "name", exchange="nova") == "nova's"
+        assert is_direct(caller, service)
+        async with mesh.service("other", server="b", exchange="nova", direct=True) as other:
+            await eventually(lambda: len(directory_of(caller)) == 3, "it is announced")
+            sent = routed_requests(caller)
+            with pytest.raises(cogwork.NoSuchMethod):
+                await caller.call("other", "name", exchange="nova")
+            assert routed_requests(caller) == sent
+            assert is_direct(caller, other)
+
+
+@story
+async def test_fast_direct_calls_leave_others_their_turn(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.service("fast", server="a", direct=True) as service,
+        cogwork.connect(url, direct=Direct(spin_us=10_000)) as caller,
+    ):
+
+        @service.method
+        def echo(n: int) -> int:
+            return n
+
+        await eventually(lambda: len(directory_of(caller)) == 1, "it answers")
+        turns = 0
+
+        async def count_turns() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        counting = asyncio.create_task(count_turns())
+        assert [await caller.call("fast", "echo", n=n) for n in range(100)] == [*range(100)]
+        counting.cancel()
+        assert turns >= 100
+
+
+@story
 async def test_the_first_reply_says_where_the_server_is(url: str) -> None:
     async with (
         cogwork.connect(url) as mesh,
@@ -113,8 +169,10 @@ async def test_the_first_reply_says_where_the_server_is(url: str) -> None:
         served(mesh, "met", "a", direct=True) as service,
     ):
         directory = directory_of(caller)
-        directory._task.cancel()  # it hears no announcements
-        await asyncio.gather(directory._task, return_exceptions=True)
+        tasks = directory._tasks.values()
+        for task in tasks:
+            task.cancel()  # it hears no announcements
+        await asyncio.gather(*tasks, return_exceptions=True)
         directory._forget(service.address)
         assert await caller.call("met", "name", server="a") == "a"
         assert routed_requests(caller) == 1

@@ -29,6 +29,7 @@ COMMANDS = {
     "send": Entry("cogwork.cli.send", "Send messages to an address."),
     "receive": Entry("cogwork.cli.receive", "Print what arrives at an address."),
     "call": Entry("cogwork.cli.call", "Send a request and print the reply."),
+    "rpc": Entry("cogwork.cli.rpc", "Call a method of a service."),
     "status": Entry("cogwork.cli.status", "Show what a container holds and has done."),
     "queue": Entry(
         "cogwork.cli.queue", "List, declare, peek into, purge, move and relocate queues."

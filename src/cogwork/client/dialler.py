@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cogwork.client.url import Endpoint
     from cogwork.dataplane.core import Core
     from cogwork.io.stream import ByteStream
+    from cogwork.io.turn import Turn
 
 __all__ = ("Dialler",)
 
@@ -37,16 +38,20 @@ log = logging.getLogger("cogwork.client")
 class Dialler:
     """Finds a host that takes a connection. Owned by one mesh."""
 
-    def __init__(self, core: Core, endpoints: Sequence[Endpoint], options: Options) -> None:
+    def __init__(
+        self, core: Core, turn: Turn, endpoints: Sequence[Endpoint], options: Options
+    ) -> None:
         """Has not dialled yet.
 
         Args:
             core: Whose wires the connections get.
+            turn: Where tasks go on that wait for what connections bring.
             endpoints: Tried in this order, after the one that was used last and those that the
                 last redirect named.
             options: Time-outs, TLS, SASL, pauses.
         """
         self._core = core
+        self._turn = turn
         self._given = list(endpoints)
         self._nearest: list[Endpoint] = []
         self._moves = 0
@@ -158,11 +163,11 @@ class Dialler:
             sock.close()
             raise
         if stream is None:
-            pump: SocketPump | StreamPump = SocketPump(connection, sock)
+            pump: SocketPump | StreamPump = SocketPump(connection, sock, self._turn)
         else:
             if self._scratch is None:
                 self._scratch = bytearray(READ_BYTES)
-            pump = StreamPump(connection, sock, stream, self._scratch)
+            pump = StreamPump(connection, sock, stream, self._scratch, self._turn)
         uplink.start(connection, pump)
         try:
             await uplink.opened

@@ -32,6 +32,7 @@ from cogwork.client.subscription import Subscription
 from cogwork.client.url import parse_url
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.flusher import Flusher
+from cogwork.io.turn import Turn
 
 if TYPE_CHECKING:
     import ssl
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from cogwork.client.uplink import Uplink
     from cogwork.client.url import Endpoint
     from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.wire import Wire
 
 __all__ = ("REQUEST_TIMEOUT_S", "Mesh", "connect")
 
@@ -69,11 +71,13 @@ class Mesh(Requests, RpcCalls):
         schemas: What is registered of the messages at each address.
         flusher: Sends at the end of the loop's turn what was written in it.
         create_future: The event loop's.
+        turn: Where tasks go on that wait for what its connection brings.
     """
 
     core: Core
     flusher: Flusher
     create_future: Callable[[], asyncio.Future[Any]]
+    turn: Turn
 
     def __init__(self, urls: Iterable[str | Endpoint], options: Options) -> None:
         """Is not connected yet.
@@ -104,9 +108,10 @@ class Mesh(Requests, RpcCalls):
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
         self.core = Core(self._on_fault)
-        self.flusher = Flusher(self.core, loop.call_soon)
+        self.turn = Turn(loop)
+        self.flusher = Flusher(self.core, self.turn.call_soon)
         self.create_future = loop.create_future
-        self._dialler = Dialler(self.core, self._endpoints, self._options)
+        self._dialler = Dialler(self.core, self.turn, self._endpoints, self._options)
         self._uplink = await self._dialler.dial()
         self.connections = 1
         self._keeper = asyncio.create_task(self._keep_connected(self._uplink))
@@ -193,6 +198,11 @@ class Mesh(Requests, RpcCalls):
         return self._uplink is not None and self._uplink.connection.is_open
 
     @property
+    def wire(self) -> Wire | None:
+        """The compiled half of its connection; None while there is none."""
+        return self._uplink.connection.wire if self._uplink is not None else None
+
+    @property
     def container(self) -> Open:
         """What the container at the other end said when the connection was opened.
 
@@ -218,6 +228,11 @@ class Mesh(Requests, RpcCalls):
     def tls(self) -> ssl.SSLContext | None:
         """What it trusts where TLS is spoken; None for the system's authorities."""
         return self._options.tls
+
+    @property
+    def spin_us(self) -> int:
+        """How long callers look for direct replies before they sleep, in microseconds."""
+        return self._options.direct.spin_us if self._options.direct is not None else 0
 
     def beside(self, endpoint: Endpoint, options: Options) -> Mesh:
         """Makes another connection of this client's, to somewhere else; it is not opened yet.

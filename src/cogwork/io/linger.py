@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import TYPE_CHECKING
 from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.io.turn import Turn
 
 __all__ = ("LINGER_S", "LingeringSocket", "close_lingering")
 
@@ -49,6 +55,19 @@ class LingeringSocket:
     def is_closed(self) -> bool:
         """Whether the file descriptor has been given back."""
         return self._socket.fileno() < 0
+
+    def read_with(self, reader: Callable[[], object], turn: Turn | None) -> None:
+        """Calls a reader whenever there is input.
+
+        Args:
+            reader: It.
+            turn: Where tasks go on that waited for what is read; None where none do.
+        """
+        fd = self._socket.fileno()
+        if turn is None:
+            self._loop.add_reader(fd, reader)
+        else:
+            self._loop.add_reader(fd, turn.read, reader)
 
     def prefer(self) -> None:
         """Has its input read before that of others, on a loop that can do so."""

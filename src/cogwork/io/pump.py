@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from cogwork.dataplane.connection import Connection
     from cogwork.io.stream import ByteStream
+    from cogwork.io.turn import Turn
 
 __all__ = ("READ_BYTES", "SocketPump", "StreamPump")
 
@@ -30,19 +31,22 @@ OUTPUT_MAX_BYTES = 256 * 1024
 class SocketPump(LingeringSocket):
     """A plain socket; its bytes never enter Python."""
 
-    def __init__(self, connection: Connection, sock: socket.socket) -> None:
+    def __init__(
+        self, connection: Connection, sock: socket.socket, turn: Turn | None = None
+    ) -> None:
         """Starts to read.
 
         Args:
             connection: Made with this socket's file descriptor.
             sock: Connected and non-blocking; the pump owns it from now on.
+            turn: Where tasks go on that wait for what is read; None where none do.
         """
         super().__init__(sock)
         self._wire = connection.wire
         self._wire.on_output = self.want_write
         self._is_finishing = False
         connection.transport = self
-        self._loop.add_reader(sock.fileno(), self._wire.on_readable)
+        self.read_with(self._wire.on_readable, turn)
 
     def on_writable(self) -> None:
         """Sends what the wire still has."""
@@ -72,7 +76,12 @@ class StreamPump(LingeringSocket):
     """A socket with a layer on it: TLS, WebSocket, or one on the other."""
 
     def __init__(
-        self, connection: Connection, sock: socket.socket, stream: ByteStream, scratch: bytearray
+        self,
+        connection: Connection,
+        sock: socket.socket,
+        stream: ByteStream,
+        scratch: bytearray,
+        turn: Turn | None = None,
     ) -> None:
         """Starts to read.
 
@@ -81,6 +90,7 @@ class StreamPump(LingeringSocket):
             sock: Connected and non-blocking; the pump owns it from now on.
             stream: The layer next to AMQP, with what lies below it.
             scratch: Where reads go; the streams of one loop share it.
+            turn: Where tasks go on that wait for what is read; None where none do.
         """
         super().__init__(sock)
         self._connection = connection
@@ -92,7 +102,7 @@ class StreamPump(LingeringSocket):
         self._wire = connection.wire
         self._wire.on_output = self._on_output
         connection.transport = self
-        self._loop.add_reader(sock.fileno(), self._on_readable)
+        self.read_with(self._on_readable, turn)
         self._on_output()
 
     def _on_readable(self) -> None:

@@ -9,12 +9,11 @@ from cogwork.client.rpc.errors import BadReply, ServerLost, Unreachable
 from cogwork.client.rpc.wire import END, ERROR, HEARTBEAT, PART, error_of
 
 if TYPE_CHECKING:
-    import asyncio
-
     from cogwork.client.rpc.targets import Target
     from cogwork.client.rpc.wheel import Wheel
     from cogwork.dataplane.messages import Message
     from cogwork.dataplane.outbox import Post
+    from cogwork.io.turn import Waiter
 
 __all__ = ("Call", "NotSent")
 
@@ -48,7 +47,7 @@ class Call:
 
     def __init__(
         self,
-        future: asyncio.Future[Message],
+        future: Waiter[Message],
         *,
         address: str,
         target: Target,
@@ -58,7 +57,7 @@ class Call:
         heartbeat_s: float | None,
         now_s: float,
     ) -> None:
-        """Begins to wait.
+        """Waits for a reply; for its deadline from `watch` on.
 
         Args:
             future: Gets the reply.
@@ -80,7 +79,11 @@ class Call:
         self._timeout_s = timeout_s
         self._heartbeat_s = heartbeat_s
         self._heard_s = now_s
-        self._slot = wheel.add(self._next_due_s(), self)
+        self._slot = 0
+
+    def watch(self) -> None:
+        """Keeps its deadline."""
+        self._slot = self._wheel.add(self._next_due_s(), self)
 
     def on_reply(self, reply: Message) -> None:
         """Takes a reply, or a sign of life."""
@@ -132,7 +135,7 @@ class Call:
         if self._heartbeat_s is not None and now_s >= self._heard_s + self._heartbeat_s:
             self.fail(ServerLost(self.address, self._heartbeat_s))
             return
-        self._slot = self._wheel.add(self._next_due_s(), self)
+        self.watch()
 
     def _next_due_s(self) -> float:
         if self._heartbeat_s is None:

@@ -47,13 +47,14 @@ class Request:
 
     Attributes:
         address: Whom.
-        everyone: Where a cancellation goes as long as nobody knows who has the call.
         method: What is to be run.
         body: The arguments, encoded.
         arguments: The arguments.
         codec: What encoded them.
         timeout_s: How long it may take.
         properties: Application-properties; None for none.
+        topic: Of which any server is asked; None where a certain one is.
+        exchange: The second level of the topic's address; None for the usual one.
     """
 
     __slots__ = (
@@ -61,22 +62,24 @@ class Request:
         "arguments",
         "body",
         "codec",
-        "everyone",
+        "exchange",
         "method",
         "properties",
         "timeout_s",
+        "topic",
     )
 
     def __init__(
         self,
         address: str,
-        everyone: str,
         method: str,
         *,
         arguments: Mapping[str, object],
         codec: Codec,
         timeout_s: float,
         properties: dict[str, object] | None = None,
+        topic: str | None = None,
+        exchange: str | None = None,
     ) -> None:
         """Encodes the arguments.
 
@@ -87,12 +90,13 @@ class Request:
         if timeout_s <= 0:
             raise ValueError(f"timeout: more than 0 s are expected, not {timeout_s!r:.80}")
         self.address = address
-        self.everyone = everyone
         self.method = method
         self.arguments = arguments
         self.codec = codec
         self.timeout_s = timeout_s
         self.properties = properties
+        self.topic = topic
+        self.exchange = exchange
         try:
             self.body = codec.encode(arguments)
         except Exception as error:
@@ -191,12 +195,13 @@ class Caller:
             address = options.server(topic, server, exchange)
         return Request(
             address,
-            options.every(topic, exchange) if server is None else address,
             method,
             arguments=arguments,
             codec=self._codec if codec is None else codec_named(codec),
             timeout_s=options.timeout_s if timeout_s is None else timeout_s,
             properties=properties,
+            topic=topic if server is None else None,
+            exchange=exchange,
         )
 
     # -- call
@@ -249,16 +254,16 @@ class Caller:
         self, request: Request, deadline_s: float, heartbeat_s: float | None, settled: bool
     ) -> Message:
         route, address = self.routed, request.address
-        if self.directory is not None:
-            route, address = await self.way(request)
+        directory = self.directory
+        if directory is not None:
+            route, address = directory.at_hand(address) or await self.way(request)
         target = route.targets.get(address)
         replies = route.replies
         if target is None or replies is None or not replies.reply_to:
             target, replies = await self.open(route, address, request, deadline_s)
         now_s = self._time()
-        future: asyncio.Future[Message] = self._mesh.create_future()
         call = Call(
-            future,
+            route.mesh.turn.waiter(),
             address=request.address,
             target=target,
             wheel=self.wheel,
@@ -281,27 +286,39 @@ class Caller:
             is_queued = call.post.queued
             if len(replies.calls) == 1:
                 route.mesh.core.flush()  # there is nothing to be sent with: it need not wait
+            call.watch()  # what need not be done before it is sent is done after that
             if not settled:
                 call.post.on_error = call.fail
-            reply = await future
+            if route.looks_for(call):
+                await asyncio.sleep(0)  # others have their turn, as with any other call
+            reply: Message = await call.future
         except (asyncio.CancelledError, CallTimeout) as error:
             # A deadline counts from the arrival at the server: one that waited here is late there.
             is_known = not isinstance(error, CallTimeout) or is_queued or call.server is not None
             if is_known and not call.withdraw():
-                whom = call.server or (request.everyone if route is self.routed else address)
+                whom = call.server or self.everyone(route, address, request)
                 self.cancel(route, whom, number, replies.reply_to)
             raise
         finally:
             del replies.calls[number]
             call.end()
-        if self.directory is not None and route is self.routed:
-            self.directory.learn(reply)
+        if directory is not None and route is self.routed:
+            directory.learn(reply)
         return reply
+
+    def everyone(self, route: Route, address: str, request: Request) -> str:
+        """Returns where those are of whom one has a call, as long as nobody knows which."""
+        if route is not self.routed:
+            return address
+        if request.topic is None:
+            return request.address
+        return self.options.every(request.topic, request.exchange)
 
     async def way(self, request: Request) -> tuple[Route, str]:
         """Returns the way of a request, and the address there."""
         directory = self.directory
         if directory is not None:
+            directory.follow(request.exchange)
             found = directory.at_hand(request.address) or await directory.way(request.address)
             if found is not None:
                 return found
@@ -386,7 +403,6 @@ class Caller:
         address = self.options.every(topic, exchange)
         limit_s = self.options.timeout_s if timeout_s is None else timeout_s
         request = Request(
-            address,
             address,
             method,
             arguments=arguments,

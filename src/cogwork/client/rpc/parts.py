@@ -249,6 +249,6 @@ class Parts:
             return
         address = self._server or self._target.address
         if address == self._request.address:
-            address = self._request.everyone
+            address = self._caller.everyone(self._route, address, self._request)
         self._caller.cancel(self._route, address, self._number, self._reply_to)
         self._wake()

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from cogwork.client.mesh import Mesh
+    from cogwork.client.rpc.call import Call
+    from cogwork.client.rpc.direct.spinner import Spinner
     from cogwork.client.rpc.targets import Target
     from cogwork.client.rpc.wheel import Wheel
 
@@ -25,7 +27,10 @@ class Route:
         wheel: The deadlines of all its calls.
         targets: Where calls leave.
         replies: Where replies come; None until the first call.
+        spinner: Looks for a reply before its caller sleeps; None where nobody does.
     """
+
+    spinner: Spinner | None = None
 
     def __init__(self, mesh: Mesh, wheel: Wheel) -> None:
         """Has no links yet.
@@ -39,6 +44,15 @@ class Route:
         self.targets = Targets(mesh, wheel)
         self.replies: Replies | None = None
         self._opening: asyncio.Task[Replies] | None = None
+
+    def looks_for(self, call: Call) -> bool:
+        """Waits a moment for a reply, without sleeping; returns whether it has come."""
+        spinner, replies = self.spinner, self.replies
+        if spinner is None or replies is None or len(replies.calls) > 1:
+            return False
+        if call.post is None or call.post.queued:
+            return False
+        return spinner.look(call.future)
 
     async def open_replies(self) -> Replies:
         """Opens the link for replies once, and again where it was ended; waits for its address.

@@ -424,7 +424,8 @@ class Service:
 
     def ended(self, work: Work) -> None:
         """A work is done: lets the next one begin."""
-        self._works.pop((work.reply_to, work.number), None)
+        if work.is_watched:
+            self._works.pop((work.reply_to, work.number), None)
         if work in self._running:
             self._running.discard(work)
         else:
@@ -438,7 +439,8 @@ class Service:
             finally:
                 self._is_beginning = False
         if not self._running:
-            self._ended.set()
+            if self._is_stopping:
+                self._ended.set()
             self._mesh.core.flush()  # no other reply to be sent with: it need not wait
 
     def lost(self, outlet: Outlet) -> None:

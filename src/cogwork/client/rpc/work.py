@@ -132,9 +132,8 @@ class Work:
         self._credit = 0
         self._sent = 0
         self._credit_waiter: asyncio.Future[None] | None = None
-        remaining_s = request.ttl_s
-        self._deadline_s = None if remaining_s is None else service.time() + remaining_s
-        self.context = CallContext(request, remaining_s)
+        self._deadline_s: float | None = None
+        self.context = CallContext(request, request.ttl_s)
 
     # -- time
 
@@ -151,8 +150,9 @@ class Work:
         self._lease_s = lease_s
         self._credit = min(credit, CREDIT_MAX)
         now_s = self._service.time()
-        if lease_s:
-            self._deadline_s = now_s + lease_s
+        remaining_s = lease_s or self.context.remaining_s
+        if remaining_s is not None:
+            self._deadline_s = now_s + remaining_s
         if beat_s:
             self._beat(now_s)
         self._schedule()
@@ -257,7 +257,8 @@ class Work:
     def end(self, reply: Message | None) -> None:
         """Is done: gives room for another one, and keeps its reply under its key."""
         self.is_over = True
-        self._service.wheel.remove(self._slot, self)
+        if self._slot:
+            self._service.wheel.remove(self._slot, self)
         if self.key is not None:
             self._service.keep(self.key, reply)
         self._service.ended(self)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.dataplane.messages import Message
+    from cogwork.gateways.zeromq.asked import AskedStream
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.session import Session
 
@@ -51,6 +52,7 @@ class Call:
         on_end: Called instead of telling the client, with a reply or None.
         pause_s: Before it is offered again.
         was_released: Whether nobody took it when it was offered last.
+        stream: What there is more where its reply comes in parts.
     """
 
     number: int
@@ -64,6 +66,13 @@ class Call:
     on_end: Callable[[Message | None], None] | None = None
     pause_s: float = PAUSE_LEAST_S
     was_released: bool = False
+    stream: AskedStream | None = None
+
+    def tell(self, verb: bytes, header: dict[str, object]) -> None:
+        """Tells its client something."""
+        assert self.session is not None
+        assert self.lane is not None
+        self.session.send(self.lane, verb, header)
 
 
 class Deadlines:
@@ -142,9 +151,11 @@ class Calls:
         call.message.ttl_s = max(call.deadline_s - self._now_s(), 0.001)
         self._post(call.message, call.number)
 
-    def _end(self, call: Call) -> bool:
+    def end(self, call: Call) -> bool:
         """Takes it out; returns whether its client is still there."""
         del self._open[call.number]
+        if call.stream is not None:
+            call.stream.forget()
         count = self._to.pop(call.address) - 1
         if count:
             self._to[call.address] = count
@@ -162,34 +173,41 @@ class Calls:
         if call is None:
             return
         if code == Outcome.ACCEPTED:
-            if not call.has_reply and self._end(call):
-                _tell(call, b"DONE", {"id": call.id})
+            if not call.has_reply and self.end(call):
+                call.tell(b"DONE", {"id": call.id})
         elif code == Outcome.RELEASED:
             self._release(call)
         elif code == Outcome.REJECTED:
-            self._fail(call, Code.REJECTED, f"{call.address}: {reason or 'rejected'}")
+            self.fail(call, Code.REJECTED, f"{call.address}: {reason or 'rejected'}")
         else:
             text = f"{call.address}: whoever had it did not settle it; it may have been handled"
-            self._fail(call, Code.IN_DOUBT, text)
+            self.fail(call, Code.IN_DOUBT, text)
 
     def _release(self, call: Call) -> None:
         """Offers it again after a pause, where there is time for that."""
         call.was_released = True
         again_s = self._now_s() + call.pause_s
         if call.on_end is not None or again_s >= call.deadline_s:
-            self._fail(call, Code.UNREACHABLE, f"{call.address}: nobody is there to take it")
+            self.fail(call, Code.UNREACHABLE, f"{call.address}: nobody is there to take it")
             return
         call.pause_s = min(call.pause_s * 2, PAUSE_MOST_S)
         self._pauses.add(call.number, again_s)
 
-    def _fail(self, call: Call, code: Code, text: str) -> None:
-        is_there = self._end(call)
+    def renew(self, call: Call, deadline_s: float) -> None:
+        """Has a call end later: something came of it."""
+        self._deadlines.remove(call.number, call.deadline_s)
+        call.deadline_s = deadline_s
+        self._deadlines.add(call.number, deadline_s)
+
+    def fail(self, call: Call, code: Code, text: str) -> None:
+        """Ends it with an error."""
+        is_there = self.end(call)
         if call.on_end is not None:
             call.on_end(None)
         elif is_there:
-            _tell(call, b"ERROR", {"id": call.id, "code": code.value, "text": text})
+            call.tell(b"ERROR", {"id": call.id, "code": code.value, "text": text})
 
-    def _find(self, number: object) -> Call | None:
+    def find(self, number: object) -> Call | None:
         """Finds the call that a reply's correlation-id names."""
         is_ours = isinstance(number, str) and number.isdecimal() and len(number) <= DIGITS_MAX
         call = self._open.get(int(str(number))) if is_ours else None
@@ -197,16 +215,16 @@ class Calls:
 
     def pass_beat(self, number: object) -> None:
         """Tells a client that its call is under work."""
-        call = self._find(number)
+        call = self.find(number)
         if call is not None and call.session is not None and call.on_end is None:
-            _tell(call, b"BEAT", {"id": call.id})
+            call.tell(b"BEAT", {"id": call.id})
 
     def take(self, number: object) -> Call | None:
         """Takes out the call that a reply is for; None where nobody waits for it any more."""
-        call = self._find(number)
+        call = self.find(number)
         if call is None:
             return None
-        is_there = self._end(call)
+        is_there = self.end(call)
         return call if is_there or call.on_end is not None else None
 
     def tick(self, now_s: float) -> None:
@@ -224,13 +242,7 @@ class Calls:
 
     def _give_up(self, call: Call) -> None:
         if call.was_released:
-            self._fail(call, Code.UNREACHABLE, f"{call.address}: nobody was there to take it")
+            self.fail(call, Code.UNREACHABLE, f"{call.address}: nobody was there to take it")
         else:
             what = "reply" if call.has_reply else "outcome"
-            self._fail(call, Code.TIMEOUT, f"{call.address}: no {what} in time")
-
-
-def _tell(call: Call, verb: bytes, header: dict[str, object]) -> None:
-    assert call.session is not None
-    assert call.lane is not None
-    call.session.send(call.lane, verb, header)
+            self.fail(call, Code.TIMEOUT, f"{call.address}: no {what} in time")

@@ -8,6 +8,7 @@ from cogwork.gateways.zeromq.calls import Call
 from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.registration import Registration
+from cogwork.gateways.zeromq.served import CREDIT_MAX
 from cogwork.gateways.zeromq.translation import error_reply, message_of
 from cogwork.spi.door import Code as Outcome
 
@@ -29,6 +30,9 @@ CAST_TIMEOUT_S = 5.0
 
 LOOKUP_TIMEOUT_S = 2.0
 """Another gateway answers at once."""
+
+PARTS, PARTS_MAX = 100, 2**53
+"""Parts that a client has room for where it does not say; and the most that JSON counts exactly."""
 
 WINDOW, WINDOW_MOST = 16, 1000
 """Messages that a client has at once and has not answered."""
@@ -62,9 +66,15 @@ class Desk:
         self._verbs: dict[bytes, Callable[[Lane, Session, Frames], None]] = {
             b"CALL": self._call,
             b"CAST": self._cast,
+            b"STREAM": self._call,
+            b"MORE": self._more,
+            b"CANCEL": self._cancel,
             b"REPLY": self._reply,
             b"DONE": self._done,
             b"FAIL": self._fail,
+            b"PART": self._part,
+            b"END": self._end,
+            b"BEAT": self._beat,
             b"REGISTER": self._register,
             b"LEAVE": self._leave,
             b"LOOKUP": self._lookup,
@@ -161,24 +171,38 @@ class Desk:
         message = message_of(frames)
         number = gateway.calls.next_number()
         message.to = address
-        has_reply = frames.verb == b"CALL"
+        has_reply = frames.verb != b"CAST"
         if has_reply:
             message.reply_to = gateway.replies.address
             message.correlation_id = str(number)  # a text is encoded at once
         timeout_s = frames.seconds("timeout_s", CALL_TIMEOUT_S if has_reply else CAST_TIMEOUT_S)
         deadline_s = gateway.now_s + timeout_s
-        gateway.calls.begin(
-            Call(
-                number,
-                session,
-                lane,
-                request,
-                address,
-                message,
-                deadline_s,
-                has_reply=has_reply,
-            )
+        call = Call(
+            number,
+            session,
+            lane,
+            request,
+            address,
+            message,
+            deadline_s,
+            has_reply=has_reply,
         )
+        if frames.verb == b"STREAM":
+            credit = frames.count("credit", PARTS, CREDIT_MAX)
+            gateway.asked.begin(call, session, timeout_s, credit)
+        try:
+            gateway.calls.begin(call)
+        except Fault:
+            if call.stream is not None:
+                call.stream.forget()
+            raise
+
+    def _more(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+        credit = frames.count("credit", PARTS, PARTS_MAX)
+        self._gateway.asked.more(session, frames.need_id(), credit)
+
+    def _cancel(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+        self._gateway.asked.cancel(session, frames.need_id())
 
     # -- what clients receive
 
@@ -201,6 +225,7 @@ class Desk:
             endpoint=frames.text("endpoint"),
             public_key=frames.text("public_key"),
             id=request,
+            streams=self._gateway.served,
             on_close=self._gateway.lookups.remove,
         )
         session.registrations[key] = registration
@@ -245,6 +270,25 @@ class Desk:
         found = self._registration_of(session, frames)
         if found is not None:
             found[0].finish(found[1], Outcome.ACCEPTED)
+
+    def _part(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+        found = self._registration_of(session, frames)
+        if found is not None:
+            stream = self._gateway.served.find(*found)
+            delivery = found[0].take(found[1])
+            kind = delivery.content_type if delivery is not None else None
+            self._gateway.served.part(stream, message_of(frames, kind))
+
+    def _end(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+        found = self._registration_of(session, frames)
+        if found is not None:
+            self._gateway.served.finish(self._gateway.served.find(*found))
+            found[0].finish(found[1], Outcome.ACCEPTED)
+
+    def _beat(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+        found = self._registration_of(session, frames)
+        if found is not None:
+            self._gateway.served.beat(self._gateway.served.find(*found))
 
     def _fail(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
         """A client could not do it: the caller is told, or the message is offered again."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.gateways.zeromq.asked import AskedStreams
 from cogwork.gateways.zeromq.calls import Calls
 from cogwork.gateways.zeromq.codec import codec_of
 from cogwork.gateways.zeromq.curve import Gatekeeper, keys_of
@@ -26,6 +27,7 @@ from cogwork.gateways.zeromq.lane import Lane
 from cogwork.gateways.zeromq.lookups import Lookups
 from cogwork.gateways.zeromq.options import options_of
 from cogwork.gateways.zeromq.replies import Replies
+from cogwork.gateways.zeromq.served import ServedStreams
 from cogwork.gateways.zeromq.sessions import Sessions
 from cogwork.spi.gateway import GatewayListenError
 
@@ -56,7 +58,9 @@ class ZeromqGateway:
         self._keys = keys_of(self.options)
         self.sessions = Sessions(context.token, self.options.lease_s, self.options.sessions)
         self.calls = Calls(self.post, context.now_s)
-        self.replies = Replies(self.calls)
+        self.asked = AskedStreams(self.calls, self.post, context.now_s)
+        self.served = ServedStreams(self.post, lambda: self.replies.address, context.now_s)
+        self.replies = Replies(self.calls, self.asked, self.served)
         self.lookups = Lookups(self)
         self._desk = Desk(self)
         self._lanes: dict[Kind, Lane] = {}
@@ -102,6 +106,8 @@ class ZeromqGateway:
     def tick(self, now_s: float) -> None:
         """Lets time pass: leases, deadlines, clients that were slow."""
         self.sessions.tick(now_s)
+        self.asked.tick(now_s)
+        self.served.tick(now_s)
         self.calls.tick(now_s)
         for lane in self._lanes.values():
             lane.look_again()
@@ -153,6 +159,7 @@ class ZeromqGateway:
             "registrations": len(registrations),
             "queues": len(set(registrations)),
             "under_way": len(self.calls),
+            "streams": len(self.asked) + len(self.served),
             "outstanding": self.sessions.outstanding,
             "timed_out": self.calls.timed_out,
             "received": sum(lane.received for lane in self._lanes.values()),

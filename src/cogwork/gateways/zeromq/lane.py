@@ -130,17 +130,20 @@ class Lane:
         self._drain()
 
     def _drain(self) -> None:
-        """Reads a batch; goes on in the next turn where there is more."""
+        """Reads what there is, and what comes while that is worked on; bounded, as a turn is."""
         self._is_due = True
-        count = 0
-        while count < BATCH_MAX and not self._is_paused and self._events() & POLLIN:
-            self._on_message(self, self._receive())
-            count += 1
-        self.received += count
-        if count:
+        left = BATCH_MAX
+        while before := left:
+            while left and not self._is_paused and self._events() & POLLIN:
+                self._on_message(self, self._receive())
+                left -= 1
+            if left == before:
+                break
+            self.received += before - left
             self._on_batch()
         self._is_due = False
-        self.look_again()
+        if not left:
+            self.look_again()
 
     def _events(self) -> int:
         found = PlainSocket.get(self._socket, EVENTS)

@@ -15,6 +15,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.messages import Message
 from cogwork.gateways.zeromq.errors import Code
 from cogwork.gateways.zeromq.kind import Kind
+from cogwork.gateways.zeromq.served import stream_of
 from cogwork.gateways.zeromq.translation import CANCEL, body_for, header_of
 from cogwork.spi.door import Code as Outcome
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cogwork.gateways.zeromq.lane import Lane
+    from cogwork.gateways.zeromq.served import ServedStreams
     from cogwork.gateways.zeromq.session import Session
     from cogwork.spi.door import Arrival, Door, Inlet
 
@@ -39,6 +41,7 @@ class Delivery(NamedTuple):
         content_type: What the request was written in.
         header: Of the request, to be sent again where the client's connection breaks.
         body: Of the request.
+        stream: The longest silence and the room for parts, where the reply is to come in parts.
     """
 
     token: int
@@ -48,6 +51,7 @@ class Delivery(NamedTuple):
     content_type: str | None
     header: dict[str, object]
     body: bytes
+    stream: tuple[float, int] | None
 
 
 class Registration:
@@ -72,6 +76,7 @@ class Registration:
         endpoint: str | None,
         public_key: str | None,
         id: int | str,  # noqa: A002  # the frame's name for it
+        streams: ServedStreams,
         on_close: Callable[[Registration], None],
     ) -> None:
         """Is not attached yet.
@@ -85,6 +90,7 @@ class Registration:
             endpoint: Where the client itself listens.
             public_key: Its CURVE key there.
             id: The client's name for its request, until that is answered.
+            streams: Replies in parts that are under way.
             on_close: Called when it has ended, whoever ended it.
         """
         self.address = address
@@ -97,6 +103,7 @@ class Registration:
         self._window = window
         self._id: int | str | None = id
         self._on_close = on_close
+        self._streams = streams
         self._inlet: Inlet | None = None
         self._open: dict[int, Delivery] = {}
         self._granted = window
@@ -121,7 +128,7 @@ class Registration:
     def on_closed(self, reason: str) -> None:
         """Tells the client that it is not, or not any more."""
         self._session.registrations.pop((self._lane.kind, self.address), None)
-        self._open.clear()
+        self._forget_all()
         self._inlet = None
         self._on_close(self)
         header: dict[str, object] = {"to": self.name, "text": f"{self.address}: {reason}"}
@@ -161,6 +168,9 @@ class Registration:
             number = session.number
             header["id"] = number
             header["reply"] = message.reply_to is not None
+            stream = stream_of(message)
+            if stream is not None:
+                header["stream_s"], header["credit"] = stream
             self._open[number] = Delivery(
                 arrival.token,
                 arrival.is_settled,
@@ -169,10 +179,13 @@ class Registration:
                 message.content_type,
                 header,
                 body,
+                stream,
             )
         if session.send(self._lane, b"REQUEST", header, body):
             self.delivered += 1
-            if not self._is_answered:
+            if self._is_answered:
+                self._streams.begin(self, session.number, self._open[session.number])
+            else:
                 self._settle(arrival.token, arrival.is_settled, Outcome.ACCEPTED)
             return
         if self._is_answered:
@@ -187,6 +200,8 @@ class Registration:
 
     def _pass_cancel(self, message: Message) -> None:
         """Tells the client that nobody waits for its reply any more, if it has that call."""
+        if self._streams.note(message):
+            return
         for number, delivery in self._open.items():
             is_same = delivery.correlation_id == message.correlation_id
             if is_same and delivery.reply_to == message.reply_to:
@@ -207,6 +222,7 @@ class Registration:
         """Settles a delivery, and gives credit back."""
         delivery = self._open.pop(number, None)
         if delivery is not None:
+            self._streams.end(self, number)
             self._settle(delivery.token, delivery.is_settled, code)
             self.top_up()
 
@@ -235,7 +251,16 @@ class Registration:
                     inlet.settle(delivery.token, Outcome.MODIFIED)
             inlet.close()
             self._on_close(self)
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        for number in self._open:
+            self._streams.end(self, number)
         self._open.clear()
+
+    def tell(self, verb: bytes, header: dict[str, object]) -> None:
+        """Tells the client something of a request that it has."""
+        self._session.send(self._lane, verb, header)
 
 
 def _name_of(message: Message) -> object:

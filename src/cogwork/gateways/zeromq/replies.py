@@ -7,16 +7,30 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.messages import Message
 from cogwork.gateways.zeromq.errors import Code
-from cogwork.gateways.zeromq.translation import HEARTBEAT, body_for, error_header, header_of
+from cogwork.gateways.zeromq.translation import (
+    CANCEL,
+    END,
+    HEARTBEAT,
+    MORE,
+    PART,
+    body_for,
+    error_header,
+    header_of,
+)
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cogwork.gateways.zeromq.asked import AskedStreams
     from cogwork.gateways.zeromq.calls import Call, Calls
+    from cogwork.gateways.zeromq.served import ServedStreams
     from cogwork.spi.door import Arrival, Door, Inlet
 
 __all__ = ("Replies",)
+
+OF_STREAMS, ABOUT_STREAMS = frozenset({PART, END, HEARTBEAT}), frozenset({MORE, CANCEL})
+"""Subjects of what comes of a stream, and of what its caller says."""
 
 WINDOW = 2000
 """Replies that may be on their way at once."""
@@ -29,14 +43,18 @@ class Replies:
         address: Where replies go; empty until it is known.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, asked: AskedStreams, served: ServedStreams) -> None:
         """Has no address yet.
 
         Args:
             calls: What replies are for.
+            asked: What parts are for.
+            served: What callers say of parts that they get.
         """
         self.address = ""
         self._calls = calls
+        self._asked = asked
+        self._served = served
         self._inlet: Inlet | None = None
         self._granted = WINDOW
 
@@ -70,7 +88,13 @@ class Replies:
     def _take(self, encoded: bytes) -> None:
         try:
             message = Message.decode(encoded)
-            if message.subject == HEARTBEAT:
+            subject = message.subject
+            if subject in ABOUT_STREAMS:
+                self._served.note(message)
+                return
+            if subject in OF_STREAMS and self._asked.take(message):
+                return
+            if subject == HEARTBEAT:
                 self._calls.pass_beat(message.correlation_id)
                 return
             call = self._calls.take(message.correlation_id)

@@ -13,7 +13,21 @@ if TYPE_CHECKING:
     from cogwork.gateways.zeromq.codec import Codec
     from cogwork.gateways.zeromq.frames import Frames
 
-__all__ = ("body_for", "error_header", "error_reply", "header_of", "message_of")
+__all__ = (
+    "CANCEL",
+    "CREDIT",
+    "END",
+    "HEARTBEAT",
+    "MORE",
+    "PART",
+    "STREAM_S",
+    "UINT_MAX",
+    "body_for",
+    "error_header",
+    "error_reply",
+    "header_of",
+    "message_of",
+)
 
 OCTETS = "application/octet-stream"
 """What a body of bytes is that says nothing of itself."""
@@ -25,6 +39,15 @@ TYPE, TRACEBACK = "cogwork:type", "cogwork:traceback"
 ERROR, HEARTBEAT, CANCEL = "error", "heartbeat", "$cancel"
 """Subjects of such a reply, of one that only says that work goes on, and of a caller's change of
 mind."""
+
+PART, END, MORE = "part", "end", "$more"
+"""Subjects of replies in parts, and of a caller that has room for more of them."""
+
+STREAM_S, CREDIT = "cogwork:stream-s", "cogwork:credit"
+"""Application-properties of a request whose reply is to come in parts."""
+
+UINT_MAX = 0xFFFFFFFF
+"""After which parts are counted anew."""
 
 REMOTE_ERROR = "cogwork:remote-error"
 """The condition of an exception that a method has raised."""

@@ -4,6 +4,8 @@ Theory of operation. Servers become known by what they announce and by what thei
 call to a known server goes directly: it waits for the connection for a moment at most, and goes
 through the mesh where there is none by then, where it cannot be had, or where it broke; such a
 server is left alone for a while. A call to any server of a topic goes to the known ones in turn.
+Each exchange has a matchmaker topic of its own: that of the usual exchange is heard from the
+beginning, those of others from the first call there on.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ __all__ = ("Directory",)
 KNOWN_MAX = 10_000
 """Servers that are remembered; whoever announces more is not believed."""
 
+EXCHANGES_MAX = 100
+"""Exchanges whose matchmaker topics are heard; of further ones replies tell where servers are."""
+
 IDLE_S = 60.0
 """A connection that carried no call for so long, or up to twice as long, is closed."""
 
@@ -51,7 +56,8 @@ class Directory:
         self._caller = caller
         self._peers: dict[str, Peer] = {}
         self._groups: dict[str, dict[str, None]] = {}
-        self._task = mesh.spawn(self._follow())
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.follow(None)
         self._watch()
 
     def __len__(self) -> int:
@@ -147,9 +153,13 @@ class Directory:
 
     # -- the matchmaker topic
 
-    async def _follow(self) -> None:
-        """Asks who is there, and hears who comes and goes."""
-        topic = matchmaker(self._caller.options, None)
+    def follow(self, exchange: str | None) -> None:
+        """Asks who is there at an exchange, and hears who comes and goes; None is the usual one."""
+        topic = matchmaker(self._caller.options, exchange)
+        if topic not in self._tasks and len(self._tasks) < EXCHANGES_MAX:
+            self._tasks[topic] = self._mesh.spawn(self._follow(topic))
+
+    async def _follow(self, topic: str) -> None:
         with suppress(CogworkError):
             replies = await self._caller.routed.open_replies()
             number = self._caller.next_number()
@@ -182,7 +192,10 @@ class Directory:
 
     async def close(self) -> None:
         """Closes every connection."""
-        self._task.cancel()
+        for task in self._tasks.values():
+            task.cancel()
         await asyncio.gather(
-            self._task, *(peer.close() for peer in self._peers.values()), return_exceptions=True
+            *self._tasks.values(),
+            *(peer.close() for peer in self._peers.values()),
+            return_exceptions=True,
         )

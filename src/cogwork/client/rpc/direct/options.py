@@ -27,12 +27,16 @@ class Direct:
         port: The TCP port; 0 for any free one.
         tls: The service's certificate; see `cogwork.io.tls.server_context`.
         advertise: What callers connect to, a name that the certificate has; None for the host.
+        spin_us: How long a caller looks for the reply to its only call before it sleeps, in
+            microseconds: a fast server has answered by then. Where that does not help it is hardly
+            tried any more. 0 for never.
     """
 
     host: str = "127.0.0.1"
     port: int = 0
     tls: ssl.SSLContext | None = None
     advertise: str | None = None
+    spin_us: int = 100
 
     def __post_init__(self) -> None:
         """Looks whether the secret stays one.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.client.options import Options
 from cogwork.client.retry import Retry
+from cogwork.client.rpc.direct.spinner import Spinner
 from cogwork.client.rpc.route import Route
 from cogwork.client.rpc.targets import shared
 
@@ -103,6 +104,7 @@ class Peer:
         try:
             await own.__aenter__()
             route = Route(own, self._wheel)
+            route.spinner = Spinner(own, self._mesh.spin_us)
             await route.open(self.address)
         except (CogworkError, OSError) as error:
             log.info("%s cannot be reached directly: %s", self.address, error)

@@ -1,0 +1,175 @@
+"""`cogwork rpc`: calls a method of a service by its name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cogwork.cli.exit_codes import line_of
+from cogwork.cli.reach import reach
+from cogwork.cli.rendering import jsonable
+
+if TYPE_CHECKING:
+    from cogwork.client import Mesh
+
+__all__ = ("rpc",)
+
+TIMEOUT_S = 10.0
+"""As long as a person waits before wondering whether anyone is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of whom.
+
+    Attributes:
+        url: Where to connect.
+        topic: Whose servers are meant.
+        method: What is to be run.
+        arguments: With what.
+        way: `call`, `cast`, `fanout` or `stream`.
+        server: The one server that is meant; None for any.
+        exchange: The second level of the address; None for the usual one.
+        codec: What the arguments are written in; None for the usual one.
+        timeout_s: How long to wait.
+        as_json: Whether to print for programs.
+        verbose: Whether to print the traceback of what the method raised.
+    """
+
+    url: str
+    topic: str
+    method: str
+    arguments: dict[str, Any]
+    way: str
+    server: str | None
+    exchange: str | None
+    codec: str | None
+    timeout_s: float
+    as_json: bool
+    verbose: bool
+
+    def options(self) -> dict[str, Any]:
+        """Returns what calls, casts, fanouts and streams have in common."""
+        named = {} if self.way == "fanout" else {"server": self.server}
+        return {
+            **named,
+            "exchange": self.exchange,
+            "codec": self.codec,
+            "timeout": self.timeout_s,
+            "arguments": self.arguments,
+        }
+
+    async def ask(self, mesh: Mesh) -> None:
+        """Asks, and prints what comes back."""
+        if self.way == "cast":
+            await mesh.cast(self.topic, self.method, **self.options())
+        elif self.way == "fanout":
+            await mesh.fanout(self.topic, self.method, **self.options())
+        elif self.way == "stream":
+            async for part in mesh.call_stream(self.topic, self.method, **self.options()):
+                self._tell("part", part)
+        else:
+            self._tell("result", await mesh.call(self.topic, self.method, **self.options()))
+
+    def _tell(self, name: str, value: object) -> None:
+        written = jsonable(value)
+        if self.as_json:
+            click.echo(json.dumps({name: written}, ensure_ascii=False))
+        elif isinstance(written, str):
+            click.echo(written)
+        else:
+            click.echo(json.dumps(written, ensure_ascii=False))
+
+    def explain(self, error: Exception) -> None:
+        """Prints what a script, or a person who asked for more, wants to know of a failure."""
+        traceback_text = str(getattr(error, "traceback_text", ""))
+        if self.as_json:
+            known = {
+                "class": type(error).__name__,
+                "text": line_of(error),
+                "condition": getattr(error, "condition", None),
+                "type": getattr(error, "type", None),
+                "message": getattr(error, "message", None),
+                "traceback": traceback_text,
+            }
+            told = {key: str(value) for key, value in known.items() if value}
+            click.echo(json.dumps({"error": told}, ensure_ascii=False))
+        if self.verbose and traceback_text:
+            click.echo(traceback_text.rstrip("\n"), err=True)
+
+
+def parse_arguments(
+    _ctx: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
+) -> dict[str, Any]:
+    """Reads each `NAME=VALUE`; a value is JSON, or else a text."""
+    arguments: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE")
+        if name in arguments:
+            raise click.BadParameter(f"{name} is given twice")
+        arguments[name] = _value(text)
+    return arguments
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse_constant(name: str) -> object:
+    """NaN and the infinities are not JSON: a text is meant."""
+    raise ValueError(name)
+
+
+def chosen(call: str | None, server: str | None) -> str:
+    """Returns the way that is meant.
+
+    Raises:
+        click.UsageError: A server is named where all are meant.
+    """
+    if call == "fanout" and server is not None:
+        raise click.UsageError("--fanout is for all servers, so --server cannot be one of them")
+    return call or "call"
+
+
+@click.command()
+@click.argument("url")
+@click.argument("topic")
+@click.argument("method")
+@click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...", callback=parse_arguments)
+@click.option("--server", metavar="S", help="The one server that is meant.")
+@click.option("--cast", "way", flag_value="cast", help="Do not wait for a result.")
+@click.option("--fanout", "way", flag_value="fanout", help="Ask all servers; wait for none.")
+@click.option("--stream", "way", flag_value="stream", help="Print what comes, part by part.")
+@click.option("--exchange", metavar="E", help="The second level of the address. [default: rpc]")
+@click.option("--codec", metavar="C", help="What the arguments are written in. [default: amqp]")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=TIMEOUT_S,
+    show_default=True,
+    metavar="S",
+    help="How long to wait, in seconds; for --stream the longest silence.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print objects, also of errors.")
+@click.option("--verbose", is_flag=True, help="Print the traceback of what the method raised.")
+def rpc(way: str | None, server: str | None, **options: Any) -> None:  # noqa: ANN401  # click's
+    """Call a method of a service.
+
+    TOPIC and METHOD name it; a VALUE is JSON, or else a text. Exits with 6 if there is no such
+    method, with 7 if no reply came in time, and with 8 if nobody serves the topic.
+    """
+    asked = Asked(way=chosen(way, server), server=server, **options)
+    try:
+        reach(asked.url, asked.ask)
+    except Exception as error:
+        asked.explain(error)
+        raise
