@@ -59,8 +59,6 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # Batches have megabytes: with Spark's 64 KiB, the JVM goes to its selector fifty times for one.
-    "spark.sql.execution.pandas.udf.buffer.size": "1048576",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
 }
