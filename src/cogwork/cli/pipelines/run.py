@@ -75,8 +75,16 @@ def run(
         listener = listen(spark, url, certificates)
         stack.callback(listener.close)
         stack.callback(_unlisten, spark, listener)
+        stack.callback(_end_queries, spark)
         stack.enter_context(explained(spark, is_wanted=explain))
         run_job(spark, file, arguments, url, certificates)
+
+
+def _end_queries(spark: SparkSession) -> None:
+    """Ends what still runs: a server elsewhere might go on with it."""
+    with suppress(Exception):  # its JVM, or its server, may have gone before
+        for query in spark.streams.active:
+            query.stop()
 
 
 def _unlisten(spark: SparkSession, listener: StreamingQueryListener) -> None:
