@@ -241,7 +241,7 @@ def bodies(
             ',"consumer":null,"position":', pa.array(position[part]).cast(TEXT),
             ',"digest":"00112233aabbccdd","time_us":', times(start, end).cast(TEXT),
             "}",
-        )  # fmt: skip
+        )  # fmt: skip  # a line for each field
 
     return make
 

@@ -150,7 +150,7 @@ def compare(calls: int, threads: int, rounds: int) -> dict[str, object]:
 
 def main() -> None:
     """Reads the arguments."""
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # oslo.messaging's, of its executors
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=16)

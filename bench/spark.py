@@ -1,15 +1,20 @@
 """Measures Spark on this machine: batch reads, a stream source, and a sink into a stream.
 
-    python bench/spark.py [--rows 1000000] [--size 256] [--runs 3] [--master 'local[2]']
+    python bench/spark.py [--rows 1000000] [--size 256] [--warm 6] [--runs 5] [--master 'local[2]']
+                          [--set K=V] [--only TEXT]
 
-It serves a container of its own, with a reader beside it. Prints one line of JSON for each case:
-the median of the runs.
+It serves a container of its own, with a reader beside it. Each case runs a few times before its
+time is taken: a session's first reads start Spark's workers, and the JVM compiles what it runs
+often. Prints one line of JSON for each case: the median of the runs, and the CPU seconds that each
+party took for a million rows. Parquet files with the same rows are read in turn with the streams,
+in the same session; `of_parquet` is the rate in relation to theirs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
+
+from parties import children, own_cpu_s, since, tree_cpu_s
 
 from cogwork.cli.servers.process import free_ports
 from cogwork.spark.session import local_session
@@ -29,12 +36,13 @@ if TYPE_CHECKING:
 
 STREAM, TARGET = "bench", "target"
 APPEND = 20_000
-TWO = "offset bigint, body binary"
+TWO = ("offset", "body")
+SCHEMAS = {"all columns": None, "two columns": "offset bigint, body binary"}
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """Runs a container in a process of its own."""
+def served() -> Iterator[tuple[str, int]]:
+    """Runs a container in a process of its own; yields where, and the process."""
     (port,) = free_ports(1)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--arrow", "1"]
@@ -47,7 +55,7 @@ def served() -> Iterator[str]:
             for name in (STREAM, TARGET):
                 create = [sys.executable, "-m", "cogwork.cli.main", "stream", "create", url, name]
                 subprocess.run([*create, "--engine", "raft"], check=True, stdout=subprocess.DEVNULL)
-            yield url
+            yield url, process.pid
         finally:
             process.terminate()
             process.wait()
@@ -62,14 +70,47 @@ def rows_of(spark: SparkSession, count: int, size: int) -> DataFrame:
     )
 
 
+def consume(table: DataFrame) -> None:
+    """Has Spark make all rows, and keep none."""
+    table.write.format("noop").mode("overwrite").save()
+
+
+class Case:
+    """One that is measured.
+
+    Attributes:
+        name: What is done.
+        must: Rows a second that there have to be; None where it is measured beside another one.
+        work: Does it once; returns how long that took, where it is not the call's own time.
+    """
+
+    def __init__(self, name: str, must: int | None, work: Callable[[], float | None]) -> None:
+        self.name = name
+        self.must = must
+        self.work = work
+        self.passed_s: list[float] = []
+        self.cpu_s: list[dict[str, float]] = []
+
+
 class Bench:
     """The cases, over one session and one container."""
 
-    def __init__(self, spark: SparkSession, url: str, arguments: argparse.Namespace) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        url: str,
+        container: int,
+        folder: Path,
+        arguments: argparse.Namespace,
+    ) -> None:
         self.spark = spark
         self.url = url
+        self.container = container
+        self.folder = folder
         self.arguments = arguments
         self.transactions = 0
+
+    # -- what is measured
 
     def sink(self, target: str = TARGET) -> None:
         self.transactions += 1
@@ -77,67 +118,114 @@ class Bench:
         writer = rows.write.format("cogwork").mode("append")
         writer.options(url=self.url, transactionId=str(self.transactions)).save(f"stream/{target}")
 
-    def read(self, schema: str | None) -> None:
+    def stream(self, columns: str) -> DataFrame:
         reader = self.spark.read.format("cogwork").option("url", self.url)
-        table = (reader if schema is None else reader.schema(schema)).load(STREAM)
-        table.write.format("noop").mode("overwrite").save()
+        schema = SCHEMAS[columns]
+        return (reader if schema is None else reader.schema(schema)).load(STREAM)
 
-    def live(self) -> None:
+    def parquet(self, columns: str) -> DataFrame:
+        table = self.spark.read.parquet(str(self.folder / "rows"))
+        return table if SCHEMAS[columns] is None else table.select(*TWO)
+
+    def live(self) -> float:
         """Reads all as a query, with as many rows a trigger as there are."""
-        with tempfile.TemporaryDirectory() as folder:
-            stream = self.spark.readStream.format("cogwork").option("url", self.url)
-            query = (
-                stream.options(
-                    startingOffsets="earliest", maxOffsetsPerTrigger=str(self.arguments.rows)
-                )
-                .load(STREAM)
-                .writeStream.format("noop")
-                .option("checkpointLocation", str(Path(folder) / "checkpoint"))
-                .trigger(availableNow=True)
-                .start()
+        stream = self.spark.readStream.format("cogwork").option("url", self.url)
+        checkpoint = tempfile.mkdtemp(dir=self.folder)
+        query = (
+            stream.options(
+                startingOffsets="earliest", maxOffsetsPerTrigger=str(self.arguments.rows)
             )
-            query.awaitTermination()
-            took_ms = sum(each.batchDuration for each in query.recentProgress if each.numInputRows)
-        self.triggers_s = took_ms / 1000
+            .load(STREAM)
+            .writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return sum(each.batchDuration for each in query.recentProgress if each.numInputRows) / 1000
 
-    def measure(self, case: str, must: int, work: Callable[[], None]) -> None:
-        passed = []
+    # -- measuring
+
+    def cpu_s(self) -> dict[str, float]:
+        """Returns what each party has taken so far."""
+        java = self.spark.sparkContext._gateway.proc.pid
+        container, jvm = own_cpu_s(self.container), own_cpu_s(java)
+        return {
+            "container": container,
+            "reader": sum(map(tree_cpu_s, children(self.container))),
+            "jvm": jvm,
+            "workers": tree_cpu_s(java) - jvm,
+            "driver": own_cpu_s(os.getpid()),
+        }
+
+    def time(self, case: Case) -> None:
+        before, since_s = self.cpu_s(), time.perf_counter()
+        told_s = case.work()
+        case.passed_s.append(told_s or time.perf_counter() - since_s)
+        case.cpu_s.append(since(before, self.cpu_s(), self.arguments.rows / 1e6))
+
+    def measure(self, *cases: Case) -> None:
+        """Measures cases in turn, and prints each; the last one is what others are compared to."""
+        if self.arguments.only not in cases[0].name:
+            return
+        for _ in range(self.arguments.warm):
+            for case in cases:
+                case.work()
         for _ in range(self.arguments.runs):
-            self.triggers_s = 0.0
-            since_s = time.perf_counter()
-            work()
-            passed.append(self.triggers_s or time.perf_counter() - since_s)
-        rate = round(self.arguments.rows / median(passed))
-        line = {
-            "case": case,
+            for case in cases:
+                self.time(case)
+        rates = [self.arguments.rows / median(case.passed_s) for case in cases]
+        for case, rate in zip(cases, rates, strict=True):
+            self.tell(case, rate, rate / rates[-1] if case is not cases[-1] else None)
+
+    def tell(self, case: Case, rate: float, of_parquet: float | None) -> None:
+        line: dict[str, object] = {
+            "case": case.name,
             "rows": self.arguments.rows,
             "size_bytes": self.arguments.size,
-            "rows_per_s": rate,
-            "runs": [round(self.arguments.rows / each) for each in passed],
-            "must": must,
-            "holds": rate >= must,
+            "rows_per_s": round(rate),
+            "runs": [round(self.arguments.rows / each) for each in case.passed_s],
+            "cpu_s_a_million": {
+                party: round(median(each[party] for each in case.cpu_s), 2)
+                for party in case.cpu_s[0]
+            },
         }
+        if of_parquet is not None:
+            line["of_parquet"] = round(of_parquet, 2)
+        if case.must is not None:
+            line |= {"must": case.must, "holds": rate >= case.must}
         print(json.dumps(line), flush=True)
 
     def run(self) -> None:
-        self.sink(STREAM)  # what is read; and everything has been loaded once
-        self.measure("sink into a stream", 150_000, self.sink)
-        self.measure("batch read, all columns", 800_000, lambda: self.read(None))
-        self.measure("batch read, two columns", 1_500_000, lambda: self.read(TWO))
-        self.measure("stream source, all rows in a trigger", 700_000, self.live)
+        self.sink(STREAM)  # what is read
+        self.stream("all columns").write.parquet(str(self.folder / "rows"))
+        self.beside_parquet("all columns", 800_000)
+        self.beside_parquet("two columns", 1_500_000)
+        self.measure(Case("stream source, all rows in a trigger", 700_000, self.live))
+        self.measure(Case("sink into a stream", 150_000, self.sink))
+
+    def beside_parquet(self, columns: str, must: int) -> None:
+        self.measure(
+            Case(f"batch read, {columns}", must, lambda: consume(self.stream(columns))),
+            Case(f"parquet, {columns}", None, lambda: consume(self.parquet(columns))),
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=6, help="runs that do not count")
+    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--only", default="", help="cases with this in their names")
+    parser.add_argument("--set", action="append", default=[], metavar="K=V", help="of Spark")
     arguments = parser.parse_args()
-    with served() as url:
-        spark = local_session("bench", arguments.master)
+    settings = dict(each.split("=", 1) for each in arguments.set)
+    with served() as (url, container), tempfile.TemporaryDirectory() as folder:
+        spark = local_session("bench", arguments.master, settings)
         try:
-            Bench(spark, url, arguments).run()
+            Bench(spark, url, container, Path(folder), arguments).run()
         finally:
             spark.stop()
 

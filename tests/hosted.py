@@ -52,7 +52,7 @@ class Hosted:
     def __init__(self, configuration: Configuration | None = None) -> None:
         self.container = Watched(configuration or Configuration(id="hosted", listeners=[LISTEN]))
         self.container.faults = []
-        self.container.peers.on_fault = self._on_fault  # type: ignore[method-assign]
+        self.container.peers.on_fault = self._on_fault  # type: ignore[method-assign]  # it watches
         self.core = self.container.core
         self.peers: list[Peer] = []
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import peers
+from text_messages import text_of
 
-from cogwork.amqp.message import Data, Sections, decode_sections, encode_sections
+from cogwork.amqp.message import Data, Sections, encode_sections
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.journal import Journal
@@ -12,12 +13,6 @@ from cogwork.dataplane.journal_image import JournalImage
 from cogwork.dataplane.restoration import Checkpoint, restore
 from cogwork.dataplane.store import Store
 from cogwork.dataplane.trail import Trail
-
-
-def text_of(data: bytes) -> str:
-    body = decode_sections(data).body
-    assert isinstance(body, Data)
-    return body.parts[0].decode()
 
 
 class KeptQueue:

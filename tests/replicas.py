@@ -7,6 +7,7 @@ import itertools
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.engine import CaughtUp, Origin
 from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.replicated.service import RaftService
@@ -155,3 +156,16 @@ async def trio(path: Path, names: str = "abc") -> AsyncIterator[Trio]:
     finally:
         for name in list(made.nodes):
             await made.stop(name)
+
+
+async def take(engine: RaftEngine, count: int) -> list[bytes]:
+    """Reads from the first record on, until there are so many."""
+    records: list[bytes] = []
+    subscription = engine.subscribe(Origin.FIRST)
+    async for each in subscription:
+        if not isinstance(each, CaughtUp):
+            records += each.batch.records()  # type: ignore[union-attr]  # there are no snapshots
+        if len(records) >= count:
+            break
+    await subscription.aclose()
+    return records

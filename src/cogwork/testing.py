@@ -31,7 +31,7 @@ __all__ = ("TestContainer", "container")
 START_TIMEOUT_S = 10.0
 
 
-def container(configuration: str = "", *, port: int = 0, id: str = "test") -> TestContainer:  # noqa: A002
+def container(configuration: str = "", *, port: int = 0, id: str = "test") -> TestContainer:  # noqa: A002  # as in the configuration
     """Runs a container for the length of a `with` or an `async with`, which give its URL.
 
     Args:

@@ -137,7 +137,7 @@ def skips_one(self: OrbSubscription, found: Found) -> Found | None:
 
 def repeats_one(self: OrbSubscription, found: Found) -> Found | None:
     if isinstance(found, Chunk) and found.offset == 7 and not hasattr(self, "again"):
-        self.again = True  # type: ignore[attr-defined]
+        self.again = True  # type: ignore[attr-defined]  # it marks itself
         self._ordinal -= 1
         self._offset = found.offset
     return found

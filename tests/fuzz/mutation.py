@@ -43,13 +43,13 @@ ADDRESSES = (
     "fuzz/a", "fuzz/b", "broadcast/a", "anycast/a", "topic/a.b", "topic/#", "topic/a.*.#", "sink/a",
     "queue/a", "work/a", "unicast/a", "bystander/a", "$management", "/", "", "topic/", "a" * 300,
     "_reply/x", "*", "#",
-)  # fmt: skip
+)  # fmt: skip  # a table
 STATES = (
     None, Accepted(), Released(), Rejected(), Modified(), Modified(delivery_failed=True),
     Rejected(error=AmqpError(condition=Symbol("x:y"), description="d" * 300)),
     Received(section_number=0, section_offset=0),
     Modified(message_annotations={Symbol("x-opt-a"): [1, "2"]}),
-)  # fmt: skip
+)  # fmt: skip  # a table
 GOOD_FRAMES = 600
 """Good but random frames that are made once and sent again and again."""
 
@@ -75,7 +75,7 @@ class Mutator:
         self._spoilers: tuple[Callable[[bytearray], None], ...] = (
             self._flip, self._set_byte, self._set_word, self._cut, self._insert, self._double,
             self._splice,
-        )  # fmt: skip
+        )  # fmt: skip  # a table
 
     def conversation(self) -> list[bytes]:
         """Returns what one hostile connection says, in the chunks it says it in."""
@@ -167,7 +167,7 @@ class Mutator:
         makers = (
             self._transfer, self._burst, self._flow, self._disposition, self._attach, self._detach,
             self._other,
-        )  # fmt: skip
+        )  # fmt: skip  # a table
         return self.random.choices(makers, (40, 20, 30, 40, 12, 2, 1))[0]()
 
     def _burst(self) -> bytes:

@@ -72,7 +72,7 @@ def sender(handle: int, address: str | None, **fields: object) -> bytes:
             name=f"s{handle}", handle=handle, role=Role.SENDER, source=Source(),
             target=Target(address=address), initial_delivery_count=0, **fields,
         )
-    )  # fmt: skip
+    )  # fmt: skip  # a line for what belongs together
 
 
 def receiver(
@@ -83,14 +83,14 @@ def receiver(
             name=f"r{handle}", handle=handle, role=Role.RECEIVER,
             source=source or Source(address=address), target=Target(), **fields,
         )
-    )  # fmt: skip
+    )  # fmt: skip  # a line for what belongs together
 
 
 def flow(handle: int | None = None, credit: int = 20, **fields: object) -> bytes:
     values: dict[str, object] = {
         "next_incoming_id": 0, "incoming_window": 100, "next_outgoing_id": 0,
         "outgoing_window": 100, "handle": handle,
-    }  # fmt: skip
+    }  # fmt: skip  # a line for what belongs together
     if handle is not None:
         values |= {"delivery_count": 0, "link_credit": credit}
     return frame(Flow(**(values | fields)))
@@ -250,7 +250,7 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
             transfer(1, 0), settle(0, settled=False), settle(0, role=Role.SENDER, state=None),
         ),
         "heartbeats": (*_START, encode_frame(0, b""), encode_frame(9, b""), flow(echo=True)),
-    }  # fmt: skip
+    }  # fmt: skip  # a line for what belongs together
 
 
 def write() -> None:

@@ -115,12 +115,15 @@ STARTS = st.sampled_from(
     [
         (),
         (
-            seeds.receiver(0, "one/a"), seeds.flow(0), seeds.sender(1, "one/a"),
-            seeds.transfer(1, 0), seeds.transfer(1, 1, b"begin", more=True),
+            seeds.receiver(0, "one/a"),
+            seeds.flow(0),
+            seeds.sender(1, "one/a"),
+            seeds.transfer(1, 0),
+            seeds.transfer(1, 1, b"begin", more=True),
         ),
         (seeds.receiver(0, "all/a"), seeds.flow(0, 2), seeds.sender(1, "all/a")),
     ]
-)  # fmt: skip
+)
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])

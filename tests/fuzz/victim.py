@@ -33,7 +33,7 @@ class Victim(Hosted):
     def __init__(self) -> None:
         super().__init__()
         access = self.container._access  # real checks take a tenth of a second
-        access._passwords = Passwords()  # type: ignore[assignment]
+        access._passwords = Passwords()  # type: ignore[assignment]  # a fake
         self._publisher = Peer(self).greet().publisher("bystander/a")
         self._consumer = Peer(self).greet().consumer("bystander/a", credit=10)
         self._subscriber = Peer(self).greet().consumer("topic/bystander.#", credit=10)

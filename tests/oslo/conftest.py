@@ -3,5 +3,5 @@
 import warnings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # eventlet's, of itself
     import oslo_messaging  # noqa: F401  # it stays imported

@@ -9,7 +9,7 @@ import sys
 import warnings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # eventlet's, of itself
     import oslo_messaging
 from oslo_config import cfg
 
@@ -32,7 +32,7 @@ def serve(url: str) -> None:
 
 def main() -> None:
     """Forks a server before anything is connected, and a client in the middle of its work."""
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # oslo.messaging's, of its executors
     here, there = sys.argv[1:3]
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, url=here)
     target = oslo_messaging.Target(topic="forking")

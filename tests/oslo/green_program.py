@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # eventlet's, of itself
     import eventlet
 
     eventlet.monkey_patch()
@@ -29,7 +29,7 @@ class Endpoint:
 
 def main() -> None:
     """Calls from many green threads, is interrupted, and waits while others run."""
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # oslo.messaging's, of its executors
     found: dict[str, object] = {}
     here = oslo_messaging.get_rpc_transport(cfg.CONF, url=sys.argv[1])
     there = oslo_messaging.get_rpc_transport(cfg.CONF, url=sys.argv[1])

@@ -7,7 +7,7 @@ import time
 import warnings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # eventlet's, of itself
     import oslo_messaging
 from oslo_config import cfg
 
@@ -22,7 +22,7 @@ class Endpoint:
 
 def main() -> None:
     """Serves."""
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # oslo.messaging's, of its executors
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, url=sys.argv[1])
     target = oslo_messaging.Target(topic="lasting", server="one")
     server = oslo_messaging.get_rpc_server(transport, target, [Endpoint()], executor="threading")

@@ -7,7 +7,7 @@ import time
 import warnings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # eventlet's, of itself
     import oslo_messaging
 from oslo_config import cfg
 
@@ -52,5 +52,5 @@ def call(url: str) -> None:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # oslo.messaging's, of its executors
     {"serve": serve, "call": call}[sys.argv[1]](sys.argv[2])

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from cogwork.cli.servers.process import Server
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-"""oslo.messaging warns of its executors, whichever is named."""
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its executors
 
 PACKAGES = Path(cogwork.__file__).parents[1]
 

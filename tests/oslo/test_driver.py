@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from oslo_messaging import NotificationTransport, Notifier, RPCTransport
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-"""oslo.messaging warns of its executors, whichever is named."""
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its executors
 
 HERE = Path(__file__).parent
 

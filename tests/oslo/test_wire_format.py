@@ -17,8 +17,7 @@ from cogwork.testing import TestContainer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-"""oslo.messaging warns of its executors, whichever is named."""
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its executors
 
 GROUP_OF_RAW = "openstack.org/om/rpc/anycast/openstack/raw"
 

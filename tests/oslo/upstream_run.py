@@ -16,8 +16,8 @@ import unittest
 from types import TracebackType
 from typing import Any, TypeAlias
 
-import testscenarios  # type: ignore[import-untyped]
-from eventlet import hubs  # type: ignore[import-untyped]
+import testscenarios  # type: ignore[import-untyped]  # it has no types
+from eventlet import hubs  # type: ignore[import-untyped]  # it has no types
 
 Failure: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None]
 
@@ -29,16 +29,16 @@ class Result(unittest.TestResult):
         super().startTest(test)
         self._say(test, "lost", "its process ended in the middle of it")
 
-    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
+    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802  # unittest's name
         self._say(test, "passed", "")
 
-    def addError(self, test: unittest.TestCase, err: Failure) -> None:  # noqa: N802
+    def addError(self, test: unittest.TestCase, err: Failure) -> None:  # noqa: N802  # unittest's name
         self._say(test, "failed", self._text(err))
 
-    def addFailure(self, test: unittest.TestCase, err: Failure) -> None:  # noqa: N802
+    def addFailure(self, test: unittest.TestCase, err: Failure) -> None:  # noqa: N802  # unittest's name
         self._say(test, "failed", self._text(err))
 
-    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802  # unittest's name
         self._say(test, "skipped", reason)
 
     def _text(self, err: Failure) -> str:

@@ -64,7 +64,7 @@ def run(shares: list[Share], packages: Path, folder: Path) -> Verdicts:
     verdicts = _run(shares, packages, folder, "upstream")
     for share in shares:
         for name in sorted(set(share.tests) & set(verdicts.failed)):
-            print(f"{name} is run once more: {verdicts.failed[name][-2000:]}")  # noqa: T201
+            print(f"{name} is run once more: {verdicts.failed[name][-2000:]}")  # noqa: T201  # shown where the test fails
             again = _run([replace(share, tests=(name,))], packages, folder, f"again-{name}")
             if not again.failed:
                 del verdicts.failed[name]

@@ -70,8 +70,8 @@ def messages(draw: st.DrawFn) -> Message:
 
 def strings(column: object) -> list[bytes | None]:
     """Reads a column of strings as Arrow would."""
-    data, ends = bytes(column.data), bytes(column.ends)  # type: ignore[attr-defined]
-    bits, count = bytes(column.presence.bits), column.presence.count  # type: ignore[attr-defined]
+    data, ends = bytes(column.data), bytes(column.ends)  # type: ignore[attr-defined]  # of either kind
+    bits, count = bytes(column.presence.bits), column.presence.count  # type: ignore[attr-defined]  # of either kind
     places = struct.unpack(f"={count + 1}i", ends)
     assert places[0] == 0
     assert places[-1] == len(data)

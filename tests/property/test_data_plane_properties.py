@@ -28,7 +28,7 @@ OUTCOMES = (Accepted(), Rejected(), Released(), Modified(), Modified(undeliverab
 CALM = (
     "publisher", "consumer", "send", "settled", "burst", "start", "more", "credit", "window",
     "settle",
-)  # fmt: skip
+)  # fmt: skip  # a table of words
 STORMY = (*CALM, "abort", "drain", "leave", "vanish", "publisher leaves", "publisher vanishes")
 
 Step = tuple[str, int, int]

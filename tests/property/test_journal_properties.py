@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from kept_queues import KeptQueue, text_of
+from kept_queues import KeptQueue
+from text_messages import text_of
 
 from cogwork.amqp.message import Header, Properties
 from cogwork.amqp.outcomes import Accepted, Modified, Rejected, Released

@@ -95,7 +95,7 @@ thorough = settings(max_examples=400, deadline=None)
 
 
 def encoded(state: object) -> bytes:
-    return b"" if state is None else encode(state.to_described())  # type: ignore[attr-defined]
+    return b"" if state is None else encode(state.to_described())  # type: ignore[attr-defined]  # any state has it
 
 
 def expected(performative: Performative, payload: bytes) -> dict[str, object]:
@@ -150,7 +150,7 @@ def compare(body: bytes) -> None:
     wanted = expected(performative, body[at:])
     assert {name: found[name] for name in wanted} == wanted
     if "state" in found:
-        assert (found["state"] != b"") == (performative.state is not None)  # type: ignore[union-attr]
+        assert (found["state"] != b"") == (performative.state is not None)  # type: ignore[union-attr]  # a flow has none to find
 
 
 @thorough

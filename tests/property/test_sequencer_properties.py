@@ -24,7 +24,7 @@ steps = st.lists(
 def command_of(step: object, epoch: int | None) -> Append | Fence | Trim:
     if isinstance(step, Fence | Trim):
         return step
-    producer, sequence, count = step  # type: ignore[misc]
+    producer, sequence, count = step  # type: ignore[misc]  # what is left are sends
     records = [record(producer, sequence + i) for i in range(count)]
     return Append(Batch.of(records, producer, sequence), epoch, 0)
 

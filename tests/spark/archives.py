@@ -208,7 +208,7 @@ def _announce_catalog_writes(killer: Killer) -> None:
         write(*arguments, **named)
         killer("metadata")
 
-    SqlCatalog._write_metadata = staticmethod(written)  # type: ignore[method-assign]
+    SqlCatalog._write_metadata = staticmethod(written)  # type: ignore[method-assign]  # to be told of it
 
 
 def archive_to_the_end(url: str, to: Path, commit_rows: int) -> None:

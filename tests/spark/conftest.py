@@ -34,7 +34,7 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A quiet local session, with the source and the sink."""
-    pytest.importorskip("pyspark")
+    pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
     from cogwork.spark.session import local_session  # noqa: PLC0415 # needs the extra
 
     # Spark's workers are processes of their own, and import what this one does.

@@ -6,15 +6,13 @@ import time
 
 checkpoint, *status = sys.argv[1:]
 
-rows = source("in", "offset bigint, body binary", minPartitions="2")  # noqa: F821
-sink(  # noqa: F821
-    rows.selectExpr("cast(body as string) as subject", "body"), "stream/out", transactionId="job"
-)
-growing = live("out", "body binary", startingOffsets="earliest")  # noqa: F821
-query = live_sink(growing, "stream/again", checkpoint).queryName("far").start()  # noqa: F821
+rows = source("in", "offset bigint, body binary", minPartitions="2")
+sink(rows.selectExpr("cast(body as string) as subject", "body"), "stream/out", transactionId="job")
+growing = live("out", "body binary", startingOffsets="earliest")
+query = live_sink(growing, "stream/again", checkpoint).queryName("far").start()
 until_s = time.monotonic() + 150
 while b"far out" not in subprocess.run(status, check=True, capture_output=True).stdout:
     assert time.monotonic() < until_s
     time.sleep(0.2)
 query.stop()
-sys.stdout.write(f"{source('again').count()} of {type(spark).__module__}\n")  # noqa: F821
+sys.stdout.write(f"{source('again').count()} of {type(spark).__module__}\n")

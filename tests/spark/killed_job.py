@@ -17,25 +17,23 @@ from cogwork.archive.workers import SparkWorkers
 place, chance, kills = Path(sys.argv[1]), random.Random(int(sys.argv[2])), int(sys.argv[3])
 STREAM, COLUMNS, COMMIT_ROWS = "in", "offset bigint, body binary", 1000
 
-rows = source(STREAM, COLUMNS, minPartitions="4")  # noqa: F821
+rows = source(STREAM, COLUMNS, minPartitions="4")
 count = rows.count()
 
 batch = KillsAtOffsets(place / "batch", chance.sample(range(count), kills))
-sink(  # noqa: F821
-    rows.mapInArrow(batch, COLUMNS).select("body"), "stream/out", transactionId="killed"
-)
+sink(rows.mapInArrow(batch, COLUMNS).select("body"), "stream/out", transactionId="killed")
 
 query = KillsAtOffsets(place / "query", chance.sample(range(count), kills))
-growing = live(  # noqa: F821
+growing = live(
     STREAM, COLUMNS, startingOffsets="earliest", maxOffsetsPerTrigger="2000", minPartitions="2"
 )
 chosen = growing.mapInArrow(query, COLUMNS).select("body")
-writing = live_sink(chosen, "stream/again", str(place / "checkpoint"))  # noqa: F821
+writing = live_sink(chosen, "stream/again", str(place / "checkpoint"))
 writing.trigger(availableNow=True).start().awaitTermination()
 
 steps = KillsAtSteps(place / "steps", chance.sample(range(count // COMMIT_ROWS), kills))
-with Origin(url) as origin, Archive.open(str(place / "archive"), make=True) as archive:  # noqa: F821
-    workers = SparkWorkers(spark, steps)  # noqa: F821
+with Origin(url) as origin, Archive.open(str(place / "archive"), make=True) as archive:
+    workers = SparkWorkers(spark, steps)
     Archiver(origin, archive, workers, Settings(commit_rows=COMMIT_ROWS)).run(STREAM)
 
 killed = sum(each.killed() for each in (batch, query, steps))

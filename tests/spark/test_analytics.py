@@ -111,9 +111,16 @@ def test_counters_become_what_happened(spark: SparkSession, mesh: Directory) -> 
     assert [each.capacity for each in measured] == [20_000] * 3
     charts = charts_of(found)
     assert set(charts) == {
-        "records", "sizes", "messages_in", "messages_out", "addresses", "latency", "links",
-        "matrix", "switching",
-    }  # fmt: skip
+        "records",
+        "sizes",
+        "messages_in",
+        "messages_out",
+        "addresses",
+        "latency",
+        "links",
+        "matrix",
+        "switching",
+    }
     page = page_of(found, charts)
     assert "work/a: from south to north" in page
     assert page.count("<svg ") == len(charts)
@@ -179,9 +186,16 @@ def test_the_model_gives_the_documents_figures() -> None:
 def test_estimates_are_for_what_was_asked() -> None:
     values = {name: BENCH[name] for name in ("bench", "time_us", "brokers", "queues", "size_bytes")}
     run = Run(
-        **values, seconds=1, messages_in=1, messages=1, rate=1, single_rate=1, efficiency=1,
-        wanted_brokers=3, wanted_queues=4,
-    )  # fmt: skip
+        **values,
+        seconds=1,
+        messages_in=1,
+        messages=1,
+        rate=1,
+        single_rate=1,
+        efficiency=1,
+        wanted_brokers=3,
+        wanted_queues=4,
+    )
     assert run.estimate == 3 * 4 * 25_000
 
 
@@ -196,6 +210,6 @@ def test_consumers_stay_where_their_own_messages_come() -> None:
 def test_bandwidths_are_read_as_people_write_them() -> None:
     rates = [parse_bandwidth(text) for text in ("1Gbit", "100 Mbit/s", "125MB", "2.5Gb", "9600bit")]
     assert rates == [1e9, 1e8, 1e9, 2.5e9, 9600]
-    for text in ("fast", "0Gbit", "1", "1Gbyte", "..Gbit"):
+    for text in ("fast", "0Gbit", "1", "1Gbyte", "..Gbit", "1.2.3Gbit"):
         with pytest.raises(AnalyticsError, match="no bandwidth"):
             parse_bandwidth(text)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-pytest.importorskip("pyiceberg")
+pytest.importorskip("pyiceberg", reason="the extra [spark] is not installed")
 
 import archives
 from archives import STREAM, append, archived, assert_no_orphan, assert_whole, create, trim

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyiceberg")
+pytest.importorskip("pyiceberg", reason="the extra [spark] is not installed")
 
 import archives
 from archives import STREAM, archived, assert_no_orphan, assert_whole

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from archives import STREAM, DieOnce, append, archived, assert_no_orphan, assert_whole, create
 from system.served import COGWORK, READY_TIMEOUT_S, within

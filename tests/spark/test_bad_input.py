@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import archives
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import cogwork.sync
 import cogwork.testing

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyiceberg")
+pytest.importorskip("pyiceberg", reason="the extra [spark] is not installed")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -177,7 +177,7 @@ def is_ready(port: int) -> bool:
 def test_a_catalog_in_postgresql(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("psycopg2")
+    pytest.importorskip("psycopg2", reason="PostgreSQL has no client")
     options = {"warehouse": tmp_path.as_uri()}
     with postgres() as place:
         check(url, place, options)

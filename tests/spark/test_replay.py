@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyiceberg")
+pytest.importorskip("pyiceberg", reason="the extra [spark] is not installed")
 
 import archives
 from archives import STREAM, append, archived, create
@@ -185,9 +185,9 @@ def test_what_was_not_accepted_is_sent_again_in_order() -> None:
     out = Moody([[], [OutcomeState.ACCEPTED, released], [rejected, rejected], [], [doubted]])
 
     async def work() -> int:
-        sender = replaying._Sender(out, lambda _done: None)  # type: ignore[arg-type]
+        sender = replaying._Sender(out, lambda _done: None)  # type: ignore[arg-type]  # a fake
         for chunk in ([1, 2], [3, 4], [5, 6]):
-            await sender.send(chunk)  # type: ignore[arg-type]
+            await sender.send(chunk)  # type: ignore[arg-type]  # a fake
         await sender.finish()
         return sender.accepted
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from cogwork.spark.scratch import AGE_S_MIN, PREFIX, sweep
 

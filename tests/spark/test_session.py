@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 from cogwork.cli.servers.process import free_ports
 from cogwork.spark import java, session
 from cogwork.spark.errors import JobFailed, SessionError
-from cogwork.spark.job import run_job
+from cogwork.spark.job import check_job, run_job
 from cogwork.spark.lines import line_of_spark
 
 if TYPE_CHECKING:
@@ -137,6 +137,18 @@ def test_the_line_in_what_spark_says() -> None:
     assert line_of_spark(RuntimeError("of Spark")) is None
     unknown = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: cogwork. Make sure that"
     assert "needs pip install 'cogwork[spark]'" in (line_of_spark(RuntimeError(unknown)) or "")
+
+
+@pytest.mark.parametrize("text", ["x = (\n", "def f():\nreturn 1\n", "x = '\0'\n"])
+def test_what_is_no_python_is_told_without_spark(tmp_path: Path, text: str) -> None:
+    job = tmp_path / "job.py"
+    job.write_text(text)
+    with pytest.raises(
+        JobFailed, match=r"job\.py(:\d)?: (SyntaxError|IndentationError|ValueError)"
+    ):
+        check_job(str(job))
+    job.write_text("undefined\n")
+    check_job(str(job))
 
 
 @pytest.mark.parametrize(

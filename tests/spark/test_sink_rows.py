@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -68,7 +68,7 @@ def test_rows_are_encoded_as_the_client_would(seed: int) -> None:
         message = Message.decode(data)
         for name in FIELDS:
             assert getattr(message, NAMES.get(name, name)) == row[name], f"seed {seed}"
-        properties: list[tuple[str, object]] = row["properties"] or []  # type: ignore[assignment]
+        properties: list[tuple[str, object]] = row["properties"] or []  # type: ignore[assignment]  # a row holds anything
         assert dict(message.properties or {}) == dict(properties)
         assert message.body == row["body"]
     assert encoded(whole.slice(3, 0)) == []

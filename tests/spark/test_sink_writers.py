@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
@@ -82,7 +82,7 @@ def test_rows_say_where_they_go(url: str) -> None:
     assert bodies(url, "b") == [b"0", b"4"]
     assert bodies(url, "c") == [b"2"]
     with pytest.raises(SinkError, match="a row has no address"):
-        publish(WriteOptions(url), b"p", iter([batch(0, 1, address=[None])]))  # type: ignore[list-item]
+        publish(WriteOptions(url), b"p", iter([batch(0, 1, address=[None])]))  # type: ignore[list-item]  # what is wrong
 
 
 def test_rows_that_are_refused_are_one_line_and_no_new_producer(url: str) -> None:
@@ -92,7 +92,7 @@ def test_rows_that_are_refused_are_one_line_and_no_new_producer(url: str) -> Non
 
 
 def test_a_producer_that_the_stream_does_not_know_any_more_fails(url: str) -> None:
-    from cogwork.arrow.loop_thread import loop_thread  # noqa: PLC0415
+    from cogwork.arrow.loop_thread import loop_thread  # noqa: PLC0415  # with Spark
 
     async def run() -> None:
         async with cogwork.connect(url) as mesh:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from system.meshes import linked, meshed
 from system.served import within

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from archives import assert_no_orphan, assert_whole
 from spark_clusters import JOB_S, cluster, run_job

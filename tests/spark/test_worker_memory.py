@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import sys
+from importlib.machinery import ModuleSpec
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
-from pyspark import TaskContext
-
+from cogwork.spark import worker
 from cogwork.spark.worker import keep_loaded
 
 
@@ -20,7 +21,8 @@ def test_outside_of_a_worker_nothing_is_kept_from_the_collector() -> None:
 
 
 def test_a_worker_keeps_what_it_has_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TaskContext, "get", classmethod(lambda _: object()))
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec(worker.DAEMON, None))
+    monkeypatch.setattr(worker, "_kept", [])
     try:
         keep_loaded()
         assert gc.get_freeze_count() > 0

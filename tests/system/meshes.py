@@ -173,5 +173,5 @@ def linked(members: Iterable[Member]) -> None:
     for member in found:
         within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")
     for member in found:
-        within(READY_TIMEOUT_S, lambda each=member: each.reached() >= ids, f"{member.id} is linked")  # type: ignore[misc]
+        within(READY_TIMEOUT_S, lambda each=member: each.reached() >= ids, f"{member.id} is linked")  # type: ignore[misc]  # mypy infers no lambda with a default
     time.sleep(2 * HEARTBEAT_S)

@@ -184,7 +184,7 @@ def test_a_time_is_an_offset(single: Member) -> None:
         assert client.offset_at("orders", 4_000_000_000_000_000) == RECORDS
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:This process .* multi-threaded:DeprecationWarning")  # it is
 def test_threads_and_forked_processes_read(single: Member) -> None:
     client = ArrowClient(single.url)
     found: list[int] = []

@@ -205,6 +205,13 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("send", "{url}", "stream/a", "x"), ExitCode.NOT_FOUND, "there is no stream"),
         (("receive", "{url}", "stream/a", "--from", "first"), ExitCode.NOT_FOUND, "no stream"),
         (("receive", "{url}", "a", "--from", "noon"), ExitCode.USAGE, "is no place in a stream"),
+        (
+            ("receive", "{url}", "a", "--from", str(2**64)),
+            ExitCode.USAGE,
+            "is no place in a stream",
+        ),
+        (("send", "{url}", "", "x"), ExitCode.ERROR, 'cogwork: the address "" is empty'),
+        (("stream", "create", "{url}", ""), ExitCode.ERROR, "is no stream's address"),
         (("stream", "show", "{url}", "a"), ExitCode.NOT_FOUND, "there is no stream"),
         (("stream", "create", "{url}", "a", "--engine", "x"), ExitCode.ERROR, "no engine 'x'"),
         (("receive", "{url}", "sink/a"), ExitCode.ERROR, "nothing can be received from it"),

@@ -378,4 +378,4 @@ async def test_items_of_one_that_leaves_go_where_consumers_ask_for_them() -> Non
                         done.append(item.body)
                         await item.accept()
             await asyncio.sleep(0)
-        assert sorted(done) == list(range(1000))  # type: ignore[type-var]
+        assert sorted(done) == list(range(1000))  # type: ignore[type-var]  # they are numbers

@@ -254,7 +254,7 @@ async def test_the_closest_consumer_is_another_one_when_costs_change() -> None:
             for near, far in ("bc", "cb"):
                 set_cost(mesh, "a", near, 1)
                 set_cost(mesh, "a", far, 9)
-                await eventually(lambda: costs_at_a(mesh, near, far) == (1, 9), "it is known")  # noqa: B023
+                await eventually(lambda: costs_at_a(mesh, near, far) == (1, 9), "it is known")  # noqa: B023  # it ends within the loop
                 before = {name: each.waiting for name, each in taken.items()}
                 for number in range(10):
                     await publisher.send(number)

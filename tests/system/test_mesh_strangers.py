@@ -98,7 +98,7 @@ async def test_a_data_connection_alone_is_closed_in_time(monkeypatch: pytest.Mon
     async with linked("a-b") as mesh:
         await mesh.start("stranger")
         alone = await dial(mesh, "a", DataConnection)
-        mesh.containers["stranger"].mesh.next_number = lambda: alone.number  # type: ignore[method-assign]
+        mesh.containers["stranger"].mesh.next_number = lambda: alone.number  # type: ignore[method-assign]  # a stranger does as it likes
         with pytest.raises(ConnectionError, match="a second data connection"):
             await dial(mesh, "a", DataConnection)
         assert not alone.connection.is_over
@@ -209,7 +209,7 @@ async def refusal_of(mesh: Linked, begin: Callable[[], SessionEndpoint]) -> Amqp
     """Returns with what a session is ended."""
     ended: list[AmqpError | None] = []
     (pair,) = mesh.containers["stranger"].mesh.pairs
-    pair.data.on_session_ended = lambda _, error: ended.append(error)  # type: ignore[method-assign]
+    pair.data.on_session_ended = lambda _, error: ended.append(error)  # type: ignore[method-assign]  # a stranger does as it likes
     begin()
     mesh.containers["stranger"].core.flush()
     await eventually(lambda: bool(ended), "it is ended")
@@ -251,7 +251,7 @@ async def test_a_tunnel_that_cannot_be_is_ended_with_the_reason(
         for each in mesh.containers.values():
             for connection in each.mesh.data_connections():
                 await eventually(
-                    lambda connection=connection: len(connection.relayed) <= 1,  # type: ignore[misc]
+                    lambda connection=connection: len(connection.relayed) <= 1,  # type: ignore[misc]  # mypy infers no lambda with a default
                     "nothing is left of it",
                 )
         await is_well(mesh, "a", "b")
@@ -284,7 +284,7 @@ async def test_invented_names_of_tunnels_are_forgotten_and_those_of_containers_a
         for number in range(50):
             ghost = tunnel(mesh, **{"from": f"ghost{number}"})
             mesh.containers["stranger"].core.flush()
-            await eventually(lambda ghost=ghost: ghost.remote is not None, "it is taken")  # type: ignore[misc]
+            await eventually(lambda ghost=ghost: ghost.remote is not None, "it is taken")  # type: ignore[misc]  # mypy infers no lambda with a default
         error = await refusal_of(mesh, lambda: tunnel(mesh, number=4))
         assert "a newer tunnel is there already" in str(error.description)
         assert len(mesh.containers["b"].mesh.tunnels._latest) <= 9
@@ -400,7 +400,7 @@ async def test_a_control_connection_has_no_other_links() -> None:
             attach(session, Role.RECEIVER, source=Source(address="topic/a")),
             attach(session, Role.SENDER, target=Target(address="topic/a")),
         ):
-            await eventually(lambda watch=watch: watch.error is not None, "it is refused")  # type: ignore[misc]
+            await eventually(lambda watch=watch: watch.error is not None, "it is refused")  # type: ignore[misc]  # mypy infers no lambda with a default
             assert watch.error is not None
             assert watch.error.description == "a control connection has no other links"
         await is_well(mesh, "a", "stranger")
@@ -424,7 +424,7 @@ async def test_a_connection_that_breaks_early_is_no_refusal(
                 pair.control.connection.on_lost(104)
             return pair
 
-        stranger.add_pair = break_the_first  # type: ignore[method-assign]
+        stranger.add_pair = break_the_first  # type: ignore[method-assign]  # a stranger does as it likes
         stranger.add_link(mesh.address("a"))
         await eventually(lambda: bool(broken), "it has dialled")
         assert not broken[0].was_up

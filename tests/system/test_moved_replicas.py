@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from replicas import trio
+from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import CaughtUp, Members, Origin
+from cogwork.consensus.engine import Members
 from cogwork.consensus.replicated.calls import GetRoom, RoomIs
 from cogwork.consensus.replicated.files import ReplicaFiles
 from cogwork.consensus.replicated.journal import Journal
@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from cogwork.log.disk_queue import Operation
 
 SMALL = ("member.SEAL_BYTES", "install.SEAL_BYTES", "install.READ_BYTES")
-
-
-async def take(engine: RaftEngine, count: int) -> list[bytes]:
-    records: list[bytes] = []
-    subscription = engine.subscribe(Origin.FIRST)
-    async for each in subscription:
-        if not isinstance(each, CaughtUp):
-            records += each.batch.records()  # type: ignore[union-attr]  # there are no snapshots
-        if len(records) >= count:
-            break
-    await subscription.aclose()
-    return records
 
 
 def member_of(made: Trio, name: str) -> Member:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import os
 import sys
@@ -18,6 +17,7 @@ from cogwork.client import InDoubt, Released, StaleAttempt
 
 from .clusters import IDS, Cluster, clustered, command
 from .ledgers import Book, chance_of, row, twice
+from .numbered_streams import digest_of_all, digest_read
 from .served import READY_TIMEOUT_S, within
 
 if TYPE_CHECKING:
@@ -158,8 +158,7 @@ class Story:
         await appending
         reading += [asyncio.ensure_future(self.read(name)) for name in IDS]
         assert self.total is not None
-        expected = hashlib.sha256(b"".join(map(octets, range(self.total)))).hexdigest()
-        assert {await each for each in reading} == {expected}
+        assert {await each for each in reading} == {digest_of_all(self.total)}
 
     async def append(self, moves: asyncio.Future[None]) -> None:
         """Appends numbers at the container without replicas, until the last move is done."""
@@ -176,18 +175,7 @@ class Story:
 
     async def read(self, name: str) -> str:
         """Reads everything at one container, whatever becomes of that; returns the digest."""
-        digest, count = hashlib.sha256(), 0
-        async with (
-            cogwork.connect(self.cluster.url(name)) as mesh,
-            mesh.stream("moved").read(start="first") as reader,
-        ):
-            while self.total is None or count < self.total:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(0.5):
-                        record = await anext(reader)
-                    digest.update(octets(record.body))
-                    count += 1
-        return digest.hexdigest()
+        return await digest_read(self.cluster.url(name), "moved", lambda: self.total)
 
     async def move(self) -> None:
         """Moves the stream, and kills one whom that concerns while it goes on."""
@@ -209,11 +197,6 @@ class Story:
     def is_settled(self) -> bool:
         row = self.cluster.shown("moved")
         return not row["moving"] and row["voters"] == self.holders
-
-
-def octets(number: object) -> bytes:
-    assert isinstance(number, int)
-    return number.to_bytes(8, "big")
 
 
 @pytest.mark.timeout(STORY_TIMEOUT_S + 60)

@@ -33,7 +33,7 @@ async def parted(mesh: Linked, name: str, *others: str) -> None:
     """Cuts a container off, until all others know that."""
     mesh.cut_off(name)
     for other in others:
-        await eventually(lambda other=other: not sees(mesh, other, name), f"{other} sees it")  # type: ignore[misc]
+        await eventually(lambda other=other: not sees(mesh, other, name), f"{other} sees it")  # type: ignore[misc]  # mypy infers no lambda with a default
 
 
 async def given_up(publisher: cogwork.Publisher, body: object, **to: str) -> None:

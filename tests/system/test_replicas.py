@@ -6,10 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from replicas import trio
+from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import CaughtUp, Origin
 from cogwork.consensus.errors import Truncated, Unavailable
 from cogwork.log.wal import Wal
 
@@ -23,18 +22,6 @@ async def leader_of(engine: RaftEngine) -> str:
     while (leader := (await engine.members()).leader) is None:
         await asyncio.sleep(0.01)
     return leader
-
-
-async def take(engine: RaftEngine, count: int) -> list[bytes]:
-    records: list[bytes] = []
-    subscription = engine.subscribe(Origin.FIRST)
-    async for each in subscription:
-        if not isinstance(each, CaughtUp):
-            records += each.batch.records()  # type: ignore[union-attr]
-        if len(records) >= count:
-            break
-    await subscription.aclose()
-    return records
 
 
 def test_what_one_appends_all_read_in_order(tmp_path: Path) -> None:

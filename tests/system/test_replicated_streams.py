@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import os
 import random
@@ -19,6 +18,7 @@ import cogwork
 from cogwork.client import ConnectError
 
 from .meshes import Member, linked, meshed
+from .numbered_streams import digest_of_all, digest_read
 from .served import COGWORK, READY_TIMEOUT_S, within
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ class Story:
         await appending
         reading.append(asyncio.ensure_future(self.read("d")))
         assert self.total is not None
-        expected = hashlib.sha256(b"".join(map(octets, range(self.total)))).hexdigest()
-        assert {await each for each in reading} == {expected}
+        assert {await each for each in reading} == {digest_of_all(self.total)}
 
     async def append(self, kills: asyncio.Future[None]) -> None:
         """Appends numbers at the container without replicas, until the last leader is back."""
@@ -113,27 +112,8 @@ class Story:
         """Reads everything at one container, whatever becomes of that; returns the digest."""
         while True:
             with contextlib.suppress(ConnectError):  # it is just being started anew
-                return await self._read(name)
+                return await digest_read(self.members[name].url, "orders", lambda: self.total)
             await asyncio.sleep(0.05)
-
-    async def _read(self, name: str) -> str:
-        digest, count = hashlib.sha256(), 0
-        async with (
-            cogwork.connect(self.members[name].url) as mesh,
-            mesh.stream("orders").read(start="first") as reader,
-        ):
-            while self.total is None or count < self.total:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(0.5):
-                        record = await anext(reader)
-                    digest.update(octets(record.body))
-                    count += 1
-        return digest.hexdigest()
-
-
-def octets(number: object) -> bytes:
-    assert isinstance(number, int)
-    return number.to_bytes(8, "big")
 
 
 async def kill_leaders(members: dict[str, Member], chance: random.Random) -> None:

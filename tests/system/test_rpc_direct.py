@@ -301,7 +301,7 @@ async def _over_tls(url: str, folder: Path) -> None:
         served(mesh, "tls", "a", direct=direct) as service,
     ):
         for each in (caller, stranger):
-            await eventually(lambda each=each: len(directory_of(each)) == 1, "it is known")  # type: ignore[misc]  # a lambda
+            await eventually(lambda each=each: len(directory_of(each)) == 1, "it is known")  # type: ignore[misc]  # mypy infers no lambda with a default
             assert await each.call("tls", "name", server="a") == "a"
         assert is_direct(caller, service)
         assert not is_direct(stranger, service)

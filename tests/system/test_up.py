@@ -108,7 +108,7 @@ def test_three_containers_start_as_one_and_end_as_one(tmp_path: Path) -> None:
         for name in ("c1", "c2", "c3"):
             within(
                 CONVERGE_TIMEOUT_S,
-                lambda name=name: running.reaches(name) == {"c1", "c2", "c3"},  # type: ignore[misc]
+                lambda name=name: running.reaches(name) == {"c1", "c2", "c3"},  # type: ignore[misc]  # mypy infers no lambda with a default
                 f"{name} reaches all",
             )
         assert running.said("c2 │ ")

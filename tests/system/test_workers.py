@@ -182,7 +182,7 @@ def test_items_that_one_worker_has_go_to_the_consumers_of_the_other(workers: Wor
                         break
             return found
 
-    assert sorted(asyncio.run(story())) == list(range(20))  # type: ignore[type-var]
+    assert sorted(asyncio.run(story())) == list(range(20))  # type: ignore[type-var]  # they are numbers
 
 
 def test_calls_are_answered_by_clients_of_the_other_worker(workers: Workers) -> None:
@@ -433,7 +433,7 @@ def test_another_container_links_by_the_shared_port(tmp_path: Path) -> None:
                 member.start()
             for member in members:
                 name = f"linked with container {member.id}"
-                within(READY_TIMEOUT_S, lambda name=name: name in running.log, name)  # type: ignore[misc]
+                within(READY_TIMEOUT_S, lambda name=name: name in running.log, name)  # type: ignore[misc]  # mypy infers no lambda with a default
                 within(READY_TIMEOUT_S, member.listens, "it listens")
             time.sleep(1.0)
             for member in members:

@@ -173,8 +173,8 @@ def parse_bandwidth(text: str) -> float:
     Raises:
         AnalyticsError: It is not written like that.
     """
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgtKMGT]?)(bit|b|B)(/s|ps)?\s*", text)
-    if match is None or not match[1].strip(".") or float(match[1]) <= 0:
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgtKMGT]?)(bit|b|B)(/s|ps)?\s*", text)
+    if match is None or float(match[1]) <= 0:
         raise AnalyticsError(f"{text!r} is no bandwidth such as 1Gbit, 100Mbit or 125MB")
     bits = 8 if match[3] == "B" else 1
     return float(match[1]) * UNITS[match[2].lower()] * bits

@@ -17,6 +17,45 @@ if TYPE_CHECKING:
 __all__ = ("page_of",)
 
 ROWS_MAX = 20
+CONTAINER_HEADS = (
+    "container",
+    "in",
+    "out",
+    "in/s",
+    "out/s",
+    "peak out/s",
+    "MB in",
+    "MB out",
+    "CPU %",
+    "memory MB",
+)
+RUN_HEADS = (
+    "rate",
+    "bytes",
+    "B",
+    "Q",
+    "KM/s",
+    "TM/wd",
+    "one broker",
+    "efficiency",
+    "by broker, M/s",
+    "asked for",
+    "estimated KM/s",
+    "TM/wd",
+)
+LIMIT_HEADS = (
+    "capacity",
+    "bytes",
+    "KM/s a broker",
+    "usable outside",
+    "inside",
+    "network KM/s",
+    "largest Q",
+    "B",
+    "cluster",
+    "XSR KM/s",
+    "TM/wd",
+)
 
 KILO, MEGA = 1e3, 1e6
 
@@ -124,15 +163,11 @@ def _containers(page: Page, analysis: Analysis, charts: dict[str, Chart]) -> Non
         )
         for row in by_key(analysis.containers, ["container"], names)
     ]
-    heads = (
-        "container", "in", "out", "in/s", "out/s", "peak out/s", "MB in", "MB out", "CPU %",
-        "memory MB",
-    )  # fmt: skip
     _cards(
         page,
         _drawn(charts, "messages_in"),
         _drawn(charts, "messages_out"),
-        table_card("", heads, rows[:ROWS_MAX], is_wide=True),
+        table_card("", CONTAINER_HEADS, rows[:ROWS_MAX], is_wide=True),
     )
 
 
@@ -236,10 +271,6 @@ def _capacity(page: Page, analysis: Analysis, charts: dict[str, Chart]) -> None:
         )
         for run in analysis.runs
     ]
-    heads = (
-        "rate", "bytes", "B", "Q", "KM/s", "TM/wd", "one broker", "efficiency", "by broker, M/s",
-        "asked for", "estimated KM/s", "TM/wd",
-    )  # fmt: skip
     limits = [
         (
             each.source,
@@ -256,10 +287,6 @@ def _capacity(page: Page, analysis: Analysis, charts: dict[str, Chart]) -> None:
         )
         for each in analysis.capacity
     ]
-    limit_heads = (
-        "capacity", "bytes", "KM/s a broker", "usable outside", "inside", "network KM/s",
-        "largest Q", "B", "cluster", "XSR KM/s", "TM/wd",
-    )  # fmt: skip
     measured = (
         "Measured on what was there: where brokers, faucets and clients share a machine, a figure "
         "is theirs together. Estimated is B · Q · capacity, with 10 KM/s of 1000 bytes or 25 KM/s "
@@ -268,13 +295,13 @@ def _capacity(page: Page, analysis: Analysis, charts: dict[str, Chart]) -> None:
     _cards(
         page,
         _drawn(charts, "switching", is_wide=True),
-        table_card("Switching rates", heads, runs, measured, is_wide=True)
+        table_card("Switching rates", RUN_HEADS, runs, measured, is_wide=True)
         if runs
         else '<div class="card wide"><p class="note">Nothing measured is archived: '
         "cogwork bench isr --telemetry, and xsr.</p></div>",
         table_card(
             "How large fan-out and cluster may be",
-            limit_heads,
+            LIMIT_HEADS,
             limits,
             "Q = bandwidth / (message size · capacity of a broker), to the nearest; B has the "
             f"same limit inside; the cluster is 1 + B. A working day has {WORKING_DAY_S:,} s. A "

@@ -52,7 +52,6 @@ __all__ = (
 NAMESPACE = "cogwork"
 
 STREAM = "cogwork.stream"
-STREAM_ID = "cogwork.stream-id"
 FIRST = "cogwork.first"
 NEXT = "cogwork.next"
 SEAM = "cogwork.seam"

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cogwork.amqp.errors import CogworkError
+
+if TYPE_CHECKING:
+    from cogwork.amqp.types import Symbol
 
 __all__ = ("ArrowError", "BeyondEnd", "StreamTruncated", "UnknownStream")
 
@@ -12,12 +17,15 @@ class ArrowError(CogworkError):
 
     Attributes:
         stream: Of which stream.
+        text: What happened.
+        condition: The error condition of AMQP; None where there is none.
     """
 
-    def __init__(self, stream: str, text: str) -> None:
+    def __init__(self, stream: str, text: str, condition: Symbol | None = None) -> None:
         super().__init__(stream, text)
         self.stream = stream
         self.text = text
+        self.condition = condition
 
     def __str__(self) -> str:
         """Names the stream, and what happened."""

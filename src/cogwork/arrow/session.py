@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cogwork.arrow.batches import batch_of, columns_from
 from cogwork.arrow.envelope import BEYOND_END, Range, decode_batch
@@ -126,7 +126,7 @@ class Session:
         except TimeoutError as error:
             raise ArrowError(stream, f"nothing came for {self._timeout_s:g} s") from error
         except ClientError as error:
-            raise ArrowError(stream, error.description) from error
+            raise ArrowError(stream, error.description, error.condition) from error
         except CogworkError as error:
             raise ArrowError(stream, str(error)) from error
 
@@ -176,8 +176,7 @@ class Session:
             try:
                 async with asyncio.timeout(min(CALL_S, self._timeout_s)):
                     mesh = await self._connected()
-                    told: Any = (await mesh.manage("BOUNDS", about)).body
-                    return told  # type: ignore[no-any-return]
+                    return cast("dict[str, int]", (await mesh.manage("BOUNDS", about)).body)
             except LinkRefused as error:
                 if not _is_passing(error) or _now_s() > until_s:
                     return None

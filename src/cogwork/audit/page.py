@@ -61,9 +61,10 @@ def title_of(report: Report) -> str:
 def _verdict_of(report: Report) -> Verdict:
     found = {check.verdict for check in report.checks}
     return next(
-        each for each in (Verdict.VIOLATED, Verdict.UNPROVEN, Verdict.HOLDS)
+        each
+        for each in (Verdict.VIOLATED, Verdict.UNPROVEN, Verdict.HOLDS)
         if each in found or each is Verdict.HOLDS
-    )  # fmt: skip
+    )
 
 
 def _summary(report: Report) -> str:

@@ -141,7 +141,12 @@ class Broadcast(Cast):
     # -- cogs
 
     def add(self, cog: Cog, start: Start = Origin.FIRST) -> None:
-        """Adds a cog, which is pushed to from its start on."""
+        """Adds a cog, which is pushed to from its start on.
+
+        Args:
+            cog: Which is in no cast yet.
+            start: Where it begins.
+        """
         cog.cast = self
         feed = Feed(cog, start, self._fail, self._on_progress)
         self._feeds[feed] = self._begin(feed.run(self._line))

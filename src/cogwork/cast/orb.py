@@ -49,6 +49,12 @@ class Orb(Cast):
     def __init__(
         self, retention: Retention = RETENTION, now_ms: Callable[[], int] = _now_ms
     ) -> None:
+        """Has no cogs yet.
+
+        Args:
+            retention: How much is kept for cogs that are added later.
+            now_ms: Tells the time, in milliseconds since 1970.
+        """
         super().__init__()
         self._producer = uuid.uuid4().bytes
         self._retention = retention
@@ -162,7 +168,12 @@ class Orb(Cast):
     # -- cogs
 
     def add(self, cog: Cog, start: Start = Origin.FIRST) -> None:
-        """Adds a cog, and gives it what has been pushed since its start before it returns."""
+        """Adds a cog, and gives it what has been pushed since its start before it returns.
+
+        Args:
+            cog: Which is in no cast yet.
+            start: Where it begins.
+        """
         cog.cast = self
         was_pushing = self._is_pushing
         self._is_pushing = True

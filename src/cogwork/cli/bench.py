@@ -20,6 +20,7 @@ from cogwork.cli.loadgen.peer import dial
 from cogwork.cli.loadgen.scenarios import SCENARIOS, Load, run_scenario
 from cogwork.cli.loadgen.url import Url
 from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.cli.tables import console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -167,7 +168,7 @@ def bench(
         if as_json:
             click.echo(msgspec.json.encode(result).decode())
     if not as_json:
-        Console().print(_table(results))
+        console().print(_table(results))
     if any(result.problems for result in results):
         sys.exit(ExitCode.ERROR)
 

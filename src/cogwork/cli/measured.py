@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import click
 import msgspec
 
 from cogwork.cli.loadgen.streams import Figures
@@ -22,7 +23,7 @@ def load(path: Path) -> dict[str, Figures]:
     """Returns the figures of each engine; none where nothing was measured.
 
     Raises:
-        ValueError: The file is not one of ours.
+        click.ClickException: The file is not one of ours.
     """
     try:
         data = path.read_bytes()
@@ -31,7 +32,9 @@ def load(path: Path) -> dict[str, Figures]:
     try:
         listed = msgspec.json.decode(data, type=list[Figures])
     except msgspec.DecodeError as error:
-        raise ValueError(f"{path} is not what `cogwork bench engines` writes: {error}") from error
+        raise click.ClickException(
+            f"{path} is not what `cogwork bench engines` writes: {error}"
+        ) from error
     return {f"{each.engine}/{each.servers}": each for each in listed}
 
 

@@ -11,10 +11,11 @@ import msgspec
 from cogwork.amqp.message import decode_sections
 from cogwork.cli import moving
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.listing import show_all
 from cogwork.cli.manager import Manager
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
-from cogwork.cli.tables import console, in_words, table
+from cogwork.cli.tables import in_words
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import describe, keys_at, type_at
 
@@ -58,17 +59,7 @@ def queue() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the queues, with depth, consumers and counts."""
-
-    async def work(mesh: Mesh) -> tuple[list[dict[str, Any]], int]:
-        return await Manager(mesh).rows("queue", () if as_json else tuple(COLUMNS))
-
-    rows, total = reach(url, work, force=True)
-    if as_json:
-        click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
-        return
-    screen = console()
-    for part in table("queues", COLUMNS, rows, total):
-        screen.print(part)
+    show_all(url, "queue", COLUMNS, as_json=as_json)
 
 
 @queue.command()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cogwork.cli import moving
+from cogwork.cli.listing import show_all
 from cogwork.cli.manager import Manager
 from cogwork.cli.moving import is_there, members, named
 from cogwork.cli.reach import reach
@@ -172,17 +173,7 @@ def _pair(text: str) -> tuple[str, object]:
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the streams, with bounds, rates and readers."""
-
-    async def work(mesh: Mesh) -> tuple[list[dict[str, Any]], int]:
-        return await Manager(mesh).rows("stream", () if as_json else tuple(COLUMNS))
-
-    rows, total = reach(url, work, force=True)
-    if as_json:
-        click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
-        return
-    screen = console()
-    for part in table("streams", COLUMNS, rows, total):
-        screen.print(part)
+    show_all(url, "stream", COLUMNS, as_json=as_json)
 
 
 @stream.command()

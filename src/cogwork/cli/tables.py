@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from cogwork.cli.lazy import ReaderLeftError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +22,16 @@ WIDTH_OF_FILES = 200
 """Columns where nobody's terminal says how many there are."""
 
 
+class _Results(Console):
+    """A console that tells when nobody reads what it prints, where rich would exit with 1."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise ReaderLeftError
+
+
 def console() -> Console:
     """Makes the console for results."""
-    made = Console(highlight=False)
+    made = _Results(highlight=False)
     if not made.is_terminal:
         made.width = WIDTH_OF_FILES
     return made

@@ -83,8 +83,9 @@ class ClientError(CogworkError):
 
     def __str__(self) -> str:
         """Names the address, what happened, and the condition."""
+        where = f"{self.address}: " if self.address else ""
         condition = f" ({self.condition})" if self.condition else ""
-        return f"{self.address}: {self.description}{condition}"
+        return f"{where}{self.description}{condition}"
 
 
 class LinkRefused(ClientError):

@@ -235,7 +235,12 @@ class Mesh(Requests, RpcCalls):
         return self._options.direct.spin_us if self._options.direct is not None else 0
 
     def beside(self, endpoint: Endpoint, options: Options) -> Mesh:
-        """Makes another connection of this client's, to somewhere else; it is not opened yet."""
+        """Makes another connection of this client's, to somewhere else; it is not opened yet.
+
+        Args:
+            endpoint: Where to.
+            options: Of that connection.
+        """
         return Mesh([endpoint], options)
 
     @property

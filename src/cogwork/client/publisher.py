@@ -120,7 +120,12 @@ class Publisher(LinkEnd):
         return await self._outbox.post_all(bodies, settled)
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
-        """Sends messages and goes on; awaiting what is returned waits for their outcomes."""
+        """Sends messages and goes on; awaiting what is returned waits for their outcomes.
+
+        Args:
+            bodies: Messages, or bodies.
+            settled: Whether to send without asking for outcomes; they count as accepted then.
+        """
         return self._outbox.post_all(bodies, settled)
 
     def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:

@@ -264,7 +264,18 @@ class Stream:
         selector: str | None = None,
         on_truncated: OnTruncated = "raise",
     ) -> AsyncIterator[list[Record]]:
-        """Yields records list by list: the fast way; see `read`."""
+        """Yields records list by list: the fast way.
+
+        Args:
+            start: As for `read`, and so are the rest.
+            count_max: How many records a list has at most.
+            credit: Records that may be on their way or waiting.
+            selector: A condition in SQL over properties; None for all records.
+            on_truncated: `raise` `StreamTruncated`, or go on with the `first` record that is left.
+
+        Raises:
+            ValueError: `start` is no place in a stream.
+        """
         reader = self.read(start, credit=credit, selector=selector, on_truncated=on_truncated)
         return reader.batches(count_max)
 

@@ -45,7 +45,7 @@ def start_of(
         return FromTime(_ms_of(start))
     if isinstance(start, date):
         return FromTime(_ms_of(datetime.combine(start, time())))
-    if isinstance(start, int) and not isinstance(start, bool) and start >= 0:
+    if isinstance(start, int) and not isinstance(start, bool) and 0 <= start <= ULong.MAX:
         return FromOffset(start)
     if isinstance(start, str):
         return _start_in_words(start.strip(), now)
@@ -55,7 +55,7 @@ def start_of(
 def _start_in_words(text: str, now: Callable[[], datetime]) -> Origin | FromOffset | FromTime:
     if text in {each.value for each in Origin}:
         return Origin(text)
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.isdigit() and int(text) <= ULong.MAX:
         return FromOffset(int(text))
     if text == "today":
         return FromTime(_ms_of(datetime.combine(now().date(), time())))

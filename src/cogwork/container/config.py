@@ -181,7 +181,7 @@ def with_options(
     """
     changes: dict[str, Any] = {}
     if container_id is not None:
-        changes["id"] = container_id
+        changes["id"] = _id_option(container_id)
     if data_dir is not None:
         changes["data_dir"] = data_dir
     if workers is not None:
@@ -203,6 +203,12 @@ def with_options(
     changed = msgspec.structs.replace(configuration, **changes)
     check(changed)
     return changed
+
+
+def _id_option(name: str) -> str:
+    if not name:
+        raise ConfigurationError("options", 0, "--id", _show(name), "a name")
+    return name
 
 
 def _listen_option(endpoint: str) -> Listen:

@@ -76,7 +76,8 @@ class StreamDeclarations:
                 wanted[HOME] = cluster_of
         try:
             name, inherited = self._vhost.rule_of(address)
-            if is_pattern(name) or inherited.kind != STREAM or name == inherited.prefix:
+            is_named = name != inherited.prefix and not name.endswith("/")
+            if is_pattern(name) or inherited.kind != STREAM or not is_named:
                 raise ManagementError(
                     BAD_REQUEST, f"{name!r:.200} is no stream's address: stream/NAME is expected"
                 )

@@ -8,8 +8,8 @@ from cogwork.dataplane.registry cimport Registry
 from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
-# Copies a complete delivery's chunks into one block, which the caller frees.
-cdef uint8_t* join(const Delivery* d) except NULL
+# Copies a complete delivery's chunks into one block.
+cdef bytes join(const Delivery* d)
 
 
 @cython.final

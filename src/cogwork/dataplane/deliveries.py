@@ -1,6 +1,7 @@
 """The deliveries that wait, and the memory they take."""
 
 import cython
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdlib import calloc, free, malloc
 from cython.cimports.libc.string import memcpy
 
@@ -137,14 +138,13 @@ class Deliveries:
 
 
 def join(d):
-    """Copies a complete delivery's chunks into one block, which the caller frees."""
-    joined: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), malloc(d.size_bytes + 1))
-    if joined == cython.NULL:
-        raise MemoryError("no room to assemble a message")
+    """Copies a complete delivery's chunks into one block."""
+    joined: bytes = PyBytes_FromStringAndSize(cython.NULL, d.size_bytes)
+    out: cython.p_char = PyBytes_AS_STRING(joined)
     at: uint64_t = 0
     chunk: cython.pointer(Chunk) = d.first
     while chunk != cython.NULL:
-        memcpy(joined + at, chunk.data, chunk.size)
+        memcpy(out + at, chunk.data, chunk.size)
         at += chunk.size
         chunk = chunk.next
     return joined

@@ -47,15 +47,15 @@ def serve(desk):
     """What the thread runs, until it is told to stop and nothing is queued."""
     shared: cython.pointer(Desk) = cython.cast(cython.pointer(Desk), desk)
     batch: JobList
-    pthread_mutex_lock(cython.address(shared.mutex))
     while True:
+        pthread_mutex_lock(cython.address(shared.mutex))
         while shared.queued.first == cython.NULL and not shared.is_stopping:
             pthread_cond_wait(cython.address(shared.work), cython.address(shared.mutex))
         batch = shared.queued
-        if batch.first == cython.NULL:
-            break
         shared.queued.first = shared.queued.last = cython.NULL
         pthread_mutex_unlock(cython.address(shared.mutex))
+        if batch.first == cython.NULL:
+            break
         perform(batch.first)
         pthread_mutex_lock(cython.address(shared.mutex))
         if shared.done.first == cython.NULL:
@@ -63,8 +63,10 @@ def serve(desk):
         else:
             shared.done.last.next = batch.first
             shared.done.last = batch.last
+        pthread_mutex_unlock(cython.address(shared.mutex))
+        # Only now, so that the loop does not wake up to wait for the mutex. It may have taken the
+        # jobs already: then it finds none.
         raise_event(shared.event_fd)
-    pthread_mutex_unlock(cython.address(shared.mutex))
     return cython.NULL
 
 

@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cogwork.dataplane.histogram cimport Histogram
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH

@@ -61,6 +61,16 @@ class Disorder:
         self._advance()
         return 0
 
+    def take_all(self, numbers: cython.const[int64_t][::1]) -> None:
+        """Counts items that go out, in this order.
+
+        Args:
+            numbers: Theirs; each is greater than zero.
+        """
+        at: cython.Py_ssize_t
+        for at in range(numbers.shape[0]):
+            self.take(cython.cast(uint64_t, numbers[at]))
+
     def lose(self, number):
         """Takes note of an item that never goes out."""
         if number < self.first:

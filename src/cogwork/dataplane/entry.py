@@ -12,8 +12,6 @@ from cython.cimports.cogwork.dataplane.shipment import (
     NOWHERE,
 )
 from cython.cimports.cogwork.dataplane.terminus import ship_from
-from cython.cimports.libc.stdint import uint8_t
-from cython.cimports.libc.stdlib import free
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -330,7 +328,7 @@ class AddressEntry(CopyingEntry):
 
     def _hand_over(self, d, outlet):
         s: Shipment
-        joined: cython.pointer(uint8_t)
+        joined: bytes
         link: ReceivingEnd
         if type(outlet) is OutgoingLink:
             if not d.complete:
@@ -339,11 +337,8 @@ class AddressEntry(CopyingEntry):
                     link.current_outlets = [outlet]
             return cython.cast(OutgoingLink, outlet).push(d)
         joined = join(d)
-        ship(cython.address(s), d, joined)
-        try:
-            return outlet.take(cython.address(s))
-        finally:
-            free(joined)
+        ship(cython.address(s), d, octets_of(joined))
+        return outlet.take(cython.address(s))
 
     def close(self) -> None:
         """Takes the entry out of use."""

@@ -22,6 +22,8 @@ cdef class FragmentingEnd(CreditingEnd):
     cdef bint current_answered
     cdef uint64_t current_size
     cdef AddressEntry current_entry
+    # A message of several frames, while it is routed: who wants it as an object need not copy it.
+    cdef bytes joined
     cdef int route(self, Shipment* s) except -1
     cdef int on_fragment(self, TransferFields* t) except -1
     cdef object _too_large(self)

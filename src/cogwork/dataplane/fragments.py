@@ -4,7 +4,7 @@ import cython
 from cython.cimports.cogwork.dataplane.deliveries import join
 from cython.cimports.cogwork.dataplane.delivery import Chunk, ship
 from cython.cimports.cogwork.dataplane.holding import MULTICAST
-from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.outgoing import OutgoingLink
 from cython.cimports.cogwork.dataplane.sections import find_to
 from cython.cimports.cogwork.dataplane.shipment import (
@@ -14,7 +14,6 @@ from cython.cimports.cogwork.dataplane.shipment import (
     Verdict,
     fill_verdict,
 )
-from cython.cimports.libc.stdlib import free
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -219,14 +218,14 @@ class FragmentingEnd(CreditingEnd):
     def _route_assembled(self, d):
         """By the same way as small messages, so that none overtakes another."""
         s: Shipment
-        joined: cython.pointer(uint8_t) = join(d)
-        ship(cython.address(s), d, joined)
+        self.joined = join(d)
+        ship(cython.address(s), d, octets_of(self.joined))
         s.tag = self.current_tag
         s.tag_size = self.current_tag_size
         try:
             self.route(cython.address(s))
         finally:
-            free(joined)
+            self.joined = None
         return 0
 
     def abort_delivery(self):

@@ -4,10 +4,8 @@ import cython
 from cython.cimports.cogwork.dataplane.deliveries import join
 from cython.cimports.cogwork.dataplane.delivery import Chunk, is_over, ship
 from cython.cimports.cogwork.dataplane.header import Header, clear_header, read_header
-from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RELEASED, Verdict, fill_verdict
-from cython.cimports.libc.stdint import uint8_t
-from cython.cimports.libc.stdlib import free
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -114,15 +112,12 @@ class HoldingEntry(Terminus):
     def give_up(self, d, is_expired):
         """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""
         s: Shipment
-        joined: cython.pointer(uint8_t) = join(d)
-        ship(cython.address(s), d, joined)
-        try:
-            if is_expired:
-                self.expire(cython.address(s))
-            else:
-                self.unroutable(cython.address(s))
-        finally:
-            free(joined)
+        joined: bytes = join(d)
+        ship(cython.address(s), d, octets_of(joined))
+        if is_expired:
+            self.expire(cython.address(s))
+        else:
+            self.unroutable(cython.address(s))
         return 0
 
     def limit_life(self, d):

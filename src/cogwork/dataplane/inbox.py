@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import cython
 from cython.cimports.cogwork.dataplane.messages import Message, message_from
-from cython.cimports.cogwork.dataplane.octets import bytes_from
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.port import Port
 from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, REJECTED, Verdict, fill_verdict
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
@@ -107,6 +107,9 @@ class Inbox:
         return message
 
     def payload(self, s):
+        joined: bytes = None if self.link is None else self.link.joined
+        if joined is not None and octets_of(joined) == s.data and len(joined) == s.size:
+            return joined
         return bytes_from(s.data, s.size)
 
     def reply(self, delivery_id, code, state):

@@ -50,10 +50,6 @@ class Pins:
         """Lists the groups that pin a file."""
         return [group for group, low in self._low.items() if number_of(low) == number]
 
-    def low_of(self, group: int) -> int | None:
-        """Returns from which LSN on a group needs its records; None where it has none."""
-        return self._low.get(group)
-
     def _pin(self, number: int) -> None:
         self._counts[number] += 1
         if self._oldest is None or number < self._oldest:

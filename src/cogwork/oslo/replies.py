@@ -15,8 +15,6 @@ from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogwork.client.mesh import Mesh
     from cogwork.dataplane.link import Link
 
@@ -58,7 +56,6 @@ class Replies(Receiver[Message]):
         super().__init__(mesh, source, Inbox(mesh.flusher, mesh.create_future, credit))
         self.reply_to = ""
         self.calls: dict[str, Waiting] = {}
-        self.on_attached_again: Callable[[], None] | None = None
         self._has_address = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

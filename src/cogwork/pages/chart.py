@@ -130,9 +130,14 @@ def lines(
     """Draws a line for each series, with its name in a legend above."""
     for at, (name, values) in enumerate(series):
         axes.plot(
-            xs, values, label=name, color=COLOURS[at % len(COLOURS)], linewidth=1.8,
-            marker="o" if len(xs) <= 48 else None, markersize=3,
-        )  # fmt: skip
+            xs,
+            values,
+            label=name,
+            color=COLOURS[at % len(COLOURS)],
+            linewidth=1.8,
+            marker="o" if len(xs) <= 48 else None,
+            markersize=3,
+        )
     axes.set_ylabel(ylabel)
     if is_log:
         axes.set_yscale("log")
@@ -202,6 +207,10 @@ def _legend(axes: Axes, count: int) -> None:
     letters = sum(map(len, axes.get_legend_handles_labels()[1]))
     columns = min(count, 5 if letters < LEGEND_LETTERS else 3)
     axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2,
-        handlelength=1.2, columnspacing=1.4,
-    )  # fmt: skip
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=columns,
+        borderaxespad=0.2,
+        handlelength=1.2,
+        columnspacing=1.4,
+    )

@@ -67,7 +67,7 @@ class ProtobufSchema:
         self.decode(body)
         return body
 
-    def decode(self, body: bytes, steps_max: int | None = None) -> Message:  # noqa: ARG002
+    def decode(self, body: bytes, steps_max: int | None = None) -> Message:  # noqa: ARG002  # as other schemas have it
         """Reads a body; that costs less than a step for each octet."""
         if len(body) > BODY_BYTES_MAX:
             raise InvalidBody(f"{len(body)} octets are more than the {BODY_BYTES_MAX} of a message")

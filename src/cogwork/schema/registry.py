@@ -69,7 +69,13 @@ class Registered(msgspec.Struct, frozen=True, tag="registered", tag_field="event
     format: int = FORMAT
 
     def is_like(self, kind: str, definition: bytes, message: str) -> bool:
-        """Tells whether a schema is this one."""
+        """Tells whether a schema is this one.
+
+        Args:
+            kind: `json` or `protobuf`.
+            definition: The schema as it was registered.
+            message: The full name of the message, for Protocol Buffers.
+        """
         return (self.kind, self.definition, self.message) == (kind, definition, message)
 
 
@@ -195,6 +201,10 @@ class Registry:
 
     def unregister(self, address: str, *, id: str = "") -> bytes:  # noqa: A002  # the event's field
         """Makes the event that takes an address its schema, and all versions.
+
+        Args:
+            address: Whose.
+            id: Of the event, so that whoever made it knows it again.
 
         Raises:
             InvalidSchema: The address has none.
@@ -326,6 +336,10 @@ class Registry:
     def schema_of(self, address: str, version: int | None = None) -> Schema | None:
         """Returns the schema of an address; None where it has none.
 
+        Args:
+            address: Where messages are sent to.
+            version: Which version; None is the newest one.
+
         Raises:
             InvalidSchema: It cannot be used here.
         """
@@ -333,7 +347,12 @@ class Registry:
         return found.schema() if found is not None else None
 
     def version_of(self, address: str, version: int | None = None) -> Version | None:
-        """Returns what `find` finds, with its schema."""
+        """Returns what `find` finds, with its schema.
+
+        Args:
+            address: Where messages are sent to.
+            version: Which version; None is the newest one.
+        """
         address = address.lstrip("/")
         try:
             versions = self._found[address]
@@ -377,6 +396,10 @@ class Registry:
 
     def encode(self, address: str, value: object) -> tuple[str, bytes]:
         """Makes a message's content-type and body.
+
+        Args:
+            address: Where it will be sent to.
+            value: What is to be in it.
 
         Raises:
             InvalidBody: The schema does not allow it, or there is none.

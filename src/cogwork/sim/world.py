@@ -150,11 +150,6 @@ class World:
         wire.costs[side] = cost
         self._tell(host, lambda mesh, now_s: mesh.set_cost(link, cost, now_s))
 
-    def inject(self, name: str, link: int, data: bytes) -> None:
-        """Has bytes arrive on a link as if its other end had sent them."""
-        host = self.hosts[name]
-        self._tell(host, lambda mesh, now_s: mesh.on_message(link, data, now_s))
-
     # What clients do.
 
     def subscribe(self, name: str, pattern: str) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-__all__ = ("JobTools", "run_job")
+__all__ = ("JobTools", "check_job", "run_job")
 
 
 class JobTools:
@@ -89,6 +89,23 @@ class JobTools:
         """Returns a query that publishes rows as they come; `.start()` starts it."""
         writer = rows.writeStream.format("cogwork").options(**{**self._reached, **options})
         return writer.option("path", address).option("checkpointLocation", checkpoint)
+
+
+def check_job(file: str) -> None:
+    """Looks whether a job is Python, which takes no session.
+
+    Args:
+        file: The job; what `runpy` runs besides Python's sources is not looked into.
+
+    Raises:
+        JobFailed: It is not; the text says where.
+    """
+    if not file.endswith(".py"):
+        return
+    try:
+        compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise JobFailed(failure_of(error, file)) from error
 
 
 def run_job(
@@ -179,7 +196,7 @@ def explaining(spark: SparkSession, show: Callable[[str], None]) -> Iterator[Non
         show(printed.getvalue())
 
     def wrapped(method: Any) -> Any:  # noqa: ANN401 # whatever it is
-        def run(frame: Any, *args: Any, **more: Any) -> Any:  # noqa: ANN401
+        def run(frame: Any, *args: Any, **more: Any) -> Any:  # noqa: ANN401  # as above
             plan_of(frame)
             depth[0] += 1
             try:

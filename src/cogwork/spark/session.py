@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -18,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cogwork.spark.errors import SessionError
+from cogwork.spark.errors import OptionError, SessionError
 from cogwork.spark.java import find_java, quiet_home
 from cogwork.spark.scratch import scratch
+from cogwork.spark.starting import given_up_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ("check_packages", "local_session", "open_session", "remote_session")
 
 MASTER = "local[*]"
+MASTERS = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
 CONNECT_SCHEME = "sc"
 CONNECT_PORT = 15002
@@ -108,10 +111,16 @@ def local_session(
         log: The file for what the JVM logs; None is one that goes with this process.
 
     Raises:
+        OptionError: Nothing is a master by that name.
         SessionError: PySpark or Java is missing, or too old, or pandas too new, or the JVM does not
             start.
     """
     check_packages()
+    if MASTERS.fullmatch(master) is None:
+        raise OptionError(
+            f"no master of Spark is named {master!r:.80}: local[*], local[N], spark://HOST:PORT, "
+            "k8s://… or yarn is expected"
+        )
     place = Path(tempfile.mkdtemp(prefix="session-", dir=scratch()))
     chosen = {LOCAL_DIRECTORY: str(place), **SETTINGS, **(settings or {})}
     ours = f"{_logging_option(place, log)} -Djava.io.tmpdir={place}"
@@ -121,7 +130,7 @@ def local_session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    with _environment(_driver_environment(master)):
+    with _environment(_driver_environment(master)), given_up_together():
         try:
             return builder.getOrCreate()
         except SessionError:

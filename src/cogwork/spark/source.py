@@ -48,6 +48,15 @@ class RangePartition(InputPartition):
 class CogworkSource(DataSource):
     """Streams as tables, rows as messages; Spark finds it by the name `cogwork`."""
 
+    def __init__(self, options: dict[str, str]) -> None:
+        """Connects nowhere.
+
+        Args:
+            options: The user's.
+        """
+        super().__init__(options)
+        keep_loaded()
+
     @classmethod
     def name(cls) -> str:
         """Returns the name of the format."""
@@ -109,6 +118,7 @@ class CogworkReader(DataSourceReader):
             raise SourceError(str(error)) from error
         finally:
             bounds.close()
+            keep_loaded()
         return partitions_of(ranges, self._options)
 
     def _ranges(self, bounds: StreamBounds) -> list[Range]:

@@ -110,7 +110,14 @@ MUTANTS = (
         ELECTIONS + "_grants",
         "self._wake()",
         "pass",
-        scene="returns",
+        scene="sleep",
+    ),
+    Mutant(
+        "who sleeps sleeps on in a new term",
+        CORE + "enter_term",
+        "if self.is_quiescent:",
+        "if False:",
+        scene="sleep",
     ),
     Mutant(
         "who comes back stands for election before it has its log again",

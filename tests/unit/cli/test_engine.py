@@ -6,9 +6,11 @@ import json
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from cogwork.cli.engine import ABILITIES, declared
+from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.loadgen.streams import Figures
 from cogwork.cli.main import main
 from cogwork.cli.measured import load, save
@@ -61,7 +63,7 @@ def test_every_option_is_on_the_page() -> None:
     page = PAGE.read_text()
     for name in ("redis", "etcd", "nats", "kafka"):
         host = factory_of(name)
-        options = (*host.host_options, *host.stream_options)  # type: ignore[union-attr]
+        options = (*host.host_options, *host.stream_options)  # type: ignore[union-attr]  # these have options
         assert [each for each in options if not re.search(rf"`{each}\b", page)] == []
 
 
@@ -85,12 +87,25 @@ def test_figures_of_other_engines_stay(tmp_path: Path) -> None:
     save(file, {"etcd/3": Figures(**{**_fields(FIGURES), "engine": "etcd", "servers": 3})})
     assert set(load(file)) == {"orb/0", "etcd/3"}
     file.write_text("nonsense")
-    with pytest.raises(ValueError, match="bench engines"):
+    with pytest.raises(click.ClickException, match="bench engines"):
         load(file)
 
 
 def _fields(figures: Figures) -> dict[str, object]:
     return {name: getattr(figures, name) for name in figures.__struct_fields__}
+
+
+@pytest.mark.parametrize("said", ["", "{nope", '{"type": "object"}'])
+def test_a_file_of_something_else_is_one_line(
+    said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(said)
+    assert run("engine", "list", "--file", str(file)) == ExitCode.ERROR
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"cogwork: {file} is not what `cogwork bench engines` writes: ")
+    assert shown.err.count("\n") == 1
 
 
 def test_the_bench_measures_an_engine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -196,11 +196,14 @@ def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) 
         run_failing(ZeroDivisionError(), monkeypatch)
 
 
-def test_a_reader_that_left_is_141_and_silent() -> None:
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["engine", "list"], ["engine", "list", "--json"]]
+)
+def test_a_reader_that_left_is_141_and_silent(arguments: list[str]) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, "-c", "from cogwork.cli.main import main; main(['--help'])"],
+        [sys.executable, "-c", f"from cogwork.cli.main import main; main({arguments})"],
         stdout=write,
         stderr=subprocess.PIPE,
         check=False,

@@ -129,7 +129,7 @@ def test_signals_are_passed_on(tmp_path: Path) -> None:
     async def story(_: Supervisor) -> None:
         for name in names:
             os.kill(os.getpid(), signal.Signals[name])
-            await true(lambda name=name: all(name in file.read_text() for file in files))  # type: ignore[misc]
+            await true(lambda name=name: all(name in file.read_text() for file in files))  # type: ignore[misc]  # mypy infers no lambda with a default
 
     for file in files:
         file.touch()
@@ -183,7 +183,7 @@ def test_one_that_has_lived_for_long_begins_with_the_first_pause(
             before = supervisor.workers[0].said
             supervisor.workers[0].signal(signal.SIGKILL)
             await true(
-                lambda before=before: supervisor.workers[0].said != before  # type: ignore[misc]
+                lambda before=before: supervisor.workers[0].said != before  # type: ignore[misc]  # mypy infers no lambda with a default
             )
 
     timing = Timing(pause_s=0.01, settled_s=0.0)

@@ -31,6 +31,7 @@ def at(*fields: int) -> FromTime:
         (FromOffset(3), FromOffset(3)),
         (0, FromOffset(0)),
         ("17", FromOffset(17)),
+        (str(2**64 - 1), FromOffset(2**64 - 1)),
         ("today", at(2026, 11, 21)),
         ("06:00", at(2026, 11, 21, 6)),
         ("2026-11-20T06:00", at(2026, 11, 20, 6)),
@@ -44,7 +45,9 @@ def test_a_place_has_many_names(said: object, meant: object) -> None:
     assert start_of(said, lambda: NOW) == meant  # type: ignore[arg-type]  # whatever people say
 
 
-@pytest.mark.parametrize("said", ["", "noon", "-1", -1, True, None, 1.5, "2026-13-01", time(6)])
+@pytest.mark.parametrize(
+    "said", ["", "noon", "-1", -1, True, None, 1.5, "2026-13-01", time(6), 2**64, str(2**64)]
+)
 def test_what_is_no_place_is_refused_with_what_would_be_one(said: object) -> None:
     with pytest.raises(ValueError, match="first, last, next, snapshot, today, an offset"):
         start_of(said, lambda: NOW)  # type: ignore[arg-type]  # whatever people say

@@ -87,7 +87,7 @@ def test_a_shard_doubts_what_a_consumer_has_whose_container_only_leaves_the_loan
 ) -> None:
     gone: list[object] = []
     subscription = SimpleNamespace(is_cut_off=False)
-    lender = Lender(SimpleNamespace(unsubscribe=gone.append), subscription)  # type: ignore[arg-type]
-    lender.stopping(SimpleNamespace(state=state, was_left=was_left))  # type: ignore[arg-type]
+    lender = Lender(SimpleNamespace(unsubscribe=gone.append), subscription)  # type: ignore[arg-type]  # a fake
+    lender.stopping(SimpleNamespace(state=state, was_left=was_left))  # type: ignore[arg-type]  # a fake
     assert gone == [subscription]
     assert subscription.is_cut_off is is_cut_off

@@ -160,7 +160,7 @@ def test_what_costs_more_is_done_in_a_thread_and_in_order(
 
     def judge(*arguments: object) -> bytes | None:
         names.append(threading.current_thread().name)
-        return judging.judge(*arguments)  # type: ignore[arg-type]
+        return judging.judge(*arguments)  # type: ignore[arg-type]  # passed on
 
     monkeypatch.setattr(checking, "judge", judge)
 

@@ -218,7 +218,7 @@ def test_the_end_of_a_link_is_told_once(is_answered: bool) -> None:
     sender = ends.client.sender(ends.near.begin_session(), "one/a")
     ends.run()
     told: list[Link] = []
-    ends.client.on_stopping = told.append  # type: ignore[method-assign]
+    ends.client.on_stopping = told.append  # type: ignore[method-assign]  # a broker that fails
     sender.detach()
     assert told == [sender]
     if is_answered:
@@ -367,7 +367,7 @@ def test_a_fault_ends_its_connection_and_no_other() -> None:
     def fail(_link: Link, _attach: Attach) -> None:
         raise ZeroDivisionError
 
-    broker.on_attach = fail  # type: ignore[method-assign]
+    broker.on_attach = fail  # type: ignore[method-assign]  # a broker that fails
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         victim.publisher("one/a")
     broker.faults.clear()
@@ -387,7 +387,7 @@ def test_a_fault_while_a_violation_is_told_keeps_to_its_connection() -> None:
     def fail(_link: Link, _error: object, *, closed: bool) -> None:
         raise ZeroDivisionError
 
-    broker.on_detached = fail  # type: ignore[method-assign]
+    broker.on_detached = fail  # type: ignore[method-assign]  # a broker that fails
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         publisher.channel.peer.feed(b"\x00\x00\x00\x07\x02\x00\x00\x00" * 1000)
     broker.faults.clear()

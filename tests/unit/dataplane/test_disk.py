@@ -160,4 +160,4 @@ def test_signals_stay_with_the_threads_of_python() -> None:
 @pytest.mark.parametrize("data", [None, "text", bytearray(3), memoryview(b"abc")])
 def test_only_octets_that_cannot_change_are_taken(disk: Disk, fd: int, data: object) -> None:
     with pytest.raises(TypeError):
-        disk.submit(fd, 0, data, False)  # type: ignore[arg-type]
+        disk.submit(fd, 0, data, False)  # type: ignore[arg-type]  # what is wrong

@@ -6,7 +6,8 @@ import time
 
 import peers
 import pytest
-from kept_queues import KeptQueue, text_of
+from kept_queues import KeptQueue
+from text_messages import text_of
 
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import Header, Properties, decode_sections

@@ -60,24 +60,36 @@ def test_what_was_sent_before_the_refusal_was_heard_is_no_fault(broker: Broker) 
     peer.feed(
         frame(
             Attach(
-                name="in", handle=0, role=Role.RECEIVER, source=Source(address="forbidden/a"),
+                name="in",
+                handle=0,
+                role=Role.RECEIVER,
+                source=Source(address="forbidden/a"),
                 target=Target(),
             )
         )
         + frame(
             Flow(
-                next_incoming_id=0, incoming_window=9, next_outgoing_id=0, outgoing_window=9,
-                handle=0, delivery_count=0, link_credit=10,
+                next_incoming_id=0,
+                incoming_window=9,
+                next_outgoing_id=0,
+                outgoing_window=9,
+                handle=0,
+                delivery_count=0,
+                link_credit=10,
             )
         )
         + frame(
             Attach(
-                name="out", handle=1, role=Role.SENDER, source=Source(),
-                target=Target(address="forbidden/a"), initial_delivery_count=0,
+                name="out",
+                handle=1,
+                role=Role.SENDER,
+                source=Source(),
+                target=Target(address="forbidden/a"),
+                initial_delivery_count=0,
             )
         )
         + frame(Transfer(handle=1, delivery_id=0, delivery_tag=b"x"), b"x")
-    )  # fmt: skip
+    )
     assert peer.main.ended is None
     refusals = peer.of(Detach)
     assert [r.error.condition for r in refusals] == [Condition.UNAUTHORIZED_ACCESS] * 2
@@ -121,10 +133,14 @@ def test_a_handle_in_use_ends_the_session(broker: Broker) -> None:
     peer.publisher("all/a")
     peer.say(
         Attach(
-            name="again", handle=0, role=Role.SENDER, source=Source(), target=Target(address="x"),
+            name="again",
+            handle=0,
+            role=Role.SENDER,
+            source=Source(),
+            target=Target(address="x"),
             initial_delivery_count=0,
         )
-    )  # fmt: skip
+    )
     assert session_error(peer) == Condition.SESSION_HANDLE_IN_USE
 
 
@@ -132,10 +148,14 @@ def test_a_handle_above_handle_max_ends_the_connection(broker: Broker) -> None:
     peer = broker.peer(handle_max=3)
     peer.say(
         Attach(
-            name="far", handle=4, role=Role.SENDER, source=Source(), target=Target(address="x"),
+            name="far",
+            handle=4,
+            role=Role.SENDER,
+            source=Source(),
+            target=Target(address="x"),
             initial_delivery_count=0,
         )
-    )  # fmt: skip
+    )
     error = peer.close_error
     assert error is not None
     assert error.condition in (Condition.NOT_ALLOWED, Condition.CONNECTION_FRAMING_ERROR)

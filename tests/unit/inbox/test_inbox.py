@@ -213,7 +213,7 @@ def test_parameters_are_in_the_drivers_style(
         inbox = Inbox(connection, "c", paramstyle=style)
     else:
         driver = ModuleType("driver")
-        driver.paramstyle = style  # type: ignore[attr-defined]
+        driver.paramstyle = style  # type: ignore[attr-defined]  # a module made here
         monkeypatch.setitem(__import__("sys").modules, "driver", driver)
         monkeypatch.setattr(StyledConnection, "__module__", "driver.connections")
         inbox = Inbox(connection, "c")
@@ -227,6 +227,6 @@ def test_parameters_are_in_the_drivers_style(
 
 def test_an_unknown_style_is_told(database: sqlite3.Connection) -> None:
     with pytest.raises(ValueError, match="no paramstyle"):
-        Inbox(database, "c", paramstyle="dollar")  # type: ignore[arg-type]
+        Inbox(database, "c", paramstyle="dollar")  # type: ignore[arg-type]  # what is wrong
     with pytest.raises(ValueError, match="does not say"):
         Inbox(StyledConnection(database, "qmark"), "c")

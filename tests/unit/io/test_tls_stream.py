@@ -203,7 +203,7 @@ def test_tls_1_1_is_refused(certificates: Certificates) -> None:
     old = client_context(certificates.authority)
     old.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # what is old
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
     server = TlsStream(server_context(TlsFiles(certificates.server)), server_side=True)
     client = TlsStream(old, False, "localhost")

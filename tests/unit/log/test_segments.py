@@ -342,7 +342,7 @@ def test_a_reader_whose_segment_goes_is_told_where_to_go_on(store: Store) -> Non
             store.segments.retain(before_offset=1000)
             return read(offset, max_bytes)
 
-    store.segments.segments[0] = Late()  # type: ignore[call-overload]
+    store.segments.segments[0] = Late()  # type: ignore[call-overload]  # a fake
     with pytest.raises(OffsetGone) as caught:
         store.segments.read(500)
     assert caught.value.first == 1000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from kept_queues import KeptQueue, text_of
+from kept_queues import KeptQueue
+from text_messages import text_of
 
 from cogwork.amqp.message import Header
 from cogwork.amqp.types import UInt

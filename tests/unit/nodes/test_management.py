@@ -1,296 +1,26 @@
-"""`$management` without a container: requests go in, replies come out, nothing else moves."""
+"""`$management` without a container: requests are answered, or it is said why not."""
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeAlias
-
 import pytest
+from management_world import (
+    ACCEPTED,
+    REJECTED,
+    RELEASED,
+    Asker,
+    FakeContainer,
+    Shelf,
+    World,
+    status,
+    text,
+    value,
+)
 
-from cogwork.amqp.errors import Condition
-from cogwork.amqp.message import Properties, Sections, Value, decode_sections, encode_sections
-from cogwork.consensus.errors import Unavailable
+from cogwork.amqp.message import Properties, Sections, encode_sections
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.port import Port
 from cogwork.nodes.management import ManagementNode
 from cogwork.nodes.management.node import REQUEST_SIZE_BYTES_MAX, TURN_COST_MAX, WAITING_MAX
-from cogwork.spi.effects import Effect, Send
-from cogwork.spi.management import ManagementError, OnOutcome, Row
 from cogwork.spi.node import NodeContext, Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-
-    from cogwork.dataplane.terminus import Terminus
-    from cogwork.spi.mesh import LinkRow
-
-Plain: TypeAlias = Any
-
-ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
-
-
-class Asker:
-    """A requester that may do what it is told it may."""
-
-    def __init__(self, *rights: tuple[str, str], identity: str | None = "ann") -> None:
-        self.identity = identity
-        self.rights = set(rights)
-        self.takes_replies = True
-
-    def may(self, right: str, address: str) -> bool:
-        return (right, address) in self.rights
-
-    def takes_reply(self, address: str) -> bool:
-        return self.takes_replies
-
-
-class Table:
-    """A collection of so many rows."""
-
-    attributes = ("name", "size")
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def rows(
-        self, index: int, count: int, sees: Callable[[str], bool] | None = None
-    ) -> Iterator[Row]:
-        names = [name for name in self.names if sees is None or sees(name)]
-        return ({"name": name, "size": len(name)} for name in names[index : index + count])
-
-    def find(self, name: str) -> Row | None:
-        return {"name": name, "size": len(name)} if name in self.names else None
-
-
-class Shelf:
-    """A queue that is a list."""
-
-    def __init__(self, *messages: bytes) -> None:
-        self.messages = list(messages)
-        self.aside: dict[int, bytes] = {}
-        self.count = 0
-
-    def peek(self, count: int, offset: int = 0) -> Sequence[tuple[bytes, Mapping[str, object]]]:
-        return [(message, {"state": "ready"}) for message in self.messages][offset:][:count]
-
-    def purge(self, count: int) -> int:
-        return len(self.take_ready(count))
-
-    def take_ready(self, count: int) -> Sequence[tuple[int, bytes]]:
-        taken, self.messages = self.messages[:count], self.messages[count:]
-        numbered = list(enumerate(taken, self.count))
-        self.count += len(taken)
-        self.aside.update(numbered)
-        return numbered
-
-    def moved(self, number: int) -> None:
-        del self.aside[number]
-
-    def put_back(self, number: int) -> None:
-        self.messages.append(self.aside.pop(number))
-
-    def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
-        """A dead letter is written `origin<body` here."""
-        origin, mark, body = message.decode().partition("<")
-        return (origin, body.encode()) if mark else (None, message)
-
-
-class Neighbours:
-    """A mesh that is a table of URLs with costs."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self.costs: dict[str, int] = {}
-
-    def links(self) -> Sequence[LinkRow]:
-        return ()
-
-    def add_link(self, url: str, cost: int) -> None:
-        if ":" not in url:
-            raise Refused(f"found {url}, expected HOST:PORT", Condition.INVALID_FIELD)
-        if url in self._table.names:
-            raise Refused(f"{url} is linked already")
-        self.costs[url] = cost
-        self._table.names.append(url)
-
-    def remove_link(self, url: str) -> None:
-        del self.costs[url]
-
-    def snapshot(self) -> dict[str, object]:
-        return {"id": "box"}
-
-
-class FakeContainer:
-    """What the node sees of a container."""
-
-    def __init__(self, *, is_default: bool = True) -> None:
-        self.asker: Asker | None = Asker(("manage", "$management"))
-        self.later: list[Callable[[], None]] = []
-        self.queues: dict[str, Shelf] = {}
-        self.accepts = True
-        self.done: list[tuple[object, ...]] = []
-        self.pending: list[OnOutcome] = []
-        self.answers_at_once = True
-        self.trouble: Exception | None = None
-        self.collections = {
-            "container": Table(["box"]),
-            "connection": Table(["1", "2"]),
-            "session": Table([]),
-            "link": Table([str(number) for number in range(1000)]),
-            "address": Table(["queue/a", "queue/b"]),
-            "queue": Table(["queue/a", "queue/b"]),
-            "node": Table([]),
-        }
-        links = Table(["here:1"])
-        if is_default:
-            self.collections |= {"org.cogwork.link": links, "org.cogwork.mesh": Table(["box"])}
-        self.mesh = Neighbours(links)
-
-    def requester(self, source: Terminus | None) -> Asker | None:
-        return self.asker
-
-    def soon(self, step: Callable[[], None]) -> None:
-        self.later.append(step)
-
-    def close_connection(self, name: str, reason: str) -> bool:
-        self.done.append(("close", name, reason))
-        return name in self.collections["connection"].names
-
-    def detach_link(self, name: str, reason: str) -> bool:
-        self.done.append(("detach", name, reason))
-        return name in self.collections["link"].names
-
-    def bind(self, requester: object, link: str, pattern: str) -> bool:
-        self.done.append(("bind", link, pattern))
-        return True
-
-    def unbind(self, requester: object, link: str, pattern: str) -> bool:
-        raise ManagementError(404, f"no link {link}")
-
-    def queue(self, address: str) -> Shelf | None:
-        return self.queues.get(address)
-
-    def declare_queue(self, address: str, options: Mapping[str, object]) -> bool:
-        self.done.append(("declare", address, dict(options)))
-        return address not in self.collections["queue"].names
-
-    def delete_queue(self, address: str) -> bool:
-        return self.queues.pop(address, None) is not None
-
-    async def relocate_queue(
-        self, address: str, voters: Sequence[str], learners: Sequence[str]
-    ) -> None:
-        if self.trouble is not None:
-            raise self.trouble
-        self.done.append(("relocate", address, [*voters], [*learners]))
-
-    def begin(self, work: Coroutine[object, object, object]) -> Future[object]:
-        done: Future[object] = Future()
-        try:
-            done.set_result(asyncio.run(work))
-        except Exception as error:
-            done.set_exception(error)
-        return done
-
-    def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
-        if address not in self.queues:
-            return False
-        if not self.answers_at_once:
-            self.pending.append(on_outcome)
-            return True
-        if self.accepts:
-            self.queues[address].messages.append(message)
-        on_outcome(accepted=self.accepts)
-        return True
-
-
-class World:
-    """A management node, and what stands around it."""
-
-    def __init__(self, container: FakeContainer | None = None) -> None:
-        self.core = Core()
-        self.container = container or FakeContainer()
-        self.replies: dict[object, Sections] = {}
-        self.order: list[object] = []
-        self.outcomes: dict[int, tuple[int, bytes | None]] = {}
-        self._port = Port(self.core, self)
-        self.node = ManagementNode(
-            NodeContext(
-                core=self.core,
-                address="$management",
-                is_prefix=False,
-                options={},
-                container_id="box",
-                emit=self._emit,
-                container=self.container,
-            )
-        )
-
-    def _emit(self, effects: Iterable[Effect]) -> None:
-        for effect in effects:
-            assert isinstance(effect, Send)
-            reply = decode_sections(effect.message)
-            assert reply.properties is not None
-            self.replies[reply.properties.correlation_id] = reply
-            self.order.append(reply.properties.correlation_id)
-
-    def on_batch(self, port: Port) -> None:
-        outcomes, port.outcomes = port.outcomes, []
-        self.outcomes |= {token: (code, state) for token, code, state, _ in outcomes}
-
-    def send_raw(self, token: int, message: bytes, *, settled: bool = False) -> None:
-        self.node.entry("$management").send(self._port, token, message, settled)
-
-    def send(
-        self, token: int, body: object = None, reply_to: str | None = "here", **asked: Plain
-    ) -> None:
-        """Sends a request without letting it be worked on yet."""
-        message = Sections(
-            properties=Properties(message_id=token, reply_to=reply_to),
-            application_properties=asked,
-            body=Value(body),
-        )
-        self.send_raw(token, encode_sections(message))
-
-    def ask(self, body: object = None, **asked: Plain) -> Sections:
-        """Sends one request and works until it is answered."""
-        self.send(99, body, **asked)
-        self.work()
-        return self.replies[99]
-
-    def work(self, turns: int = 1000) -> None:
-        """Lets the node have turns for as long as it wants them."""
-        self.core.flush()
-        while self.container.later and turns:
-            turns -= 1
-            steps, self.container.later = self.container.later, []
-            for step in steps:
-                step()
-            self.core.flush()
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def status(reply: Sections) -> int:
-    assert reply.application_properties is not None
-    return int(str(reply.application_properties["statusCode"]))
-
-
-def text(reply: Sections) -> str:
-    assert reply.application_properties is not None
-    return str(reply.application_properties["statusDescription"])
-
-
-def value(reply: Sections) -> Plain:
-    assert isinstance(reply.body, Value), text(reply)
-    return reply.body.value
 
 
 def test_a_request_is_answered_and_accepted(world: World) -> None:
@@ -482,153 +212,13 @@ def test_the_line_is_not_endless(world: World) -> None:
 def test_a_fault_of_ours_is_answered_and_told(world: World) -> None:
     faults: list[Exception] = []
     world.core.on_error = lambda port, error: faults.append(error)
-    world.container.collections["link"].find = lambda name: 1 / 0  # type: ignore[method-assign]
+    world.container.collections["link"].find = lambda name: 1 / 0  # type: ignore[method-assign]  # it fails
     world.send(1, operation="READ", type="link", name="1")
     world.send(2, operation="GET-TYPES")
     world.work()
     assert status(world.replies[1]) == 500
     assert status(world.replies[2]) == 200, "the next one is answered all the same"
     assert [type(fault) for fault in faults] == [ZeroDivisionError]
-
-
-# -- queues
-
-
-def test_a_new_queue_is_201_and_one_that_is_there_200(world: World) -> None:
-    options = {"maximum_length": 5}
-    assert status(world.ask(options, operation="CREATE", type="queue", name="queue/new")) == 201
-    assert status(world.ask(options, operation="CREATE", type="queue", name="queue/a")) == 200
-    assert world.container.done[0] == ("declare", "queue/new", options)
-
-
-def test_peeking_leaves_the_items(world: World) -> None:
-    world.container.queues = {"queue/a": Shelf(*(b"%d" % number for number in range(30)))}
-    found = value(world.ask(operation="PEEK", type="queue", name="queue/a", count=25, index=2))
-    assert [item["message"] for item in found] == [b"%d" % number for number in range(2, 27)]
-    assert found[0]["state"] == "ready"
-    assert len(world.container.queues["queue/a"].messages) == 30
-
-
-def test_purging_says_how_many(world: World) -> None:
-    world.container.queues = {"queue/a": Shelf(*([b"x"] * 25_000))}
-    assert value(world.ask(operation="PURGE", type="queue", name="queue/a")) == {"purged": 25_000}
-
-
-def mover(world: World) -> None:
-    world.container.asker = Asker(("manage", "$management"), ("send", "queue/b"))
-
-
-def test_items_move_in_order_and_no_more_than_asked(world: World) -> None:
-    mover(world)
-    world.container.queues = {
-        "queue/a": Shelf(*(b"%d" % n for n in range(250))),
-        "queue/b": Shelf(),
-    }
-    asked = {"operation": "MOVE", "type": "queue", "name": "queue/a", "target": "queue/b"}
-    assert value(world.ask(**asked, count=201))["moved"] == 201
-    assert world.container.queues["queue/b"].messages == [b"%d" % n for n in range(201)]
-    assert len(world.container.queues["queue/a"].messages) == 49
-
-
-def test_what_the_target_refuses_goes_back(world: World) -> None:
-    mover(world)
-    world.container.accepts = False
-    world.container.queues = {"queue/a": Shelf(*([b"x"] * 150)), "queue/b": Shelf()}
-    asked = {"operation": "MOVE", "type": "queue", "name": "queue/a", "target": "queue/b"}
-    assert value(world.ask(**asked)) == {"moved": 0, "refused": 150, "unconfirmed": 0}
-    assert len(world.container.queues["queue/a"].messages) == 150
-
-
-def test_outcomes_of_the_same_turn_are_not_waited_for(world: World) -> None:
-    mover(world)
-    world.container.answers_at_once = False
-    world.container.queues = {"queue/a": Shelf(*([b"x"] * 1000)), "queue/b": Shelf()}
-    world.send(1, operation="MOVE", type="queue", name="queue/a", target="queue/b")
-    world.core.flush()
-    while world.container.later:
-        pending, world.container.pending = world.container.pending, []
-        for outcome in pending:
-            outcome(accepted=True)
-        world.work(turns=1)
-    assert value(world.replies[1])["moved"] == 1000, "without a tick"
-
-
-def test_an_outcome_that_comes_late_still_counts(world: World) -> None:
-    mover(world)
-    world.container.answers_at_once = False
-    world.container.queues = {"queue/a": Shelf(b"x", b"y"), "queue/b": Shelf()}
-    world.send(1, operation="MOVE", type="queue", name="queue/a", target="queue/b")
-    world.work()
-    assert world.replies == {}, "it waits for the outcomes"
-    for _ in range(100):
-        world.node.tick(0.0)
-        world.work()
-    assert value(world.replies[1]) == {"moved": 0, "refused": 0, "unconfirmed": 2}
-    accepted, refused = world.container.pending
-    accepted(accepted=True)
-    refused(accepted=False)
-    assert world.container.queues["queue/a"].messages == [b"y"]
-
-
-@pytest.mark.parametrize(
-    ("target", "says"),
-    [("topic/a", "no queue, or not declared yet"), ("queue/a", "both the queue and the target")],
-)
-def test_items_move_to_another_queue_only(world: World, target: str, says: str) -> None:
-    world.container.asker = Asker(("manage", "$management"), ("send", target))
-    world.container.queues = {"queue/a": Shelf(b"x")}
-    reply = world.ask(operation="MOVE", type="queue", name="queue/a", target=target)
-    assert status(reply) == 400
-    assert says in text(reply)
-
-
-def test_the_dead_go_back_where_they_came_from(world: World) -> None:
-    world.container.asker = Asker(
-        ("manage", "$management"), ("send", "queue/a"), ("send", "queue/b")
-    )
-    world.container.queues = {
-        "queue/a": Shelf(),
-        "queue/b": Shelf(),
-        "queue/dead": Shelf(b"queue/a<one", b"queue/b<two", b"who?", b"queue/c<no right"),
-    }
-    found = value(world.ask(operation="REDRIVE", type="queue", name="queue/dead"))
-    assert found == {"moved": 2, "refused": 2, "unconfirmed": 0}
-    assert world.container.queues["queue/a"].messages == [b"one"]
-    assert world.container.queues["queue/b"].messages == [b"two"]
-    assert world.container.queues["queue/dead"].messages == [b"who?", b"queue/c<no right"]
-
-
-def test_a_queue_gets_other_holders(world: World) -> None:
-    asked = {"operation": "RELOCATE", "type": "queue", "name": "queue/a"}
-    reply = world.ask({"replicas": ["b", "c"], "learners": ["d"]}, **asked)
-    assert (status(reply), value(reply)) == (202, {"name": "queue/a", "size": 7})
-    assert status(world.ask({"replicas": ["c"]}, **asked)) == 202
-    assert world.container.done == [
-        ("relocate", "queue/a", ["b", "c"], ["d"]),
-        ("relocate", "queue/a", ["c"], []),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("body", "trouble", "expected", "says"),
-    [
-        ({}, None, 400, "RELOCATE needs replicas"),
-        ({"replicas": []}, None, 400, "RELOCATE needs replicas"),
-        ({"replicas": "b"}, None, 400, "replicas is a list of strings"),
-        ({"replicas": ["b"], "learners": [7]}, None, 400, "learners is a list of strings"),
-        ({"replicas": ["b"]}, ValueError("b has no room"), 400, "b has no room"),
-        ({"replicas": ["b"]}, Unavailable("no majority"), 503, "no majority"),
-        ({"replicas": ["b"]}, ManagementError(404, "no queue"), 404, "no queue"),
-    ],
-)
-def test_why_a_queue_gets_no_other_holders(
-    world: World, body: dict[str, object], trouble: Exception | None, expected: int, says: str
-) -> None:
-    world.container.trouble = trouble
-    reply = world.ask(body, operation="RELOCATE", type="queue", name="queue/a")
-    assert status(reply) == expected
-    assert says in text(reply)
-    assert world.container.done == []
 
 
 def test_only_the_address_itself_is_management() -> None:
@@ -641,7 +231,7 @@ def test_only_the_address_itself_is_management() -> None:
 
 def test_nothing_is_received_from_it(world: World) -> None:
     with pytest.raises(Refused, match="reply-to"):
-        world.node.subscribe(type("Subscription", (), {"address": "$management"})())  # type: ignore[arg-type]
+        world.node.subscribe(type("Subscription", (), {"address": "$management"})())  # type: ignore[arg-type]  # a fake
 
 
 def test_closing_forgets_what_waits(world: World) -> None:
@@ -650,48 +240,3 @@ def test_closing_forgets_what_waits(world: World) -> None:
     world.core.flush()
     world.node.close()
     assert world.node.status()["waiting"] == 0
-
-
-# -- the mesh
-
-
-def test_a_link_is_made_with_its_cost_and_given_up(world: World) -> None:
-    asked = {"type": "org.cogwork.link", "name": "there:2"}
-    reply = world.ask(**asked, operation="CREATE", cost=7)
-    assert (status(reply), value(reply)["name"]) == (201, "there:2")
-    assert world.container.mesh.costs == {"there:2": 7}
-    page = value(world.ask(operation="QUERY", type="org.cogwork.link"))
-    assert page["results"] == [["here:1", 6], ["there:2", 7]]
-    assert status(world.ask(**asked, operation="DELETE")) == 204
-    assert world.container.mesh.costs == {}
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected", "says"),
-    [
-        ({"operation": "CREATE", "name": "here:1"}, 409, "here:1 is linked already"),
-        ({"operation": "CREATE", "name": "nowhere"}, 400, "found nowhere, expected HOST:PORT"),
-        ({"operation": "CREATE", "name": "a:1", "cost": 0}, 400, "cost is a whole number from 1"),
-        ({"operation": "CREATE"}, 400, "application-property name"),
-        ({"operation": "DELETE", "name": "a:1"}, 404, "no such link that is dialled from here"),
-    ],
-)
-def test_a_link_that_cannot_be_made_or_found_is_told(
-    world: World, asked: dict[str, object], expected: int, says: str
-) -> None:
-    reply = world.ask(**asked, type="org.cogwork.link")
-    assert status(reply) == expected
-    assert says in text(reply)
-    assert world.container.mesh.costs == {}
-
-
-def test_the_mesh_needs_no_name(world: World) -> None:
-    reply = world.ask(operation="READ", type="org.cogwork.mesh")
-    assert value(reply) == {"name": "box", "size": 3, "type": "org.cogwork.mesh"}
-
-
-def test_the_mesh_is_no_other_virtual_hosts_business() -> None:
-    world = World(FakeContainer(is_default=False))
-    reply = world.ask(operation="CREATE", type="org.cogwork.link", name="there:2")
-    assert status(reply) == 400
-    assert world.container.mesh.costs == {}

@@ -178,7 +178,7 @@ def doubling(levels: int) -> dict[str, Any]:
         ({"properties": {"a": {"allOf": [{"$ref": "#"}] * 2}}}, b'{"a":' * 60 + b"1" + b"}" * 60),
         ({"items": {"anyOf": [{"$ref": "#"}] * 9}, "maxItems": 0}, b"[" * 60 + b"]" * 60),
     ],
-)  # fmt: skip
+)
 def test_a_schema_that_means_harm_ends(document: object, body: bytes) -> None:
     """In a moment: the time limit of the test would tell."""
     with pytest.raises(InvalidBody):

@@ -53,10 +53,14 @@ def analytics(
     with needs_the_extra():
         from cogwork.analytics.analysis import analyse  # noqa: PLC0415 # the extra
         from cogwork.analytics.capacity import parse_bandwidth  # noqa: PLC0415  # heavy
+        from cogwork.analytics.errors import AnalyticsError  # noqa: PLC0415  # heavy
         from cogwork.archive import Archive  # noqa: PLC0415  # heavy
         from cogwork.archive.catalog import shown  # noqa: PLC0415  # heavy
         from cogwork.spark.session import open_session  # noqa: PLC0415  # heavy
-    bandwidth_bit_s = parse_bandwidth(bandwidth)
+    try:
+        bandwidth_bit_s = parse_bandwidth(bandwidth)
+    except AnalyticsError as error:
+        raise click.BadParameter(str(error), param_hint="--bandwidth") from error
     with Archive.open(place) as tables:
         session = open_session("cogwork pipeline analytics", master=master, remote=remote)
         try:

@@ -20,6 +20,9 @@ from cogwork.cli.pipelines.spark_options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
 __all__ = ("run",)
 
 FILE = click.Path(exists=True, dir_okay=False)
@@ -51,10 +54,11 @@ def run(
     FILE.py finds `spark`, `url`, and the functions `source`, `live`, `sink` and `live_sink`; the
     arguments are its own. Options of this command stand before FILE.py.
     """
-    from cogwork.spark.job import run_job  # noqa: PLC0415 # PySpark takes a second
+    from cogwork.spark.job import check_job, run_job  # noqa: PLC0415 # PySpark takes a second
     from cogwork.spark.listener import listen  # noqa: PLC0415  # heavy
     from cogwork.spark.session import open_session  # noqa: PLC0415  # heavy
 
+    check_job(file)
     chosen = settings_of(settings)
     certificates = certificates_of(ca_file, cert_file, key_file)
     certificates.context()  # what is wrong with them is said before Spark starts
@@ -71,18 +75,26 @@ def run(
         listener = listen(spark, url, certificates)
         stack.callback(listener.close)
         stack.callback(_unlisten, spark, listener)
+        stack.callback(_end_queries, spark)
         stack.enter_context(explained(spark, is_wanted=explain))
         run_job(spark, file, arguments, url, certificates)
 
 
-def _unlisten(spark: object, listener: object) -> None:
+def _end_queries(spark: SparkSession) -> None:
+    """Ends what still runs: a server elsewhere might go on with it."""
     with suppress(Exception):  # its JVM, or its server, may have gone before
-        spark.streams.removeListener(listener)  # type: ignore[attr-defined]
+        for query in spark.streams.active:
+            query.stop()
 
 
-def _stop(spark: object) -> None:
+def _unlisten(spark: SparkSession, listener: StreamingQueryListener) -> None:
+    with suppress(Exception):  # its JVM, or its server, may have gone before
+        spark.streams.removeListener(listener)
+
+
+def _stop(spark: SparkSession) -> None:
     with suppress(Exception):  # its JVM may have gone before
-        spark.stop()  # type: ignore[attr-defined]
+        spark.stop()
 
 
 @contextmanager

@@ -71,25 +71,64 @@ class SyncRpcCalls:
     _mesh: Mesh
 
     def call(self, topic: str, method: str, /, **options: Any) -> Any:  # noqa: ANN401  # passed on
-        """Calls a method and returns what it returns; see the asyncio client's `call`."""
+        """Calls a method of one server of a topic, and returns what it returns.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            **options: The arguments, and the options of the asyncio client's `call`: `server`,
+                `timeout`, `result`, `heartbeat`, `idempotency_key`, ...
+
+        Raises:
+            Unserialisable: An argument cannot be carried; nothing was sent.
+            Unreachable: Nobody serves the topic, or the server, until the deadline.
+            CallTimeout: It was sent, and no reply came in time.
+            RemoteError: The method raised an exception.
+            CallFailed: The server has not run it, or cannot say what it returned.
+            InDoubt: The connection broke; it may have been run.
+        """
         return self._thread.wait(_called(self._mesh, topic, method, options))
 
     def cast(self, topic: str, method: str, /, **options: Any) -> None:  # noqa: ANN401  # passed on
-        """Has a method run by one server, and does not wait for it."""
+        """Has a method run by one server of a topic, and does not wait for it.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            **options: The arguments, and the options of the asyncio client's `cast`: `server`,
+                `timeout`, `ttl`, `idempotency_key`, ...
+        """
         self._thread.wait(self._mesh.cast(topic, method, **options))
 
     def fanout(self, topic: str, method: str, /, **options: Any) -> None:  # noqa: ANN401  # passed on
-        """Has a method run by every server that there is, and does not wait for it."""
+        """Has a method run by every server of a topic that there is, and does not wait for it.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            **options: The arguments, and the options of the asyncio client's `fanout`.
+        """
         self._thread.wait(self._mesh.fanout(topic, method, **options))
 
     def call_stream(self, topic: str, method: str, /, **options: Any) -> PartIterator:  # noqa: ANN401  # passed on
-        """Calls a method that yields; iterate what is returned."""
+        """Calls a method that yields; iterate what is returned, in `with` where it may end early.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            **options: The arguments, and the options of the asyncio client's `call_stream`.
+        """
         return PartIterator(
             self._thread, self._thread.wait(_parts_of(self._mesh, topic, method, options))
         )
 
     def service(self, topic: str, **options: Any) -> ThreadedService:  # noqa: ANN401  # passed on
-        """Serves methods in threads; see the asyncio client's `threaded_service`."""
+        """Serves methods in threads; use it in `with`.
+
+        Args:
+            topic: What callers name.
+            **options: Those of the asyncio client's `threaded_service`: `server`, ...
+        """
         return ThreadedService(
             self._thread, self._thread.wait(_service_of(self._mesh, topic, options))
         )

@@ -45,16 +45,41 @@ class RpcOptions:
     tells_tracebacks: bool = True
 
     def one_of(self, topic: str, exchange: str | None = None) -> str:
-        """Returns the address at which one server of a topic is reached."""
+        """Returns the address at which one server of a topic is reached.
+
+        Args:
+            topic: What the servers serve.
+            exchange: The second level of the address; None for the usual one.
+
+        Raises:
+            ValueError: The topic is not one level of an address.
+        """
         return f"{self.unicast}/{exchange or self.exchange}/{_word('topic', topic)}"
 
     def server(self, topic: str, server: str, exchange: str | None = None) -> str:
-        """Returns the address of a certain server of a topic."""
+        """Returns the address of a certain server of a topic.
+
+        Args:
+            topic: What it serves.
+            server: Its name.
+            exchange: The second level of the address; None for the usual one.
+
+        Raises:
+            ValueError: One of them is not one level of an address.
+        """
         prefix = f"{self.exclusive}/{exchange or self.exchange}"
         return f"{prefix}/{_word('topic', topic)}/{_word('server', server)}"
 
     def every(self, topic: str, exchange: str | None = None) -> str:
-        """Returns the address at which all servers of a topic are reached."""
+        """Returns the address at which all servers of a topic are reached.
+
+        Args:
+            topic: What they serve.
+            exchange: The second level of the address; None for the usual one.
+
+        Raises:
+            ValueError: The topic is not one level of an address.
+        """
         return f"{self.broadcast}/{exchange or self.exchange}/{_word('topic', topic)}"
 
 

@@ -161,10 +161,13 @@ class Core:
     # Term, role and leader.
 
     def enter_term(self, term: int, vote: str | None = None) -> None:
-        """Begins a term; nobody is known to lead in it."""
+        """Begins a term; nobody is known to lead in it, so nobody sleeps."""
         assert term > self.term, "terms only grow"
         self.term = term
         self.set_leader(None)
+        if self.is_quiescent:
+            self.is_quiescent = False
+            self.restart_timer()
         self.cast(vote)
 
     def cast(self, vote: str | None) -> None:

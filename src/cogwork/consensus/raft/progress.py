@@ -118,15 +118,20 @@ class Progress:
         self._share.take(size_bytes)
 
     def accepted(self, match: int) -> bool:
-        """Takes note that the member has the entries up to an index; tells whether that is new."""
+        """Takes note that the member has the entries up to an index; tells whether that is new.
+
+        Whatever is on the way up to `match` is not waited for, though its own answer be lost: with
+        it a window of one message would stay full for ever, and nobody sees that something is
+        missing.
+        """
         self.is_paused = False
-        while self._window and self._window[0][0] <= match:
+        is_news = match > self.match
+        if is_news:
+            self.match = match
+            self.next = max(self.next, match + 1)
+        while self._window and self._window[0][0] <= self.match:
             self._free(self._window.popleft()[1])
-        if match <= self.match:
-            return False
-        self.match = match
-        self.next = max(self.next, match + 1)
-        return True
+        return is_news
 
     def probe(self, next_index: int) -> None:
         """Begins to look where the logs agree."""

@@ -363,7 +363,7 @@ class Writer:
         except ServerRefused:
             self._dismiss(flight)
             raise
-        if head.take(position, data) is None:  # pragma: no cover
+        if head.take(position, data) is None:  # no server should
             raise Malformed("a position behind the last one", f"the server answers {position}")
         self._land(position, flight.entry)
         self._plan_checkpoint(head)

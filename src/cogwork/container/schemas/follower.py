@@ -55,11 +55,6 @@ class Follower:
         self._start = Origin.SNAPSHOT
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def is_running(self) -> bool:
-        """Whether it has been started."""
-        return self._task is not None
-
     def start(self) -> None:
         """Begins to read."""
         if self._task is None:

@@ -57,7 +57,6 @@ class Replies:
         self._served = served
         self._inlet: Inlet | None = None
         self._granted = WINDOW
-        self.strays = 0
 
     def open(self, door: Door) -> None:
         """Asks for an address."""
@@ -102,8 +101,8 @@ class Replies:
         except (CogworkError, UnicodeDecodeError):
             call = None
         if call is None:
-            self.strays += 1
-        elif call.on_end is not None:
+            return
+        if call.on_end is not None:
             call.on_end(message)
         else:
             _pass_on(call, message)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.membership import Membership
     from cogwork.sim.raft.world import World
 
-__all__ = ("change_members", "draw_members", "may_return", "retire")
+__all__ = ("change_members", "draw_members", "may_return", "retire", "unused_name")
 
 MEMBERS_MAX = 6
 
@@ -40,7 +40,7 @@ def draw_members(world: World, membership: Membership) -> tuple[list[str], list[
     spare = [name for name in world.disks if name not in membership.everyone | gone]
     spare += sorted(name for name in world.floors if may_return(world, name))
     if len(world.disks) < MEMBERS_MAX and random.random() < 0.5:
-        spare.append(f"n{len(world.disks) + len(world.floors.keys() - world.disks.keys()) + 1}")
+        spare.append(unused_name(world))
     if spare and random.random() < 0.7:
         (voters if random.random() < 0.7 else learners).append(random.choice(spare))
     elif learners and random.random() < 0.5:
@@ -48,6 +48,11 @@ def draw_members(world: World, membership: Membership) -> tuple[list[str], list[
     if random.random() < 0.2:
         random.shuffle(voters)
     return voters, learners
+
+
+def unused_name(world: World) -> str:
+    """Returns a name that nobody has, or ever had."""
+    return f"n{len(world.disks) + len(world.floors.keys() - world.disks.keys()) + 1}"
 
 
 def may_return(world: World, name: str) -> bool:

@@ -49,6 +49,7 @@ class Scene:
         settings: What is not drawn.
         snapshot_every: Likewise; 0: drawn.
         is_rough: Whether the network is bad from the beginning.
+        is_hosted: Whether each of them runs on hosts.
     """
 
     name: str
@@ -63,9 +64,10 @@ class Scene:
     settings: dict[str, float] = field(default_factory=dict)
     snapshot_every: int = 0
     is_rough: bool = False
+    is_hosted: bool = False
 
 
-ANYTHING = Scene(name="anything", share=64, kinds=KINDS, is_swarm=True)
+ANYTHING = Scene(name="anything", share=62, kinds=KINDS, is_swarm=True)
 
 SCENES = (
     ANYTHING,
@@ -92,7 +94,8 @@ SCENES = (
     Scene(
         name="members",
         share=6,
-        kinds={"change": 8, "isolate": 3, "heal": 4, "partition": 2, "restart": 2, "transfer": 2},
+        kinds={"change": 8, "isolate": 3, "heal": 4, "partition": 2, "restart": 2, "transfer": 2}
+        | {"promote": 1},
         moves=(8, 20),
         pace=8.0,
         sizes=((1, 30), (2, 20), (3, 50)),
@@ -106,6 +109,16 @@ SCENES = (
         pace=1.5,
         sizes=((3, 90), (5, 10)),
         settings={"catch_up_s": 3.0},
+    ),
+    Scene(
+        name="sleep",
+        share=2,
+        kinds={"oversleep": 5, "change": 1, "restart": 1, "pause": 1, "isolate": 1, "heal": 1},
+        moves=(2, 6),
+        pace=1.0,
+        sizes=((3, 60), (4, 25), (5, 15)),
+        settings={"quiesce_s": 0.2, "catch_up_s": 3.0},
+        is_hosted=True,
     ),
     Scene(
         name="reads",

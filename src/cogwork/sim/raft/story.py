@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.sim.raft.clients import Client
 from cogwork.sim.raft.limits import draw_limits
+from cogwork.sim.raft.losses import lose_promoter, lose_sleeper
 from cogwork.sim.raft.members import change_members, draw_members, may_return, retire
 from cogwork.sim.raft.network import Faults
 from cogwork.sim.raft.scenes import SCENES, Scene
@@ -25,6 +26,10 @@ __all__ = ("CONVERGENCE_S", "Story")
 
 CONVERGENCE_S = 12.0
 """After healing everything must be in order within so long."""
+
+LEADERLESS_S = 5.0
+"""After healing nobody leads for so long: it takes the longest time-out, on a slow clock, and a
+few elections that nobody wins. A learner's time-out takes longer."""
 
 STEP_S = 0.1
 
@@ -66,11 +71,11 @@ class Story:
         self.scene = scene
         size = random.choices([n for n, _ in scene.sizes], [share for _, share in scene.sizes])[0]
         limits = draw_limits(random, scene.settings, scene.snapshot_every)
-        is_hosted = random.random() < HOSTED_SHARE
+        is_hosted = random.random() < HOSTED_SHARE or scene.is_hosted
         self.world = World(random, size, limits, is_hosted=is_hosted, tell=tell)
         self.counts: Counter[str] = Counter([f"scene {scene.name}"])
         self._random = random
-        self._is_over = False
+        self._doomed: tuple[str, ...] = ()
         kinds = list(scene.kinds)
         if scene.is_swarm:
             kinds = [kind for kind in kinds if random.random() < 0.45] or ["restart"]
@@ -96,6 +101,8 @@ class Story:
             self.counts[kind] += 1
             self._moves[kind]()
             world.run(random.expovariate(scene.pace))
+            if self._doomed:
+                break
         self.converge()
 
     def converge(self) -> None:
@@ -105,10 +112,13 @@ class Story:
             Broken: They do not.
         """
         world, random = self.world, self._random
-        self._is_over = True
         world.heal()
-        if random.random() < MINORITY_SHARE and not world.lost:
-            self._lose_one(random.choice(sorted(world.disks)))
+        gone = self._doomed
+        if not gone and random.random() < MINORITY_SHARE and not world.lost:
+            gone = (random.choice(sorted(world.disks)),)
+        if gone and not world.lost and world.can_lose(*gone):
+            for name in gone:
+                self._lose_one(name)
             self._wait()
             world.heal()
         self._wait()
@@ -117,8 +127,6 @@ class Story:
     def _lose_one(self, name: str) -> None:
         """One is gone, or cannot hear, or cannot speak: the others must do without it."""
         world = self.world
-        if not world.can_lose(name):
-            return
         world.excused.add(name)
         how = self._random.choice(("gone", "deaf", "mute", "cut off"))
         self.counts[f"without one: {how}"] += 1
@@ -133,7 +141,12 @@ class Story:
     def _wait(self) -> None:
         world = self.world
         end_s, answered = 0.0, -1
+        led_s = world.clock.now_s
         while not world.is_converged():
+            if world.leader:
+                led_s = world.clock.now_s
+            elif world.clock.now_s >= led_s + LEADERLESS_S:
+                raise world.broken(f"nobody has led for {LEADERLESS_S} s, though all is well")
             # A client that is unlucky has to ask again and again, and has been answered meanwhile.
             if answered != (answered := sum(client.answered for client in world.clients)):
                 end_s = world.clock.now_s + CONVERGENCE_S
@@ -227,7 +240,7 @@ class Story:
             world.block(name, other)
 
         def forget() -> None:
-            if self._is_over:
+            if world.is_healed:
                 return  # a way that is cut now is another one's, who is to be done without
             disk.slow_s = 0.0
             world.crash(name)
@@ -266,6 +279,18 @@ class Story:
         if leader:
             change_members(world, *draw_members(world, world.replicas[leader].group.membership))
 
+    def _promote(self) -> None:
+        """A new voter alone knows that it is one, and the leader is lost."""
+        lose_promoter(self.world, self._doom)
+
+    def _oversleep(self) -> None:
+        """The leader of a sleeping group is lost, or who follows it while one does not hear it."""
+        lose_sleeper(self.world, self._doom)
+
+    def _doom(self, *names: str) -> None:
+        """The others must do without some that are gone: the next that happens is the end."""
+        self._doomed = names
+
     def _retire(self) -> None:
         retire(self.world)
 
@@ -288,7 +313,7 @@ class Story:
         world, random, leader = self.world, self._random, self.world.leader
         voters = list(world.replicas[leader].group.membership.voters) if leader else []
         others = [voter for voter in voters if voter not in (leader, deaf)]
-        if self._is_over or leader == deaf or not others:
+        if world.is_healed or leader == deaf or not others:
             return
         leaver = random.choice(others)
         stay = [voter for voter in voters if voter not in (leaver, deaf)]
@@ -296,12 +321,12 @@ class Story:
 
         def come_back() -> None:
             retire(world, leaver)
-            if not self._is_over and may_return(world, leaver):
+            if not world.is_healed and may_return(world, leaver):
                 change_members(world, [*stay, leaver])
                 world.after(random.choice((0.0, 0.002, 0.02, 0.1)), meet)
 
         def meet() -> None:
-            if not self._is_over:
+            if not world.is_healed:
                 world.heal_network()
                 world.separate([leaver, deaf])
                 world.resume(deaf)

@@ -61,6 +61,7 @@ class World:
         floors: Of those that have left and given up everything.
         limits: How small it is.
         is_hosted: Whether replicas run on a `RaftHost`.
+        is_healed: Whether what disturbs has come to its end.
         steps: How many things have happened.
         tell: Takes the lines of a trace.
     """
@@ -95,6 +96,7 @@ class World:
         self.lost: set[str] = set()
         self.excused: set[str] = set()
         self.floors: dict[str, tuple[int, int]] = {}
+        self.is_healed = False
         self.steps = 0
         self._lives = 0
         self._rates: dict[str, tuple[float, float]] = {}
@@ -268,17 +270,16 @@ class World:
         self.crash(name)
         self.start(name)
 
-    def can_lose(self, name: str) -> bool:
-        """Tells whether no membership that is in any log, or is just being made, needs it."""
+    def can_lose(self, *names: str) -> bool:
+        """Tells whether no membership that is in any log, or is just being made, needs them."""
         leading = [each.group.leadership for each in self.replicas.values()]
         if any(each is not None and each.changes.is_under_way for each in leading):
             return False
         return all(
-            len(half) > 2
+            len(half) > 2 * sum(name in half for name in names)
             for shadow in self.judge.shadows.values()
             for _, quorums in shadow.log.quorums
             for half in quorums
-            if name in half
         )
 
     def transfer(self, to: str) -> None:
@@ -376,6 +377,7 @@ class World:
     def heal(self) -> None:
         """Ends everything that disturbs."""
         self.note("", "all is well from now on")
+        self.is_healed = True
         self.network.heal()
         self.excused.clear()
         self._reading.clear()

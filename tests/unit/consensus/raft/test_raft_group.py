@@ -46,7 +46,7 @@ def group_of(
     recovered = Recovered(
         hard_state=HardState(term), snapshot=Snapshot(membership=membership), entries=entries
     )
-    return Group("a", recovered, Random(1), 0.0, settings=Settings(**limits))  # type: ignore[arg-type]
+    return Group("a", recovered, Random(1), 0.0, settings=Settings(**limits))  # type: ignore[arg-type]  # whatever a test needs
 
 
 def settle(group: Group) -> list[Ready]:

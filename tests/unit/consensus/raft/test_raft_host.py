@@ -34,7 +34,7 @@ def frame(group: int, message: Message | Beat) -> bytes:
 
 
 def lab_of(groups: int = 1, names: str = "abc", **settings: float) -> Lab:
-    lab = Lab(names, Settings(quiesce_s=1.0, senior_s=1e9, **settings))  # type: ignore[arg-type]
+    lab = Lab(names, Settings(quiesce_s=1.0, senior_s=1e9, **settings))  # type: ignore[arg-type]  # whatever a test needs
     for number in range(1, groups + 1):
         lab.open(number, names)
     lab.run(2.0)

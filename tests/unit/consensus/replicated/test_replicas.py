@@ -29,8 +29,8 @@ def make_replicas(
         service,  # type: ignore[arg-type]  # all that is asked of it
         None,  # type: ignore[arg-type]  # no group is opened
         wal=object(),  # type: ignore[arg-type]  # nor written
-        queue=object(),  # type: ignore[arg-type]
-        directory_of=directory_of,  # type: ignore[arg-type]
+        queue=object(),  # type: ignore[arg-type]  # it is not asked
+        directory_of=directory_of,  # type: ignore[arg-type]  # it is not asked
     )
     return made, reports
 
@@ -63,7 +63,7 @@ def test_one_task_tries_to_open_a_replica_however_often_it_is_told(
             attempts.append(True)
             if len(attempts) < 4:
                 raise OSError(28, "no space")
-            stream.member = object()  # type: ignore[assignment]
+            stream.member = object()  # type: ignore[assignment]  # it is not asked
 
         monkeypatch.setattr(Replicas, "_open", opening)
         for number in range(1, 5):

@@ -1,0 +1,42 @@
+"""Lists of what a container has, as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cogwork.cli.manager import Manager
+from cogwork.cli.reach import reach
+from cogwork.cli.rendering import jsonable
+from cogwork.cli.tables import console, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.client import Mesh
+
+__all__ = ("show_all",)
+
+
+def show_all(url: str, kind: str, columns: Mapping[str, str], *, as_json: bool) -> None:
+    """Prints all entities of a kind.
+
+    Args:
+        url: The container.
+        kind: What is listed.
+        columns: The heading of each attribute that a table shows; JSON has all attributes.
+        as_json: Whether to print one JSON array instead.
+    """
+
+    async def work(mesh: Mesh) -> tuple[list[dict[str, Any]], int]:
+        return await Manager(mesh).rows(kind, () if as_json else tuple(columns))
+
+    rows, total = reach(url, work, force=True)
+    if as_json:
+        click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
+        return
+    screen = console()
+    for part in table(f"{kind}s", columns, rows, total):
+        screen.print(part)

@@ -1,0 +1,148 @@
+"""Publishers, receivers and consumers that block."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, Unpack
+
+from cogwork.client.on_thread import OnThread
+from cogwork.client.publisher import Publisher as AsyncPublisher
+from cogwork.dataplane.items import Item
+from cogwork.dataplane.messages import Message
+from cogwork.sync.loop_thread import LoopThread, on_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cogwork.client.consumer import Consumer as AsyncConsumer
+    from cogwork.client.fields import MessageFields
+    from cogwork.client.outcome import Outcome
+    from cogwork.client.receiver import Receiver as AsyncReceiver
+
+__all__ = ("Consumer", "Publisher", "Receiver")
+
+P = ParamSpec("P")
+M = TypeVar("M", bound=Message)
+
+BATCH_MAX = 1000
+
+
+class Publisher(OnThread[AsyncPublisher]):
+    """Sends to one address; made by `Mesh.publisher`, used in `with`."""
+
+    def send(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> None:
+        """Sends a message and waits until it is accepted.
+
+        Args:
+            body: A `Message`, or the body of one.
+            settled: Whether to send without asking for an outcome.
+            **fields: The message's, as in `Message`.
+
+        Raises:
+            Rejected: It is invalid there.
+            Released: Nobody took it.
+            InDoubt: The connection broke before the outcome was known.
+        """
+        self._thread.wait(self._counterpart.send(body, settled=settled, **fields))
+
+    def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
+        """Sends messages and waits for all of their outcomes, which it returns.
+
+        Args:
+            bodies: Messages, or bodies.
+            settled: Whether to send without asking for outcomes; they count as accepted then.
+        """
+        return self._thread.wait(self._counterpart.send_batch(list(bodies), settled=settled))
+
+
+class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
+    """Receives from one address; made by `Mesh.subscribe`, used in `with`, then in `for`."""
+
+    def __init__(self, thread: LoopThread, receiver: AsyncReceiver[M]) -> None:
+        super().__init__(thread, receiver)
+        self._taken: deque[M] = deque()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> M:
+        message = self.receive()
+        if message is None:
+            raise StopIteration
+        return message
+
+    def receive(self, timeout_s: float | None = None) -> M | None:
+        """Returns the next message; None where none came in time.
+
+        Args:
+            timeout_s: How long to wait, in seconds; None for ever.
+        """
+        if not self._taken:
+            self._taken.extend(self._thread.wait(self._take(timeout_s)))
+        return self._taken.popleft() if self._taken else None
+
+    def drain(self) -> list[M]:
+        """Returns what is there now, at most as much as the credit; does not wait for more."""
+        taken = [*self._taken, *self._thread.wait(self._counterpart.drain())]
+        self._taken.clear()
+        return taken
+
+    async def _take(self, timeout_s: float | None) -> list[M]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._counterpart.take(self._batch_max)
+        except TimeoutError:
+            return []
+
+    _batch_max = BATCH_MAX
+
+
+class Consumer(Receiver[Item]):
+    """Takes items off a queue; made by `Mesh.consume`. Items are settled through the consumer."""
+
+    _batch_max = 1
+    """An item that is handed over counts as worked on: none is taken ahead."""
+
+    def __init__(self, thread: LoopThread, consumer: AsyncConsumer) -> None:
+        super().__init__(thread, consumer)
+
+    def accept(self, item: Item) -> None:
+        """Claims an item as processed, and waits until the claim stands.
+
+        Raises:
+            StaleAttempt: The item belongs to somebody else.
+        """
+        self._thread.wait(_accepted(item))
+
+    def release(self, item: Item) -> None:
+        """Gives an item back as if it had never been sent."""
+        self._call(item.release)
+
+    def reject(self, item: Item, reason: object = "") -> None:
+        """Refuses an item for good: its queue dead-letters it.
+
+        Args:
+            item: Which one.
+            reason: Why, for people; an exception will do.
+        """
+        self._call(item.reject, reason)
+
+    def modify(self, item: Item, *, failed: bool = False, undeliverable_here: bool = False) -> None:
+        """Gives an item back, changed.
+
+        Args:
+            item: Which one.
+            failed: Whether to count this as a failed attempt.
+            undeliverable_here: Whether this consumer must not get it again.
+        """
+        self._call(item.modify, failed=failed, undeliverable_here=undeliverable_here)
+
+    def _call(
+        self, function: Callable[P, object], *arguments: P.args, **keywords: P.kwargs
+    ) -> None:
+        self._thread.wait(on_loop(function, *arguments, **keywords))
+
+
+async def _accepted(item: Item) -> None:
+    await item.accept()

@@ -1,0 +1,183 @@
+"""A mesh without asyncio."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from cogwork.client.closing import Closing
+from cogwork.client.mesh import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
+from cogwork.client.mesh import connect as connect_async
+from cogwork.client.rpc.facade import SyncRpcCalls
+from cogwork.sync.ends import Consumer, Publisher, Receiver
+from cogwork.sync.loop_thread import LoopThread, on_loop
+from cogwork.sync.schemas import Schemas
+from cogwork.sync.stream import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cogwork.client.fields import MessageFields
+    from cogwork.client.mesh import Mesh as AsyncMesh
+    from cogwork.client.publisher import OnDoubt
+    from cogwork.dataplane.messages import Message
+
+__all__ = ("Mesh", "connect")
+
+
+class Mesh(SyncRpcCalls, Closing):
+    """A connection to the mesh that mends itself. Made by `connect`, used in `with`.
+
+    Attributes:
+        schemas: What is registered of the messages at each address.
+    """
+
+    schemas: Schemas
+
+    def __init__(self, mesh: AsyncMesh) -> None:
+        self._mesh = mesh
+        self._thread: LoopThread
+
+    def __enter__(self) -> Self:
+        self._thread = LoopThread()
+        self.schemas = Schemas(self._thread, self._mesh.schemas)
+        try:
+            self._thread.wait(self._mesh.__aenter__())
+        except BaseException:
+            self._thread.stop()
+            raise
+        return super().__enter__()
+
+    def close(self) -> None:
+        """Closes the connection, and ends the thread."""
+        try:
+            self._thread.wait(self._mesh.close())
+        finally:
+            self._thread.stop()
+
+    def publish(
+        self,
+        address: str,
+        body: object = None,
+        *,
+        settled: bool = False,
+        **fields: Unpack[MessageFields],
+    ) -> None:
+        """Sends one message and waits until it is accepted.
+
+        Args:
+            address: Where to.
+            body: A `Message`, or the body of one.
+            settled: Whether to send without asking for the outcome.
+            **fields: The message's, as in `Message`: subject, properties, durable, ttl_s, ...
+
+        Raises:
+            Rejected: It is invalid there.
+            Released: Nobody took it.
+            PermissionDenied: The user may not send there.
+            InDoubt: The connection broke before the outcome was known.
+        """
+        self._thread.wait(self._mesh.publish(address, body, settled=settled, **fields))
+
+    def request(
+        self,
+        address: str,
+        body: object = None,
+        *,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        **fields: Unpack[MessageFields],
+    ) -> Message:
+        """Sends a request and returns its reply.
+
+        Args:
+            address: Where to.
+            body: A `Message`, or the body of one.
+            timeout_s: How long the reply may take, in seconds.
+            **fields: The message's, as in `Message`.
+
+        Raises:
+            CallTimeout: No reply came in time.
+            CallFailed: The service answered with an error.
+            Released: Nobody serves the address.
+        """
+        return self._thread.wait(self._mesh.request(address, body, timeout_s=timeout_s, **fields))
+
+    def publisher(self, address: str, *, on_doubt: OnDoubt = "raise") -> Publisher:
+        """Opens a link to send many messages to one address; use it in `with`.
+
+        Args:
+            address: Where to.
+            on_doubt: What to do with messages whose outcome a lost connection hides: `raise`
+                `InDoubt`, or `resend` them, which may make two of one.
+        """
+        return Publisher(
+            self._thread,
+            self._thread.wait(on_loop(self._mesh.publisher, address, on_doubt=on_doubt)),
+        )
+
+    def subscribe(
+        self,
+        address: str,
+        *,
+        credit: int = SUBSCRIPTION_CREDIT,
+        selector: str | None = None,
+        no_local: bool = False,
+    ) -> Receiver[Message]:
+        """Receives copies of the messages of a topic; use it in `with`, then in `for`.
+
+        Args:
+            address: A topic; may hold wildcards, `topic/flights.JFK.#`.
+            credit: Messages that may be on their way or waiting.
+            selector: A condition in SQL over properties; None for all messages.
+            no_local: Whether to leave out what this connection itself sends.
+        """
+        work = on_loop(
+            self._mesh.subscribe, address, credit=credit, selector=selector, no_local=no_local
+        )
+        return Receiver(self._thread, self._thread.wait(work))
+
+    def consume(
+        self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
+    ) -> Consumer:
+        """Takes items off a queue; use it in `with`, then in `for`.
+
+        Args:
+            address: A queue, `work/...` or `queue/...`.
+            credit: Items that may be on their way, waiting or held.
+            selector: A condition in SQL over properties; None for all items.
+        """
+        work = on_loop(self._mesh.consume, address, credit=credit, selector=selector)
+        return Consumer(self._thread, self._thread.wait(work))
+
+    def browse(
+        self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
+    ) -> Receiver[Message]:
+        """Looks at a queue's items and leaves them there; use it in `with`, then in `for`.
+
+        Args:
+            address: A queue.
+            credit: Items that may be on their way or waiting.
+            selector: A condition in SQL over properties; None for all items.
+        """
+        work = on_loop(self._mesh.browse, address, credit=credit, selector=selector)
+        return Receiver(self._thread, self._thread.wait(work))
+
+    def stream(self, name: str) -> Stream:
+        """Appends to a stream, and reads it.
+
+        Args:
+            name: Its name, `orders`, or its address, `stream/orders`.
+        """
+        return Stream(self._thread, self._thread.wait(on_loop(self._mesh.stream, name)))
+
+
+def connect(urls: str | Iterable[str], **options: Any) -> Mesh:  # noqa: ANN401  # passed on
+    """Connects to the mesh; use it in `with`.
+
+    Args:
+        urls: As for `cogwork.connect`.
+        **options: As for `cogwork.connect`.
+
+    Raises:
+        InvalidUrlError: A URL is wrong.
+    """
+    return Mesh(connect_async(urls, **options))

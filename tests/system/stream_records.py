@@ -1,0 +1,49 @@
+"""Streams of a container under test: made, read to the end, asked for their figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import cogwork
+
+if TYPE_CHECKING:
+    from cogwork.client import Stream, StreamReader
+
+
+QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
+CONFIGURATION = """
+[[stream]]
+address = "stream/flaky"
+engine = "flaky:FlakyHost"
+
+[[stream]]
+address = "stream/small"
+retention_records = 100
+
+[[stream]]
+address = "stream/kept"
+capture = ["topic/flights.#", "topic/*.urgent"]
+"""
+
+
+async def created(mesh: cogwork.Mesh, name: str) -> Stream:
+    """Makes a stream."""
+    await mesh.manage("CREATE", {"type": "stream", "name": f"stream/{name}"})
+    return mesh.stream(name)
+
+
+async def row_of(mesh: cogwork.Mesh, name: str) -> dict[str, Any]:
+    """Asks the container for a stream's figures."""
+    body = (await mesh.manage("READ", {"type": "stream", "name": f"stream/{name}"})).body
+    assert isinstance(body, dict)
+    return body
+
+
+async def bodies(reader: StreamReader, count: int) -> list[object]:
+    """Takes so many records, and sees that their offsets have no gap."""
+    taken: list[cogwork.Record] = []
+    while len(taken) < count:
+        taken += await reader.take(count - len(taken))
+    offsets = [record.offset for record in taken]
+    assert offsets == list(range(offsets[0], offsets[0] + count))
+    return [record.body for record in taken]

@@ -1,0 +1,250 @@
+"""Streams whose connections break and whose engine fails: nothing is missing or twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import flaky
+import pytest
+
+import cogwork
+from cogwork.consensus.errors import Busy, OutOfSequence, SequenceReused, Unavailable, Unknown
+from cogwork.testing import container
+
+from .proxy import FaultyProxy
+from .stories import story
+from .stream_records import CONFIGURATION, QUICKLY, bodies, created, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cogwork.consensus.errors import ConsensusError
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """One container for all tests of the module."""
+    with container(CONFIGURATION) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def faults() -> Iterator[flaky.Faults]:
+    """Nothing goes wrong but what a test asks for."""
+    yield flaky.FAULTS
+    flaky.FAULTS.__init__()
+
+
+@story
+async def test_readers_and_publishers_survive_cuts_with_nothing_missing_or_twice(url: str) -> None:
+    count = 5_000
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+    ):
+        stream = await created(other, "cut")
+
+        async def publish() -> None:
+            async with mesh.stream("cut").publisher() as publisher:
+                for number in range(count):
+                    publisher.post(number)
+                    if number % 100 == 0:
+                        await asyncio.sleep(0.005)
+                await publisher.flush()
+
+        async def cut() -> None:
+            for _ in range(5):
+                await asyncio.sleep(0.05)
+                proxy.cut()
+
+        async with mesh.stream("cut").read("first", credit=500) as reader:
+            _, _, found = await asyncio.gather(publish(), cut(), bodies(reader, count))
+        assert proxy.connections > 3
+        assert found == list(range(count))
+        async with stream.read("first") as again:
+            assert await bodies(again, count) == list(range(count))
+            await asyncio.sleep(0.05)
+            assert again.waiting == 0
+
+
+@story
+async def test_what_was_in_doubt_is_there_once(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+    ):
+        stream = await created(other, "doubt")
+        async with mesh.stream("doubt").publisher() as publisher:
+            proxy.hold_replies()
+            post = publisher.post("once")
+            await asyncio.sleep(0.05)
+            assert (await row_of(other, "doubt"))["next"] == 1
+            proxy.cut()
+            await post
+            await publisher.send("twice")
+        async with stream.read("first") as reader:
+            assert await bodies(reader, 2) == ["once", "twice"]
+
+
+@pytest.mark.parametrize(
+    "fault", [lambda: Busy("x"), lambda: Unavailable("x"), lambda: Unknown("x")]
+)
+@story
+async def test_an_engine_that_fails_for_a_while_is_tried_again_in_order(
+    url: str, faults: flaky.Faults, fault: Callable[[], ConsensusError]
+) -> None:
+    async with cogwork.connect(url) as mesh:
+        stream = mesh.stream("flaky")
+        following = (await row_of(mesh, "flaky"))["next"]
+        faults.delay_s = 0.01
+        faults.appends = [None, fault, None, fault, fault, None]
+        async with stream.publisher() as publisher:
+            for number in range(20):
+                publisher.post(number)
+                await asyncio.sleep(0.002)
+            await publisher.flush()
+        async with stream.read(following) as reader:
+            assert await bodies(reader, 20) == list(range(20))
+
+
+@story
+async def test_a_stock_client_is_told_what_became_of_its_messages(
+    url: str, faults: flaky.Faults
+) -> None:
+    async with cogwork.connect(url) as mesh:
+        faults.appends = [lambda: Unknown("x"), lambda: SequenceReused(0), None]
+        with pytest.raises(cogwork.InDoubt):
+            await mesh.publish("stream/flaky", 1)
+        with pytest.raises(cogwork.Rejected) as refused:
+            await mesh.publish("stream/flaky", 2)
+        assert refused.value.condition == "cogwork:sequence-reused"
+        await mesh.publish("stream/flaky", 3)
+        stamped = cogwork.Message(4, annotations={"x-opt-producer": b"me"})
+        with pytest.raises(cogwork.Rejected, match="both or neither"):
+            await mesh.publish("stream/flaky", stamped)
+
+
+@story
+async def test_any_client_may_count_its_messages(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        stream = await created(mesh, "counted")
+
+        def stamped(body: str, sequence: int) -> cogwork.Message:
+            return cogwork.Message(
+                body, annotations={"x-opt-producer": "me", "x-opt-sequence": sequence}
+            )
+
+        await mesh.publish("stream/counted", stamped("a", 0))
+        await mesh.publish("stream/counted", stamped("a", 0))
+        await mesh.publish("stream/counted", stamped("b", 1))
+        with pytest.raises(cogwork.Rejected) as reused:
+            await mesh.publish("stream/counted", stamped("other", 1))
+        with pytest.raises(cogwork.Rejected) as gap:
+            await mesh.publish("stream/counted", stamped("d", 3))
+        assert reused.value.condition == "cogwork:sequence-reused"
+        assert gap.value.condition == "cogwork:out-of-sequence"
+        async with stream.read("first") as reader:
+            records = [*await reader.take(1), *await reader.take(1)]
+        assert [(each.body, each.producer, each.producer_sequence) for each in records] == [
+            ("a", b"me", 0),
+            ("b", b"me", 1),
+        ]
+
+
+@story
+async def test_who_asks_a_replica_that_lags_asks_again_though_nothing_new_comes(
+    url: str, faults: flaky.Faults
+) -> None:
+    async with cogwork.connect(url) as mesh:
+        stream = mesh.stream("flaky")
+        following = (await row_of(mesh, "flaky"))["next"]
+        await stream.append([b"x" * 300_000] * 20)  # more than what is kept of the live end
+        faults.lagging = 2
+        async with stream.read(following) as reader:
+            assert await bodies(reader, 20) == [b"x" * 300_000] * 20
+        assert faults.lagging == 0
+
+
+@story
+async def test_our_client_goes_on_where_one_message_is_refused(
+    url: str, faults: flaky.Faults
+) -> None:
+    async with cogwork.connect(url) as mesh:
+        following = (await row_of(mesh, "flaky"))["next"]
+        async with mesh.stream("flaky").publisher() as publisher:
+            producer = publisher.producer
+            await publisher.send("a")
+            faults.appends = [lambda: SequenceReused(1)]
+            refused = publisher.post("refused")
+            await asyncio.sleep(0.01)
+            rest = [publisher.post(body) for body in "bcd"]
+            with pytest.raises(cogwork.Rejected):
+                await refused
+            for post in rest:
+                await post
+            assert publisher.producer != producer
+        async with mesh.stream("flaky").read(following) as reader:
+            assert await bodies(reader, 4) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "condition"),
+    [(SequenceReused(1), "cogwork:sequence-reused"), (OutOfSequence(0, 1), "out-of-sequence")],
+)
+@story
+async def test_a_producer_whose_id_was_given_never_takes_another(
+    url: str, faults: flaky.Faults, fault: Exception, condition: str
+) -> None:
+    async with cogwork.connect(url) as mesh:
+        following = (await row_of(mesh, "flaky"))["next"]
+        producer = f"kept {condition}".encode()
+        publisher = mesh.stream("flaky").publisher(producer=producer)
+        await publisher.open()
+        await publisher.send("a")
+        faults.appends = [lambda: fault]
+        with pytest.raises(cogwork.Rejected, match=condition):
+            await publisher.send("refused")
+        with pytest.raises(cogwork.Rejected, match=condition):
+            await publisher.send_batch("bcd")
+        with pytest.raises(cogwork.Rejected, match=condition):
+            publisher.post("e")
+        assert publisher.producer == producer
+        await publisher.shut()
+        async with mesh.stream("flaky").publisher(producer=producer) as again:
+            await again.send_batch("abcd")
+        async with mesh.stream("flaky").read(following) as reader:
+            assert await bodies(reader, 4) == ["a", "b", "c", "d"]
+
+
+@story
+async def test_an_engine_that_is_away_at_the_start_is_waited_for(
+    url: str, faults: flaky.Faults
+) -> None:
+    faults.opening = 2
+    async with cogwork.connect(url) as mesh:
+        await mesh.publish("stream/flaky", 1)
+        following = (await row_of(mesh, "flaky"))["next"]
+        options = {"engine": "flaky:FlakyHost", "retention_records": 5}
+        reply = await cogwork.client.management.manage(
+            mesh, "CREATE", {"type": "stream", "name": "stream/away"}, options
+        )
+        assert isinstance(reply.body, dict)
+        assert (reply.body["state"], faults.opening) == ("open", 0)
+        assert following >= 1
+
+
+@story
+async def test_who_comes_while_a_stream_is_being_opened_gets_each_record_once() -> None:
+    flaky.FAULTS.bounds_s = 0.3
+    with container(CONFIGURATION) as url:
+        async with cogwork.connect(url) as mesh:
+            stream = mesh.stream("flaky")
+            async with stream.read("first") as reader:
+                await stream.append(range(10))
+                assert await bodies(reader, 10) == list(range(10))
+                await asyncio.sleep(2 * flaky.FAULTS.bounds_s)
+                await stream.append([10])
+                assert await bodies(reader, 1) == [10]

@@ -1,0 +1,102 @@
+"""What a queue's store does not take: duplicates, and what it has no room for."""
+
+from __future__ import annotations
+
+import pytest
+from stored_queue import Queue
+from text_messages import message, text_of, texts
+
+from cogwork.amqp.message import Properties
+from cogwork.amqp.outcomes import Accepted, Rejected
+from cogwork.amqp.types import Symbol, UInt, ULong
+
+# -- duplicates
+
+
+def test_a_message_id_is_stored_once_within_the_window() -> None:
+    queue = Queue(deduplication_window_s=60.0)
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10)
+    for message_id in (ULong(1), ULong(1), "1", b"1", ULong(300), ULong(300)):
+        queue.send(repr(message_id), properties=Properties(message_id=message_id))
+    arrived = consumer.take()
+    assert len(arrived) == 4
+    for arrival in arrived:
+        consumer.settle(arrival)
+    queue.send("again", properties=Properties(message_id="1"))
+    assert consumer.take() == []
+    assert queue.publisher.dispositions[-1].state == Accepted()
+    assert queue.count("duplicates") == 3
+
+
+def test_the_window_is_bounded_by_time_and_count() -> None:
+    queue = Queue(deduplication_window_s=60.0, deduplication_count=100)
+    for number in range(200):
+        queue.send("x", properties=Properties(message_id=f"id-{number}"))
+    queue.send("x", properties=Properties(message_id="id-150"))
+    assert queue.count("duplicates") == 1
+    queue.send("x", properties=Properties(message_id="id-10"))
+    assert queue.count("duplicates") == 1
+    queue.later(61)
+    queue.send("x", properties=Properties(message_id="id-199"))
+    assert queue.count("duplicates") == 1
+
+
+# -- bounds
+
+
+def test_a_full_store_blocks_its_publishers_until_there_is_room(queue: Queue) -> None:
+    queue.store.maximum_length = 2
+    queue.send(*"abcd")
+    assert queue.store.depth == 2
+    assert len(queue.publisher.dispositions) == 2
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10)
+    for arrival in consumer.take():
+        consumer.settle(arrival)
+    assert texts(consumer.take()) == ["c", "d"]
+    queue.publisher.hear()
+    assert sum(1 + (d.last or d.first) - d.first for d in queue.publisher.dispositions) == 4
+
+
+def test_or_it_rejects(queue: Queue) -> None:
+    queue.store.maximum_length = 1
+    queue.store.policy = "reject"
+    queue.send("a", "b")
+    state = queue.publisher.dispositions[-1].state
+    assert isinstance(state, Rejected)
+    assert state.error is not None
+    assert state.error.condition == "amqp:resource-limit-exceeded"
+    assert queue.count("refused") == 1
+
+
+def test_or_it_drops_the_oldest(queue: Queue) -> None:
+    queue.store.maximum_bytes = 3 * len(message("a"))
+    queue.store.policy = "drop-oldest"
+    queue.send(*"abcde")
+    assert [text for _, text, *_ in queue.dead] == ["a", "b"]
+    assert [text_of(data) for data, _ in queue.store.peek(10)] == ["c", "d", "e"]
+
+
+def test_but_not_what_waits_for_its_time(queue: Queue) -> None:
+    queue.store.maximum_length = 2
+    queue.store.policy = "drop-oldest"
+    queue.send("a", "b", message_annotations={Symbol("x-opt-delivery-delay"): UInt(5000)})
+    queue.send("c")
+    assert queue.dead == [("maximum-length", "c", None, 0)]
+    assert queue.store.depth == 2
+
+
+def test_what_is_out_does_not_keep_new_messages_away(queue: Queue) -> None:
+    queue.store.maximum_length = 2
+    queue.store.policy = "drop-oldest"
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 2)
+    queue.send(*"abcd")
+    assert texts(consumer.take()) == ["a", "b"]
+    assert [text for _, text, *_ in queue.dead] == ["c"]
+
+
+def test_a_policy_that_is_none_is_named(queue: Queue) -> None:
+    with pytest.raises(ValueError, match="expected one of block, drop-oldest, reject"):
+        queue.store.policy = "explode"
