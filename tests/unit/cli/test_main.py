@@ -7,6 +7,7 @@ import json
 import os
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,9 @@ from cogwork.io.tls import TlsFilesError
 from cogwork.io.websocket import WebSocketError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+
+
+COGWORK = (sys.executable, "-m", "cogwork.cli.main")
 
 
 def commands() -> dict[str, click.Command]:
@@ -212,6 +216,19 @@ def test_a_reader_that_left_is_141_and_silent(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (ExitCode.BROKEN_PIPE, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_output_that_has_no_room_is_1_and_said() -> None:
+    command = f"{shlex.join(COGWORK)} engine list --json >/dev/full"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"cogwork: No space left on device\n")
+
+
+def test_no_output_at_all_is_no_fault() -> None:
+    command = f"{shlex.join(COGWORK)} engine list --json >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize("name", exit_codes.OF_TYPE)
 def test_types_with_a_code_are_where_the_table_says(name: str) -> None:
     found = pkgutil.resolve_name(name)
@@ -239,6 +256,12 @@ def test_every_option_is_in_the_documentation(path: str) -> None:
             assert (option if option.startswith("--") else option.upper()) in section or (
                 parameter.metavar or ""
             ) in section
+
+
+@pytest.mark.parametrize("path", commands())
+def test_every_option_says_what_it_is_for(path: str) -> None:
+    options = [each for each in commands()[path].params if isinstance(each, click.Option)]
+    assert [each.opts for each in options if not each.help] == []
 
 
 def test_every_command_is_in_the_documentation() -> None:
