@@ -17,6 +17,7 @@ import pytest
 
 from cogwork.amqp.errors import CogworkError, Condition, ProtocolError
 from cogwork.cli import exit_codes, main
+from cogwork.cli.__main__ import INTERRUPTED
 from cogwork.cli.exit_codes import ExitCode, code_of, line_of
 from cogwork.cli.lazy import LazyGroup
 from cogwork.cli.main import COMMANDS, cogwork, run
@@ -193,6 +194,33 @@ def test_ctrl_c_is_130_and_silent(
 ) -> None:
     assert run_failing(KeyboardInterrupt(), monkeypatch) == ExitCode.INTERRUPTED
     assert "Traceback" not in capsys.readouterr().err
+
+
+INTERRUPTED_IMPORT = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from cogwork.cli.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_is_silent_while_the_command_line_is_loaded() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (ExitCode.INTERRUPTED, b"", b"")
+    assert ExitCode.INTERRUPTED == INTERRUPTED
+
+
+def test_it_is_a_program_of_its_own() -> None:
+    command = [sys.executable, "-m", "cogwork.cli", "--version"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, b"cogwork", b"")
 
 
 def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
