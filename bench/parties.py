@@ -16,9 +16,10 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 def children(pid: int) -> list[int]:
     """Returns the children of all threads of a process."""
     found: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(FileNotFoundError):  # it has ended meanwhile
-            found += map(int, (thread / "children").read_text().split())
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        for thread in list(Path(f"/proc/{pid}/task").iterdir()):
+            with suppress(FileNotFoundError, ProcessLookupError):  # it, too
+                found += map(int, (thread / "children").read_text().split())
     return found
 
 
@@ -34,7 +35,10 @@ def tree_cpu_s(pid: int) -> float:
 
 def _ticks(pid: int) -> list[int]:
     """Returns those of a process, and of its children that have ended: of each user and system."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile: its parent counts it
+        return [0]
     return [int(each) for each in fields[11:15]]
 
 

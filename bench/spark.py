@@ -1,13 +1,14 @@
 """Measures Spark on this machine: batch reads, a stream source, and a sink into a stream.
 
-    python bench/spark.py [--rows 1000000] [--size 256] [--warm 6] [--runs 5] [--master 'local[2]']
-                          [--set K=V] [--only TEXT]
+    python bench/spark.py [--rows 4000000] [--trigger 1000000] [--size 256] [--warm 2] [--runs 3]
+                          [--master 'local[2]'] [--set K=V] [--only TEXT]
 
 It serves a container of its own, with a reader beside it. Each case runs a few times before its
 time is taken: a session's first reads start Spark's workers, and the JVM compiles what it runs
 often. Prints one line of JSON for each case: the median of the runs, and the CPU seconds that each
 party took for a million rows. Parquet files with the same rows are read in turn with the streams,
-in the same session; `of_parquet` is the rate in relation to theirs.
+in the same session; `of_parquet` is the rate in relation to theirs. A read of ten rows tells what a
+read takes before its first row. The sink gets as many rows as a trigger.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 STREAM, TARGET = "bench", "target"
-APPEND = 20_000
+STARTS = 9
 TWO = ("offset", "body")
 SCHEMAS = {"all columns": None, "two columns": "offset bigint, body binary"}
 
@@ -80,12 +81,16 @@ class Case:
 
     Attributes:
         name: What is done.
+        rows: With how many rows.
         must: Rows a second that there have to be; None where it is measured beside another one.
         work: Does it once; returns how long that took, where it is not the call's own time.
     """
 
-    def __init__(self, name: str, must: int | None, work: Callable[[], float | None]) -> None:
+    def __init__(
+        self, name: str, rows: int, must: int | None, work: Callable[[], float | None]
+    ) -> None:
         self.name = name
+        self.rows = rows
         self.must = must
         self.work = work
         self.passed_s: list[float] = []
@@ -112,10 +117,10 @@ class Bench:
 
     # -- what is measured
 
-    def sink(self, target: str = TARGET) -> None:
+    def sink(self, rows: int, target: str = TARGET) -> None:
         self.transactions += 1
-        rows = rows_of(self.spark, self.arguments.rows, self.arguments.size)
-        writer = rows.write.format("cogwork").mode("append")
+        table = rows_of(self.spark, rows, self.arguments.size)
+        writer = table.write.format("cogwork").mode("append")
         writer.options(url=self.url, transactionId=str(self.transactions)).save(f"stream/{target}")
 
     def stream(self, columns: str) -> DataFrame:
@@ -128,12 +133,12 @@ class Bench:
         return table if SCHEMAS[columns] is None else table.select(*TWO)
 
     def live(self) -> float:
-        """Reads all as a query, with as many rows a trigger as there are."""
+        """Reads all as a query; returns how long its triggers took."""
         stream = self.spark.readStream.format("cogwork").option("url", self.url)
         checkpoint = tempfile.mkdtemp(dir=self.folder)
         query = (
             stream.options(
-                startingOffsets="earliest", maxOffsetsPerTrigger=str(self.arguments.rows)
+                startingOffsets="earliest", maxOffsetsPerTrigger=str(self.arguments.trigger)
             )
             .load(STREAM)
             .writeStream.format("noop")
@@ -162,7 +167,7 @@ class Bench:
         before, since_s = self.cpu_s(), time.perf_counter()
         told_s = case.work()
         case.passed_s.append(told_s or time.perf_counter() - since_s)
-        case.cpu_s.append(since(before, self.cpu_s(), self.arguments.rows / 1e6))
+        case.cpu_s.append(since(before, self.cpu_s(), case.rows / 1e6))
 
     def measure(self, *cases: Case) -> None:
         """Measures cases in turn, and prints each; the last one is what others are compared to."""
@@ -174,17 +179,17 @@ class Bench:
         for _ in range(self.arguments.runs):
             for case in cases:
                 self.time(case)
-        rates = [self.arguments.rows / median(case.passed_s) for case in cases]
+        rates = [case.rows / median(case.passed_s) for case in cases]
         for case, rate in zip(cases, rates, strict=True):
             self.tell(case, rate, rate / rates[-1] if case is not cases[-1] else None)
 
     def tell(self, case: Case, rate: float, of_parquet: float | None) -> None:
         line: dict[str, object] = {
             "case": case.name,
-            "rows": self.arguments.rows,
+            "rows": case.rows,
             "size_bytes": self.arguments.size,
             "rows_per_s": round(rate),
-            "runs": [round(self.arguments.rows / each) for each in case.passed_s],
+            "runs": [round(case.rows / each) for each in case.passed_s],
             "cpu_s_a_million": {
                 party: round(median(each[party] for each in case.cpu_s), 2)
                 for party in case.cpu_s[0]
@@ -197,26 +202,41 @@ class Bench:
         print(json.dumps(line), flush=True)
 
     def run(self) -> None:
-        self.sink(STREAM)  # what is read
+        rows, trigger = self.arguments.rows, self.arguments.trigger
+        self.sink(rows, STREAM)  # what is read
         self.stream("all columns").write.parquet(str(self.folder / "rows"))
         self.beside_parquet("all columns", 800_000)
         self.beside_parquet("two columns", 1_500_000)
-        self.measure(Case("stream source, all rows in a trigger", 700_000, self.live))
-        self.measure(Case("sink into a stream", 150_000, self.sink))
+        self.measure(Case(f"stream source, {trigger} rows a trigger", rows, 700_000, self.live))
+        self.measure(Case("sink into a stream", trigger, 150_000, lambda: self.sink(trigger)))
+        self.measure_start()
+
+    def measure_start(self) -> None:
+        """Measures what a read takes before its first row."""
+        few = self.spark.read.format("cogwork").options(url=self.url, endingOffsets="10")
+        passed_s = []
+        for _ in range(STARTS):
+            since_s = time.perf_counter()
+            consume(few.load(STREAM))
+            passed_s.append(time.perf_counter() - since_s)
+        line = {"case": "batch read, ten rows", "seconds": round(median(passed_s), 3)}
+        print(json.dumps(line), flush=True)
 
     def beside_parquet(self, columns: str, must: int) -> None:
+        rows = self.arguments.rows
         self.measure(
-            Case(f"batch read, {columns}", must, lambda: consume(self.stream(columns))),
-            Case(f"parquet, {columns}", None, lambda: consume(self.parquet(columns))),
+            Case(f"batch read, {columns}", rows, must, lambda: consume(self.stream(columns))),
+            Case(f"parquet, {columns}", rows, None, lambda: consume(self.parquet(columns))),
         )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--trigger", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--warm", type=int, default=6, help="runs that do not count")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=2, help="runs that do not count")
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--only", default="", help="cases with this in their names")
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="of Spark")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import peers
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,17 @@ def test_it_counts_as_an_oracle_does(story: list[tuple[int, bool]]) -> None:
             oracle.take(number)
         assert figures(disorder.histogram) == figures(counted(oracle.found))
     assert disorder.first == len(story) + 1
+
+
+@given(st.permutations(range(1, 60)))
+def test_many_at_a_time_count_as_one_by_one_does(order: list[int]) -> None:
+    singly, together = Disorder(), Disorder()
+    for number in order:
+        singly.take(number)
+    together.take_all(array("q", order[:20]))
+    together.take_all(array("q", order[20:]))
+    assert figures(together.histogram) == figures(singly.histogram)
+    assert together.first == singly.first
 
 
 @given(st.integers(1, 3 * RING), st.integers(0, 200), st.booleans())

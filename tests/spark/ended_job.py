@@ -6,9 +6,9 @@ import time
 checkpoint, *once = sys.argv[1:]
 
 # Who starts a query that another session still runs is refused, and does not take it over.
-spark.conf.set("spark.sql.streaming.stopActiveRunOnRestart", "false")  # noqa: F821
-growing = live("in", "body binary", startingOffsets="earliest")  # noqa: F821
-query = live_sink(growing, "stream/ended", checkpoint).queryName("ended")  # noqa: F821
+spark.conf.set("spark.sql.streaming.stopActiveRunOnRestart", "false")
+growing = live("in", "body binary", startingOffsets="earliest")
+query = live_sink(growing, "stream/ended", checkpoint).queryName("ended")
 if once:
     query.trigger(availableNow=True).start().awaitTermination()
 else:

@@ -76,7 +76,7 @@ def test_an_interrupt_ends_the_queries_at_the_server(server: str, url: str, tmp_
         assert process.stdout.readline() == "running\n"
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (ExitCode.INTERRUPTED, "")
+    assert (process.returncode, said.strip()) == (ExitCode.INTERRUPTED, "")
     assert "ended in" not in command("status", url, "--json", place=tmp_path)
     # The server is there still, and the query may be started again: it goes on where it was.
     command(*words, *job, "once", place=tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,12 +19,16 @@ from cogwork.cli.pipelines.spark_options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
 __all__ = ("run",)
+
+LEAVE_S = 10.0
+"""For each step of leaving a server: a client of Spark's whose call was interrupted may wait for an
+answer that does not come."""
 
 FILE = click.Path(exists=True, dir_okay=False)
 
@@ -71,13 +76,25 @@ def run(
             settings=chosen,
             log=Path(log).resolve() if log else None,
         )
-        stack.callback(_stop, spark)
+        leave = _at_once if remote is None else _in_time
+        stack.callback(leave, _stop, spark)
         listener = listen(spark, url, certificates)
         stack.callback(listener.close)
-        stack.callback(_unlisten, spark, listener)
-        stack.callback(_end_queries, spark)
+        stack.callback(leave, _unlisten, spark, listener)
+        stack.callback(leave, _end_queries, spark)
         stack.enter_context(explained(spark, is_wanted=explain))
         run_job(spark, file, arguments, url, certificates)
+
+
+def _at_once(step: Callable[..., None], *about: object) -> None:
+    step(*about)
+
+
+def _in_time(step: Callable[..., None], *about: object) -> None:
+    """Takes a step of leaving a server, and goes on where that takes too long."""
+    thread = threading.Thread(target=step, args=about, daemon=True)
+    thread.start()
+    thread.join(LEAVE_S)
 
 
 def _end_queries(spark: SparkSession) -> None:
