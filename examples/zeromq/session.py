@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import zmq
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ("ENDPOINTS", "Frames", "GatewayError", "Keys", "Session")
 
@@ -114,6 +114,39 @@ class Session:
         """Calls a service and returns its result."""
         header = {"to": to, "timeout_s": timeout_s, **header}
         return self.ask("CALL", header, body, timeout_s=timeout_s + 5.0).body
+
+    def stream(
+        self,
+        to: str,
+        body: Any,  # noqa: ANN401  # JSON
+        *,
+        credit: int = 100,
+        timeout_s: float = 5.0,
+        **header: Any,  # noqa: ANN401  # JSON
+    ) -> Iterator[Any]:
+        """Calls a service that replies in parts, and yields them; leaving cancels its work."""
+        self._number += 1
+        number, taken, room, is_over = self._number, 0, credit, False
+        header = {"id": number, "to": to, "credit": credit, "timeout_s": timeout_s, **header}
+        self.send("STREAM", header, body)
+        try:
+            while not is_over:
+                frames = self._next(timeout_s + 5.0)
+                if frames.header.get("id") != number or frames.verb == "REQUEST":
+                    self._set_aside.append(frames)
+                    continue
+                is_over = frames.verb in ("END", "ERROR", "RESULT")
+                if frames.verb == "ERROR":
+                    raise GatewayError(frames.header)
+                if frames.verb in ("PART", "RESULT"):
+                    yield frames.body
+                    taken += 1
+                if not is_over and 2 * (room - taken) <= credit:
+                    room = taken + credit
+                    self.send("MORE", {"id": number, "credit": room})
+        finally:
+            if not is_over:
+                self.send("CANCEL", {"id": number})
 
     def cast(self, to: str, body: Any, **header: Any) -> None:  # noqa: ANN401  # JSON
         """Sends to an address, and waits until somebody there has it."""

@@ -103,6 +103,22 @@ async def test_a_zeromq_program_takes_parts_as_it_has_room(running: Gateway) -> 
 
 
 @story
+async def test_the_examples_take_parts(running: Gateway) -> None:
+    caller = running.client()
+    async with cogwork.connect(running.url) as mesh:
+        numbers = Numbers(mesh, "example")
+        async with numbers.service:
+            asked = {"subject": "count", "credit": 4}
+            found = await threaded(lambda: [*caller.stream("rpc/example", {"to": 300}, **asked)])
+            assert found == [*range(300)]
+            parts = caller.stream("rpc/example", {"to": 300}, **asked)
+            assert await threaded(lambda: next(parts)) == 0
+            numbers.is_over = False
+            parts.close()
+            await eventually(lambda: numbers.is_over, "the work is cancelled")
+
+
+@story
 async def test_a_zeromq_program_leaves_a_stream(running: Gateway) -> None:
     caller = running.client()
     async with cogwork.connect(running.url) as mesh:

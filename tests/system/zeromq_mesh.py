@@ -52,6 +52,7 @@ class Client(Protocol):
     receive: Callable[..., Any]
     ask: Callable[..., Any]
     call: Callable[..., Any]
+    stream: Callable[..., Any]
     cast: Callable[..., None]
     register: Callable[..., str]
     serve_one: Callable[..., Any]

@@ -6,6 +6,7 @@ did not meet. `docs/cli.md` has the codes for people who write scripts.
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 __all__ = ("ExitCode", "code_of", "line_of")
@@ -35,6 +36,9 @@ OF_CONDITION = {
     "amqp:connection:framing-error": ExitCode.CONNECTION,
 }
 """Errors that a peer sent carry their condition (AMQP 1.0 §2.8.15, §2.8.16)."""
+
+OF_FILES = {errno.EDQUOT, errno.EFBIG, errno.ENOSPC, errno.EROFS}
+"""What only files have, our output among them."""
 
 OF_TYPE = {
     "cogwork.client.errors.InvalidUrlError": ExitCode.USAGE,
@@ -69,7 +73,7 @@ def code_of(error: BaseException) -> ExitCode | None:
     condition = str(getattr(error, "condition", ""))
     if condition in OF_CONDITION:
         return OF_CONDITION[condition]
-    if isinstance(error, OSError) and error.filename is not None:
+    if isinstance(error, OSError) and (error.filename is not None or error.errno in OF_FILES):
         return ExitCode.ERROR  # a file, not the network
     names = (f"{each.__module__}.{each.__qualname__}" for each in type(error).__mro__)
     return next((OF_TYPE[name] for name in names if name in OF_TYPE), None)

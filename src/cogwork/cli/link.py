@@ -48,7 +48,13 @@ def link() -> None:
 @link.command()
 @click.argument("url")
 @click.argument("target", metavar="HOST:PORT")
-@click.option("--cost", type=click.IntRange(1, 65_535), default=1, show_default=True)
+@click.option(
+    "--cost",
+    type=click.IntRange(1, 65_535),
+    default=1,
+    show_default=True,
+    help="What the way over it costs; messages take the cheapest.",
+)
 def add(url: str, target: str, cost: int) -> None:
     """Link a container with another one, until it stops or the link is removed."""
 

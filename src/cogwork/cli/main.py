@@ -78,7 +78,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         code = cogwork.main(arguments, prog_name="cogwork", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as after `>&-`
+            sys.stdout.flush()
     except click.ClickException as error:
         return _refuse(error)
     except (click.Abort, KeyboardInterrupt):

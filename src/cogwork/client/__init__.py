@@ -1,4 +1,4 @@
-"""The asyncio client and its synchronous facade."""
+"""The asyncio client; `cogwork.sync` is the same without asyncio."""
 
 from cogwork.client.consumer import Consumer
 from cogwork.client.errors import (

@@ -1,6 +1,7 @@
 """`cogwork bench` from the outside: names, one-line errors, exit codes."""
 
 from socket import create_server
+from threading import Thread
 
 import pytest
 
@@ -43,3 +44,19 @@ def test_nobody_listening_is_one_line_and_a_code(capsys: pytest.CaptureFixture[s
     code, said = run(capsys, f"amqp://127.0.0.1:{port}")
     assert code == 4
     assert said.strip() == f"cogwork: cannot connect to 127.0.0.1:{port}: Connection refused"
+
+
+def test_a_peer_that_hangs_up_is_one_line_and_a_code(capsys: pytest.CaptureFixture[str]) -> None:
+    with create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def hang_up() -> None:
+            server.accept()[0].close()
+
+        hanging_up = Thread(target=hang_up)
+        hanging_up.start()
+        code, said = run(capsys, f"amqp://127.0.0.1:{port}")
+        hanging_up.join()
+    assert code == 4
+    assert said.startswith(f"cogwork: 127.0.0.1:{port}: the ")
+    assert said.count("\n") == 1

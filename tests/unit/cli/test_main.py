@@ -7,6 +7,7 @@ import json
 import os
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from cogwork.amqp.errors import CogworkError, Condition, ProtocolError
 from cogwork.cli import exit_codes, main
+from cogwork.cli.__main__ import INTERRUPTED
 from cogwork.cli.exit_codes import ExitCode, code_of, line_of
 from cogwork.cli.lazy import LazyGroup
 from cogwork.cli.main import COMMANDS, cogwork, run
@@ -24,6 +26,9 @@ from cogwork.io.tls import TlsFilesError
 from cogwork.io.websocket import WebSocketError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+
+
+COGWORK = (sys.executable, "-m", "cogwork.cli.main")
 
 
 def commands() -> dict[str, click.Command]:
@@ -191,6 +196,33 @@ def test_ctrl_c_is_130_and_silent(
     assert "Traceback" not in capsys.readouterr().err
 
 
+INTERRUPTED_IMPORT = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from cogwork.cli.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_is_silent_while_the_command_line_is_loaded() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (ExitCode.INTERRUPTED, b"", b"")
+    assert ExitCode.INTERRUPTED == INTERRUPTED
+
+
+def test_it_is_a_program_of_its_own() -> None:
+    command = [sys.executable, "-m", "cogwork.cli", "--version"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, b"cogwork", b"")
+
+
 def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZeroDivisionError):
         run_failing(ZeroDivisionError(), monkeypatch)
@@ -210,6 +242,19 @@ def test_a_reader_that_left_is_141_and_silent(arguments: list[str]) -> None:
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (ExitCode.BROKEN_PIPE, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_output_that_has_no_room_is_1_and_said() -> None:
+    command = f"{shlex.join(COGWORK)} engine list --json >/dev/full"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"cogwork: No space left on device\n")
+
+
+def test_no_output_at_all_is_no_fault() -> None:
+    command = f"{shlex.join(COGWORK)} engine list --json >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("name", exit_codes.OF_TYPE)
@@ -239,6 +284,12 @@ def test_every_option_is_in_the_documentation(path: str) -> None:
             assert (option if option.startswith("--") else option.upper()) in section or (
                 parameter.metavar or ""
             ) in section
+
+
+@pytest.mark.parametrize("path", commands())
+def test_every_option_says_what_it_is_for(path: str) -> None:
+    options = [each for each in commands()[path].params if isinstance(each, click.Option)]
+    assert [each.opts for each in options if not each.help] == []
 
 
 def test_every_command_is_in_the_documentation() -> None:

@@ -246,6 +246,9 @@ def dial(url: Url, container_id: str, ca_file: str | None = None) -> Peer:
         peer.open_session(
             container_id, f"vhost:{url.virtual_host}" if url.virtual_host else url.host
         )
+    except UnreachableError as error:
+        connected.close()
+        raise UnreachableError(f"{url.host}:{url.port}: {error}") from None
     except PeerError as error:
         connected.close()
         raise PeerError(f"{url.host}:{url.port}: {error}", error.condition) from None

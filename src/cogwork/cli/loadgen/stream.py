@@ -24,7 +24,7 @@ from cogwork.amqp.performatives import (
     encode_performative,
 )
 from cogwork.amqp.sasl import SaslFrame, decode_sasl, encode_sasl
-from cogwork.cli.loadgen.url import PeerError
+from cogwork.cli.loadgen.url import PeerError, UnreachableError
 
 if TYPE_CHECKING:
     import socket
@@ -140,10 +140,10 @@ class Stream:
             try:
                 part = self.socket.recv(size - len(octets))
             except TimeoutError:
-                raise PeerError("the peer did not answer in time") from None
+                raise UnreachableError("the peer did not answer in time") from None
             except OSError as error:
-                raise PeerError(f"the connection was lost: {error}") from None
+                raise UnreachableError(f"the connection was lost: {error}") from None
             if not part:
-                raise PeerError("the peer closed the connection")
+                raise UnreachableError("the peer closed the connection")
             octets += part
         return octets

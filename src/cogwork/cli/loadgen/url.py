@@ -26,7 +26,7 @@ class PeerError(CogworkError):
 
 
 class UnreachableError(ConnectionError, PeerError):
-    """The other end cannot be connected to."""
+    """The other end cannot be connected to, or the connection is lost while it is being opened."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
