@@ -167,23 +167,6 @@ def run_job(
     )
 
 
-@contextmanager
-def started(*words: str, place: Path) -> Iterator[subprocess.Popen[str]]:
-    """Runs a command in a process of its own; one that is left is killed."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cogwork.cli.main", *words],
-        env=environment(place),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def command(*words: str, place: Path, timeout_s: float = JOB_S) -> str:
     """Runs a command in a process of its own; returns what it prints."""
     done = subprocess.run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,18 +12,16 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("grpc", reason="the extra [spark] is not installed")
 
 from archives import assert_no_orphan, assert_whole
-from spark_clusters import HERE, command, connect_server, started
+from spark_clusters import HERE, command, connect_server
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.arrow import ArrowClient
-from cogwork.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-NAMES = ("in", "out", "again", "ended")
+NAMES = ("in", "out", "again")
 
 STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in NAMES)
 
@@ -65,20 +62,3 @@ def test_an_archive_is_written_and_audited_over_spark_connect(
     assert_no_orphan(tmp_path / "archive", "in")
     report = json.loads(command("pipeline", "audit", "--archive", to, *remote, place=tmp_path))
     assert [check["verdict"] for check in report["checks"]] == ["holds"] * 3
-
-
-@pytest.mark.timeout(400)
-def test_an_interrupt_ends_the_queries_at_the_server(server: str, url: str, tmp_path: Path) -> None:
-    words = ("pipeline", "run", "--url", url, "--remote", server)
-    job = (str(HERE / "ended_job.py"), str(tmp_path / "checkpoint"))
-    with started(*words, *job, place=tmp_path) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "running\n"
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert (process.returncode, said.strip()) == (ExitCode.INTERRUPTED, "")
-    assert "ended in" not in command("status", url, "--json", place=tmp_path)
-    # The server is there still, and the query may be started again: it goes on where it was.
-    command(*words, *job, "once", place=tmp_path)
-    with ArrowClient(url) as client:
-        assert client.bounds("ended") == (0, ROWS)
