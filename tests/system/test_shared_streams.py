@@ -60,6 +60,12 @@ def shown(member: Member, name: str = "orders") -> dict[str, Any]:
     return found
 
 
+def has_begun_anew(member: Member) -> None:
+    within(
+        READY_TIMEOUT_S, lambda: shown(member)["next"] == 0, f"{member.id} knows of the new life"
+    )
+
+
 def addresses(member: Member) -> list[str]:
     rows = json.loads(done("stream", "list", member.url, "--json").stdout)
     return sorted(row["address"] for row in rows)
@@ -154,6 +160,8 @@ def test_a_home_that_was_killed_begins_the_stream_anew(members: dict[str, Member
             with pytest.raises(LinkDetached, match="begins anew"):
                 await asyncio.wait_for(anext(reader), 20)
         await asyncio.to_thread(linked, members.values())
+        for member in (a, b, c):  # who has not heard of the new life ends links when it does
+            await asyncio.to_thread(has_begun_anew, member)
         await append(a, range(100, 105))
         for member in (a, b, c):
             assert await read(member, 5) == list(range(100, 105))
