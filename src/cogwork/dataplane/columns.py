@@ -410,9 +410,7 @@ def put_field(
 
 @cython.cfunc
 @cython.exceptval(-1)
-def put_text(
-    values: cython.pointer(Values), p: octets, at: int64_t, end: int64_t
-) -> cython.int:
+def put_text(values: cython.pointer(Values), p: octets, at: int64_t, end: int64_t) -> cython.int:
     """Adds the text of an encoded value; the commonest ones are short strings of ASCII, or null."""
     code: uint8_t = p[at]
     if code == 0x40:

@@ -79,7 +79,9 @@ def put_value(values, p, at, end):
 
 @cython.cfunc
 @cython.exceptval(-1)
-def put_checked(values: cython.pointer(Values), p: octets, at: int64_t, start: int64_t, end: int64_t) -> cython.int:
+def put_checked(
+    values: cython.pointer(Values), p: octets, at: int64_t, start: int64_t, end: int64_t
+) -> cython.int:
     """Adds a string or a symbol."""
     if is_utf8(p + start, end - start):
         return put(values, p + start, end - start)
