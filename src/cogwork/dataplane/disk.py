@@ -195,9 +195,7 @@ class Disk:
             size += PyBytes_GET_SIZE(part)
         if self._is_full(size):
             return 0
-        vector = cython.cast(
-            cython.pointer(iovec), malloc((len(parts) + 1) * cython.sizeof(iovec))
-        )
+        vector = cython.cast(cython.pointer(iovec), malloc((len(parts) + 1) * cython.sizeof(iovec)))
         if vector == cython.NULL:
             raise MemoryError("no room for another job of the disk thread")
         for part in parts:
@@ -234,9 +232,7 @@ class Disk:
         return self.held_bytes > 0 and self.held_bytes + size > self.capacity_bytes
 
     def _make(self, fd, owner, size, offset, sync):
-        job: cython.pointer(Job) = cython.cast(
-            cython.pointer(Job), calloc(1, cython.sizeof(Job))
-        )
+        job: cython.pointer(Job) = cython.cast(cython.pointer(Job), calloc(1, cython.sizeof(Job)))
         if job == cython.NULL:
             raise MemoryError("no room for another job of the disk thread")
         Py_INCREF(owner)
