@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from cogwork.log.disk_queue import Octets
     from cogwork.log.record import Record
 
 CONTAINER = "north"
@@ -38,7 +39,7 @@ class FaultyDisk:
     def fileno(self) -> int:
         return self.disk.fileno()
 
-    def submit(self, fd: int, offset: int, data: bytes, sync: bool) -> int:
+    def submit(self, fd: int, offset: int, data: Octets, sync: bool) -> int:
         error = self.write_errors.pop(0) if data and self.write_errors else 0
         if error:
             return self._fault(fd, error, WRITE)
