@@ -19,7 +19,7 @@ import pytest
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.fleet import Fleet
 
-from .served import COGWORK, within
+from .served import COGWORK, done, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,11 +94,7 @@ def up(folder: Path, *arguments: str) -> Iterator[Up]:
 
 
 def command(*arguments: str) -> str:
-    done = subprocess.run(
-        [*COGWORK, *arguments], capture_output=True, text=True, timeout=30, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done(*arguments).stdout
 
 
 def test_three_containers_start_as_one_and_end_as_one(tmp_path: Path) -> None:

@@ -122,11 +122,10 @@ class Declarations:
         Raises:
             ManagementError: It has, or is no queue.
         """
-        if self._vhost.kind_of(name) != QUEUE:
-            raise ManagementError(
-                CONFLICT, f"{name!r:.200} is a {self._vhost.kind_of(name)}, and in use as that"
-            )
-        there, wanted = _effective(self._vhost.rules_in_use[name]), _effective(rule)
+        kind = self._vhost.nodes.kind_at(name)
+        if kind != QUEUE:
+            raise ManagementError(CONFLICT, f"{name!r:.200} is a {kind}, and in use as that")
+        there, wanted = _effective(self._vhost.nodes.rules[name]), _effective(rule)
         for key, value in wanted.items():
             if there[key] != value:
                 raise ManagementError(
@@ -143,7 +142,7 @@ class Declarations:
         """
         name = address.removeprefix("/")
         node = self._vhost.nodes.get(name)
-        if node is None or self._vhost.kind_of(name) != QUEUE:
+        if node is None or self._vhost.nodes.kind_at(name) != QUEUE:
             return False
         entry = self._vhost.space.entries.get(name.encode())
         senders = len(entry.sources) if entry is not None else 0

@@ -95,7 +95,7 @@ class StreamDeclarations:
         Raises:
             ManagementError: It has.
         """
-        there = dict(self._vhost.rules_in_use[name].options)
+        there = dict(self._vhost.nodes.rules[name].options)
         for key in sorted({*there, *wanted} - _OF_CLUSTER):
             if there.get(key) != wanted.get(key):
                 raise ManagementError(
@@ -150,7 +150,7 @@ class StreamDeclarations:
         """Opens a stream anew whose records have gone with the container that had them."""
         node = self.stream(address)
         if node is not None:
-            rule = self._vhost.rules_in_use[node.address]
+            rule = self._vhost.nodes.rules[node.address]
             self.drop(node, "begins anew: the container that had it in memory was started anew")
             self._vhost.declare(node.address, rule)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stored_queue import RECEIVED, Queue
-from text_messages import text_of, texts
+from text_messages import text_of
 
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import Header, decode_sections
