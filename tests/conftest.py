@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +22,15 @@ LONGEST_FIRST = ("spark", "oslo", "system", "conformance")
 SPARK_SESSIONS = 2
 """Processes among those that run tests in which a session of Spark is started, which takes long."""
 
+EXAMPLES = int(os.environ.get("COGWORK_EXAMPLES", "50"))
+"""Of each property, or a multiple of it; `make soak` has more."""
+
 # How fast a machine is says nothing of what runs on it.
 settings.register_profile(
-    "whatever the load", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "whatever the load",
+    deadline=None,
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("whatever the load")
 
