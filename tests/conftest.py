@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 LONGEST_FIRST = ("spark", "oslo", "system", "conformance")
-"""Folders whose files take longest: begun last, one of them would be waited for alone."""
+"""Folders whose files take longest: begun last, one of them would be waited for alone. Those of
+`spark` keep the processors busy, those of `oslo` and `conformance` mostly wait."""
 
 SPARK_SESSIONS = 2
 """Processes among those that run tests in which a session of Spark is started, which takes long."""
@@ -58,13 +59,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Has what takes longest begin first."""
-
-    def rank(item: pytest.Item) -> int:
-        folder = item.path.relative_to(HERE).parts[0]
-        return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
-
-    items.sort(key=rank)
+    """Has what takes longest begin first, and files that compute beside files that wait."""
+    files: dict[str, list[Path]] = {folder: [] for folder in LONGEST_FIRST}
+    for item in items:
+        found = files.get(item.path.relative_to(HERE).parts[0])
+        if found is not None and item.path not in found[-1:]:
+            found.append(item.path)
+    turns = {path: at / len(each) for each in files.values() for at, path in enumerate(each)}
+    items.sort(key=lambda item: turns.get(item.path, 1.0))
 
 
 @pytest.hookimpl(optionalhook=True)
