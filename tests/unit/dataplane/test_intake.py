@@ -328,9 +328,9 @@ def test_a_block_can_be_sent_from_its_middle_and_by_several_chunks() -> None:
     block = block_of(message("a"), message("b"))
     payload = message("c")
     block.add(2_000, b"", 0, 1, len(payload).to_bytes(4, "big") + payload)
-    assert (block.next_offset, block.is_encoded) == (13, False)
+    assert (block.next_offset, block.is_closed, block.is_encoded) == (13, False, False)
     assert block.send(reader.link, reader.feed, 11) == 13
-    assert block.is_encoded
+    assert (block.is_closed, block.is_encoded) == (True, True)
     with pytest.raises(ValueError, match="gets no more"):
         block.add(3_000, b"", 0, 1, b"")
     assert [decode_sections(each.message).body for each in reader.taken()] == [
