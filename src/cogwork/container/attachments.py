@@ -41,6 +41,10 @@ _OUTCOMES = (
 )
 _POLICIES = {SlowSubscriber.BLOCK: 0, SlowSubscriber.DROP_OLDEST: 1, SlowSubscriber.DETACH: 2}
 
+STREAM_CREDIT = 3
+"""Publishers of a stream get so many times the credit of others: what they send is answered only
+when it is on disks, so more is under way. Measured: three times as much keeps two cores busy."""
+
 LINK_ID = Symbol("cogwork:link-id")
 """The attach property that tells a peer by which name `$management` knows its link."""
 
@@ -153,7 +157,9 @@ class Attachments:
     ) -> IncomingLink:
         """Makes the compiled end; of another class where its messages are held to schemas."""
         limits = self.limits
-        place = (entry, vhost.space, limits.link_credit, limits.max_message_size_bytes)
+        is_stream = address is not None and vhost.rule_of(address)[1].kind == "stream"
+        credit = limits.link_credit * (STREAM_CREDIT if is_stream else 1)
+        place = (entry, vhost.space, credit, limits.max_message_size_bytes)
         checkpoint = vhost.schemas.checkpoint_of(address) if vhost.schemas is not None else None
         if checkpoint is None:
             return IncomingLink(link.session.end, link.handle, *place)
