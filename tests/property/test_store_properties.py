@@ -365,22 +365,26 @@ class StoreMachine(RuleBasedStateMachine):
             assert worker.link.credit == 0 or ready <= worker.excluded
 
     def teardown(self) -> None:
-        """In the end every item is confirmed, dead, or can be had."""
+        """In the end every item is confirmed, dead, can be had, or can be claimed."""
         if not hasattr(self, "store"):
             return
         for worker in self.workers:
             worker.peer.vanish(self.store)
+        may_strand = not (self.store.redelivers_doubtful or self.store.keeps_dead)
         self.store.redelivers_doubtful = True
         self.store.maximum_delivery_count = 0
-        self.store.redeliver_doubtful()
-        self.core.flush()
         last = peers.Peer(self.core)
         last.consumer(self.store, 100_000)
         self.now_s += 2 * DOUBT_S
         self.store.tick(self.now_s)
         self.core.flush()
         left = {name_of(arrival.message) for arrival in last.take()}
-        assert left == self.items.keys() - self.confirmed - self.gone
+        stranded = self.items.keys() - self.confirmed - self.gone - left
+        assert stranded <= (self.in_doubt.keys() if may_strand else set())
+        for item in (self.items[name] for name in stranded):
+            assert item.number is not None
+            assert self.store.claim(item.number, item.attempts) == SETTLE_CODE
+        assert left.isdisjoint(self.confirmed | self.gone)
         self.store.close()
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from cogwork.sim.clock import Clock
-from cogwork.sim.raft.network import Faults, Network
+from cogwork.sim.raft.network import CALM, Network
 
 
 class Place:
@@ -34,11 +35,11 @@ def test_a_calm_way_keeps_the_order_and_loses_nothing() -> None:
 
 def test_faults_lose_double_and_reorder() -> None:
     place = Place()
-    place.network.faults = Faults(loss=0.3)
+    place.network.faults = replace(CALM, loss=0.3)
     assert 50 < len(place.send()) < 90
-    place.network.faults = Faults(duplication=0.3)
+    place.network.faults = replace(CALM, duplication=0.3)
     assert 110 < len(place.send()) < 150
-    place.network.faults = Faults(reorder=0.3)
+    place.network.faults = replace(CALM, reorder=0.3)
     arrived = place.send()
     assert sorted(arrived, key=repr) == sorted(range(100), key=repr)
     assert arrived != list(range(100))

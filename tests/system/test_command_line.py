@@ -78,7 +78,13 @@ def test_what_is_sent_is_received_in_order(container: Served, tmp_path: Path) ->
     lines = tmp_path / "lines"
     lines.write_text("one\ntwo\n\nthrée, with a comma")
     container.run("send", container.url, "queue/order", "--file", str(lines))
-    container.run("send", container.url, "queue/order", "again", "--count", "2")
+    sent = container.run("send", container.url, "queue/order", "again", "--count", "2", "--json")
+    assert json.loads(sent) == {
+        "address": "queue/order",
+        "sent": 2,
+        "outcomes": {"accepted": 2},
+        "problem": None,
+    }
     printed = container.run("receive", container.url, "queue/order", "--count", "6")
     assert printed == "one\ntwo\n\nthrée, with a comma\nagain\nagain\n"
     assert container.address("queue/order")["depth"] == 0
@@ -122,9 +128,18 @@ def test_presettled_messages_arrive_too(container: Served) -> None:
 
 
 def test_what_is_not_accepted_is_8(container: Served) -> None:
-    code, line = failing("send", container.url, "queue/small", "x", "--count", "5")
-    assert code == ExitCode.NOT_ACCEPTED
-    assert "2 accepted, 3 rejected" in line
+    done = subprocess.run(
+        [*COGWORK, "send", container.url, "queue/small", "x", "--count", "5", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == ExitCode.NOT_ACCEPTED
+    assert "2 accepted, 3 rejected" in done.stderr
+    told = json.loads(done.stdout)
+    assert (told["sent"], told["outcomes"]) == (5, {"accepted": 2, "rejected": 3})
+    assert told["problem"]
 
 
 def test_nothing_in_time_is_7(container: Served) -> None:
@@ -169,7 +184,7 @@ def test_a_sender_without_credit_says_what_it_waits_for(container: Served) -> No
 def test_a_call_is_answered(container: Served) -> None:
     with connected(container) as connection:
         receiver = connection.create_receiver("service/echo", credit=10)
-        with started("call", container.url, "service/echo", "hello") as caller:
+        with started("call", container.url, "service/echo", "hello", "--json") as caller:
             request = receiver.receive()
             receiver.accept()
             reply = Message(
@@ -179,7 +194,8 @@ def test_a_call_is_answered(container: Served) -> None:
             )
             connection.create_sender(None).send(reply)
             out, err = caller.communicate(timeout=10)
-            assert (caller.returncode, out, err) == (0, "hello to you\n", "")
+            assert (caller.returncode, err) == (0, "")
+            assert json.loads(out)["body"] == "hello to you"
 
 
 def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
@@ -254,9 +270,17 @@ def test_queues_from_the_cradle_to_the_grave(container: Served) -> None:
         container.run("queue", "peek", url, "queue/cradle", "--json").splitlines()[0]
     )
     assert (shown["body"], shown["state"], shown["attempts"]) == ("item", "ready", 0)
-    container.run("queue", "declare", url, "queue/other")
-    moved = container.run("queue", "move", url, "queue/cradle", "queue/other", "--count", "5")
-    assert moved == "5 items moved from queue/cradle\n"
+    other = json.loads(container.run("queue", "declare", url, "queue/other", "--json"))
+    assert other == {"address": "queue/other", "is_new": True}
+    move = ("queue", "move", url, "queue/cradle", "queue/other")
+    assert container.run(*move, "--count", "2") == "2 items moved from queue/cradle\n"
+    assert json.loads(container.run(*move, "--count", "3", "--json")) == {
+        "address": "queue/cradle",
+        "target": "queue/other",
+        "moved": 3,
+        "refused": 0,
+        "unconfirmed": 0,
+    }
     listed = json.loads(container.run("queue", "list", url, "--json"))
     depths = {row["address"]: row["depth"] for row in listed}
     assert (depths["queue/cradle"], depths["queue/other"]) == (7, 5)
@@ -266,6 +290,8 @@ def test_queues_from_the_cradle_to_the_grave(container: Served) -> None:
     assert container.run("queue", "purge", url, "queue/other") == (
         "5 items purged from queue/other\n"
     )
+    purged = json.loads(container.run("queue", "purge", url, "queue/cradle", "--json"))
+    assert purged == {"address": "queue/cradle", "purged": 7}
 
 
 def test_the_dead_are_driven_back(container: Served) -> None:

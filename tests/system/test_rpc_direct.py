@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +36,11 @@ def url() -> Iterator[str]:
 def directory_of(mesh: cogwork.Mesh) -> Directory:
     assert mesh.rpc.directory is not None
     return mesh.rpc.directory
+
+
+async def knows(mesh: cogwork.Mesh, count: int) -> None:
+    """Waits until a caller knows so many servers."""
+    await eventually(lambda: len(directory_of(mesh)) == count, f"{count} servers are known")
 
 
 def is_direct(mesh: cogwork.Mesh, service: Service) -> bool:
@@ -76,7 +82,7 @@ async def test_the_first_call_goes_directly_to_an_announced_server(url: str) -> 
     async with cogwork.connect(url) as mesh, cogwork.connect(url, direct=True) as caller:
         await asyncio.sleep(0.1)
         async with served(mesh, "first", "a", direct=True) as service:
-            await eventually(lambda: len(directory_of(caller)) == 1, "it is announced")
+            await knows(caller, 1)
             assert await caller.call("first", "name", server="a") == "a"
             assert await caller.call("first", "name") == "a"
             assert routed_requests(caller) == 0
@@ -87,7 +93,7 @@ async def test_the_first_call_goes_directly_to_an_announced_server(url: str) -> 
             with pytest.raises(cogwork.NoSuchMethod):
                 await caller.call("first", "none")
             assert routed_requests(caller) == 0
-        await eventually(lambda: len(directory_of(caller)) == 0, "it says that it goes")
+        await knows(caller, 0)
 
 
 @story
@@ -98,7 +104,7 @@ async def test_a_caller_that_comes_later_asks_who_is_there(url: str) -> None:
         served(mesh, "later", "b", direct=True),
         cogwork.connect(url, direct=True) as caller,
     ):
-        await eventually(lambda: len(directory_of(caller)) == 2, "both answer")
+        await knows(caller, 2)
         found = [await caller.call("later", "name") for _ in range(6)]
         assert sorted(found) == ["a", "a", "a", "b", "b", "b"]
         assert routed_requests(caller) == 0
@@ -119,19 +125,50 @@ async def test_each_exchange_has_a_matchmaker_of_its_own(url: str) -> None:
 
         with pytest.raises(cogwork.NoSuchMethod):
             await caller.call("topic", "name", exchange="glance")  # it makes itself heard of there
-        await eventually(lambda: len(directory_of(caller)) == 1, "glance's server answers")
+        await knows(caller, 1)
         assert not is_direct(caller, service)
         assert await caller.call("topic", "name", exchange="nova") == "nova's"
-        await eventually(lambda: len(directory_of(caller)) == 2, "nova's server answers")
+        await knows(caller, 2)
         assert await caller.call("topic", "name", exchange="nova") == "nova's"
         assert is_direct(caller, service)
         async with mesh.service("other", server="b", exchange="nova", direct=True) as other:
-            await eventually(lambda: len(directory_of(caller)) == 3, "it is announced")
+            await knows(caller, 3)
             sent = routed_requests(caller)
             with pytest.raises(cogwork.NoSuchMethod):
                 await caller.call("other", "name", exchange="nova")
             assert routed_requests(caller) == sent
             assert is_direct(caller, other)
+
+
+@story
+async def test_virtual_hosts_never_meet_each_others_servers() -> None:
+    names = ("blue", "red")
+    with container("".join(f'[[vhost]]\nname = "{name}"\n' for name in names)) as base:
+        async with AsyncExitStack() as stack:
+
+            async def connected(vhost: str, *, direct: bool = False) -> cogwork.Mesh:
+                return await stack.enter_async_context(
+                    cogwork.connect(f"{base}/{vhost}", direct=direct)
+                )
+
+            callers = {name: await connected(name, direct=True) for name in names}
+            services = {
+                name: await stack.enter_async_context(
+                    served(await connected(name), "same", name, direct=True)
+                )
+                for name in names
+            }
+            for name, caller in callers.items():
+                await knows(caller, 1)
+                assert await caller.call("same", "name") == name
+                assert is_direct(caller, services[name])
+                assert routed_requests(caller) == 0
+            late = await connected("red", direct=True)
+            await knows(late, 1)
+            assert await late.call("same", "name") == "red"
+            with pytest.raises(cogwork.Unreachable):
+                await late.call("same", "name", server="blue", timeout=0.2)
+            assert [len(directory_of(caller)) for caller in (*callers.values(), late)] == [1, 1, 1]
 
 
 @story
@@ -146,7 +183,7 @@ async def test_fast_direct_calls_leave_others_their_turn(url: str) -> None:
         def echo(n: int) -> int:
             return n
 
-        await eventually(lambda: len(directory_of(caller)) == 1, "it answers")
+        await knows(caller, 1)
         turns = 0
 
         async def count_turns() -> None:
@@ -189,7 +226,7 @@ async def test_a_killed_server_is_in_doubt_and_others_take_over(url: str) -> Non
         served(mesh, "killed", "a", direct=True) as first,
         served(mesh, "killed", "b", direct=True) as second,
     ):
-        await eventually(lambda: len(directory_of(caller)) == 2, "both are known")
+        await knows(caller, 2)
         assert {await caller.call("killed", "name") for _ in range(4)} == {"a", "b"}
         waiting = asyncio.create_task(caller.call("killed", "sleep", server="a", timeout=20))
         await eventually(lambda: first.running == 1, "it is under work")
@@ -231,7 +268,7 @@ async def test_leaving_a_direct_call_cancels_the_work(url: str) -> None:
         cogwork.connect(url, direct=True) as caller,
         served(mesh, "left", "a", direct=True) as service,
     ):
-        await eventually(lambda: len(directory_of(caller)) == 1, "it is known")
+        await knows(caller, 1)
         with pytest.raises(cogwork.CallTimeout):
             await caller.call("left", "sleep", timeout=0.1)
         await eventually(lambda: service.running == 0, "the deadline ends it")

@@ -218,7 +218,10 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert call("show", url, "topic/orders.eu", "--version", "2") == 0
         assert json.loads(capsys.readouterr().out) == {"id": 0}
         assert call("show", url, "topic/orders.eu", "--version", "9") == 6
-        assert call("unregister", url, "topic/orders.#") == 0
+        capsys.readouterr()
+        assert call("unregister", url, "topic/orders.#", "--json") == 0
+        gone = {"address": "topic/orders.#", "unregistered": True}
+        assert json.loads(capsys.readouterr().out) == gone
         assert call("unregister", url, "topic/orders.#") == 1
         assert capsys.readouterr().err == "cogwork: topic/orders.# has no schema\n"
         assert call("register", url, "a", str(good), "--kind", "json", "--message", "x.Y") == 0

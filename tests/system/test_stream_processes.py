@@ -102,7 +102,17 @@ def test_the_command_line_keeps_and_shows_a_stream(running: Served) -> None:
     assert "stream/kept" in running.run("stream", "show", url, "kept")
     assert "begins at offset 2" in running.run("stream", "trim", url, "kept", "--before", "2")
     assert {row["name"] for row in running.status()["streams"]} == {"stream/orders", "stream/kept"}
-    running.run("stream", "delete", url, "kept")
+    trimmed = running.run("stream", "trim", url, "kept", "--before", "3", "--json")
+    assert json.loads(trimmed) == {"address": "stream/kept", "first": 3, "next": 4}
+    again = running.run("stream", "create", url, "kept", "--capture", "topic/flights.#", "--json")
+    assert json.loads(again) == {
+        "address": "stream/kept",
+        "engine": "orb",
+        "problem": None,
+        "is_new": False,
+    }
+    deleted = json.loads(running.run("stream", "delete", url, "kept", "--json"))
+    assert deleted == {"address": "stream/kept", "deleted": True}
     assert [row["name"] for row in running.status()["streams"]] == ["stream/orders"]
 
 

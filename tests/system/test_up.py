@@ -172,14 +172,15 @@ def test_a_link_comes_and_goes_while_they_run(tmp_path: Path) -> None:
     with up(tmp_path, "2", "--topology", str(file)) as running:
         north, south = running.url("north"), running.url("south").removeprefix("amqp://")
         assert running.reaches("north") == {"north"}
-        command("link", "add", north, south, "--cost", "7")
+        added = json.loads(command("link", "add", north, south, "--cost", "7", "--json"))
+        assert added["cost"] == 7
         within(CONVERGE_TIMEOUT_S, lambda: running.reaches("south") == {"north", "south"}, "linked")
         (row,) = json.loads(command("link", "list", north, "--json"))
         assert (row["url"], row["direction"], row["state"]) == (f"amqp://{south}", "out", "up")
         assert (row["neighbour"], row["cost"], row["error"]) == ("south", 7, None)
         (row,) = json.loads(command("link", "list", running.url("south"), "--json"))
         assert (row["direction"], row["neighbour"], row["cost"]) == ("in", "north", 7)
-        command("link", "remove", north, south)
+        assert json.loads(command("link", "remove", north, south, "--json")) == {"links_removed": 1}
         within(CONVERGE_TIMEOUT_S, lambda: running.reaches("north") == {"north"}, "not linked")
         assert json.loads(command("link", "list", north, "--json")) == []
 

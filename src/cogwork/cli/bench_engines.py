@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import tempfile
@@ -14,6 +15,7 @@ import click
 import msgspec
 
 from cogwork.cli.engine import engine_table
+from cogwork.cli.exit_codes import ExitCode, line_of
 from cogwork.cli.loadgen.streams import Figures, measure, measure_failover
 from cogwork.cli.measured import default_path, save
 from cogwork.cli.servers.etcd import EtcdServer
@@ -87,23 +89,28 @@ def engines(
     file: Path | None,
     no_clusters: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Measure the engines of streams: servers are started here, or named.
 
     Each engine is measured with one server, and those that can with three, whose leader is then
-    killed. `cogwork engine list` shows the figures afterwards.
+    killed. `cogwork engine list` shows the figures afterwards. Exits with 1 if one could not be
+    measured; an engine that nobody asked for and that cannot be had here is only told of.
     """
     where = dict(_place(each) for each in places)
     if "KAFKA_BOOTSTRAP" in os.environ:
         where.setdefault("kafka", os.environ["KAFKA_BOOTSTRAP"])
     found: dict[str, Figures] = {}
+    code = ExitCode.OK
     for name in chosen or MEASURED:
+        is_wanted = name in (*chosen, *where)
         for count in _counts(name, is_named=name in where, no_clusters=no_clusters):
             try:
                 with _quiet():
                     figures = _measure(name, count, where.get(name), seconds)
             except (Missing, RuntimeError, PluginError, ConsensusError, ValueError) as error:
-                click.echo(f"{name}: not measured: {error}", err=True)
+                _tell_problem(name, count, error, as_json=as_json)
+                if is_wanted or not isinstance(error, (Missing, PluginError)):
+                    code = ExitCode.ERROR
                 continue
             found[f"{name}/{figures.servers}"] = figures
             if as_json:
@@ -111,6 +118,15 @@ def engines(
     save(file or default_path(), found)
     if not as_json:
         console().print(engine_table(found))
+    return code
+
+
+def _tell_problem(name: str, count: int, error: Exception, *, as_json: bool) -> None:
+    """Says which engine has no figures, and why."""
+    click.echo(f"cogwork: {name}: not measured: {line_of(error)}", err=True)
+    if as_json:
+        told = {"engine": name, "servers": count, "problem": line_of(error)}
+        click.echo(json.dumps(told, ensure_ascii=False))
 
 
 def _place(text: str) -> tuple[str, str]:

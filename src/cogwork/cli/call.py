@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cogwork.cli.reach import reach
-from cogwork.cli.rendering import as_text
+from cogwork.cli.rendering import as_json, as_text
 
 __all__ = ("call",)
 
@@ -26,10 +26,11 @@ TIMEOUT_S = 10.0
     metavar="S",
     help="How long to wait for the reply, in seconds.",
 )
-def call(url: str, address: str, body: str, timeout_s: float) -> None:
+@click.option("--json", "wants_json", is_flag=True, help="The whole reply as one JSON object.")
+def call(url: str, address: str, body: str, timeout_s: float, wants_json: bool) -> None:
     """Send a request and print the reply.
 
     Exits with 7 if no reply came in time.
     """
     reply = reach(url, lambda mesh: mesh.request(address, body, timeout_s=timeout_s))
-    click.echo(as_text(reply))
+    click.echo(as_json(reply) if wants_json else as_text(reply))

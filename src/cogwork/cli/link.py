@@ -55,7 +55,8 @@ def link() -> None:
     show_default=True,
     help="What the way over it costs; messages take the cheapest.",
 )
-def add(url: str, target: str, cost: int) -> None:
+@click.option("--json", "as_json", is_flag=True, help="The link as one JSON object.")
+def add(url: str, target: str, cost: int, as_json: bool) -> None:
     """Link a container with another one, until it stops or the link is removed."""
 
     async def work() -> Any:  # noqa: ANN401  # whatever the container answers
@@ -63,13 +64,18 @@ def add(url: str, target: str, cost: int) -> None:
             first = next(iter(workers.values()))  # the one that dials the configured links, too
             return (await Manager(first).ask("CREATE", TYPE, target, {"cost": cost})).body
 
-    click.echo(f"{asyncio.run(work())['url']} added")
+    row = asyncio.run(work())
+    if as_json:
+        click.echo(json.dumps(jsonable(row), ensure_ascii=False))
+    else:
+        click.echo(f"{row['url']} added")
 
 
 @link.command()
 @click.argument("url")
 @click.argument("target", metavar="HOST:PORT")
-def remove(url: str, target: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def remove(url: str, target: str, as_json: bool) -> None:
     """End a link that is dialled from the container."""
 
     async def work(mesh: Mesh) -> LinkRefused | None:
@@ -85,7 +91,11 @@ def remove(url: str, target: str) -> None:
     refusals = [each for each in outcomes if each is not None]
     if len(refusals) == len(outcomes):
         raise refusals[0]
-    click.echo("link removed")
+    if as_json:
+        count = len(outcomes) - len(refusals)
+        click.echo(json.dumps({"links_removed": count}))
+    else:
+        click.echo("link removed")
 
 
 @link.command("list")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 
 import click
 
@@ -21,7 +22,8 @@ permissions = [{{ address = "#", rights = ["send", "receive"] }}]
 
 @click.command()
 @click.argument("name")
-def passwd(name: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="The block as one JSON object.")
+def passwd(name: str, as_json: bool) -> None:
     """Hash a password for the configuration.
 
     Prints a [[user]] block for NAME. The password is asked for, or read from stdin where that is
@@ -35,7 +37,12 @@ def passwd(name: str) -> None:
     block = {"name": name, "password_hash": hash_password(password)}
     # A string of printable characters is written alike in JSON and TOML.
     quoted = {key: json.dumps(value, ensure_ascii=False) for key, value in block.items()}
-    click.echo(BLOCK.format(**quoted), nl=False)
+    text = BLOCK.format(**quoted)
+    if as_json:
+        (user,) = tomllib.loads(text)["user"]
+        click.echo(json.dumps(user, ensure_ascii=False))
+    else:
+        click.echo(text, nl=False)
 
 
 def _ask() -> str:

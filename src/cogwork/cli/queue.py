@@ -77,7 +77,10 @@ def list_(url: str, as_json: bool) -> None:
     type=click.Choice(["memory", "disk", "replicated"]),
     help="Where items are kept; short for --option durability=….",
 )
-def declare(url: str, address: str, pairs: tuple[str, ...], durability: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def declare(
+    url: str, address: str, *, pairs: tuple[str, ...], durability: str | None, as_json: bool
+) -> None:
     """Make a queue; one that is there with the same options is left as it is."""
     options = parse_options(pairs)
     if durability is not None:
@@ -88,7 +91,10 @@ def declare(url: str, address: str, pairs: tuple[str, ...], durability: str | No
         return reply.properties["statusCode"] == CREATED
 
     is_new = reach(url, work, force=True)
-    click.echo(f"{address} declared" if is_new else f"{address} was there with these options")
+    if as_json:
+        click.echo(json.dumps({"address": address, "is_new": is_new}, ensure_ascii=False))
+    else:
+        click.echo(f"{address} declared" if is_new else f"{address} was there with these options")
 
 
 @queue.command()
@@ -129,13 +135,18 @@ def _item_as_text(item: dict[str, Any]) -> str:
 @queue.command()
 @click.argument("url")
 @click.argument("address")
-def purge(url: str, address: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def purge(url: str, address: str, as_json: bool) -> None:
     """Drop all items of a queue that no consumer holds."""
 
     async def work(mesh: Mesh) -> int:
         return int((await Manager(mesh).get("PURGE", "queue", address))["purged"])
 
-    click.echo(f"{reach(url, work, force=True)} items purged from {address}")
+    count = reach(url, work, force=True)
+    if as_json:
+        click.echo(json.dumps({"address": address, "purged": count}, ensure_ascii=False))
+    else:
+        click.echo(f"{count} items purged from {address}")
 
 
 @queue.command()
@@ -143,12 +154,14 @@ def purge(url: str, address: str) -> None:
 @click.argument("source")
 @click.argument("target")
 @click.option("--count", type=COUNT, help="How many items at most; all without it.")
-def move(url: str, source: str, target: str, count: int | None) -> int:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def move(url: str, source: str, target: str, count: int | None, as_json: bool) -> int:
     """Move items from one queue to another queue.
 
     Exits with 8 if an item was not accepted there; it is back in its queue then.
     """
-    return _transfer(url, "MOVE", source, count, target)
+    done = _transfer(url, "MOVE", source, count, target)
+    return _tell(source, {"target": target, **done}, as_json=as_json)
 
 
 @queue.command()
@@ -172,17 +185,18 @@ def relocate(
 @click.argument("url")
 @click.argument("address")
 @click.option("--count", type=COUNT, help="How many items at most; all without it.")
-def redrive(url: str, address: str, count: int | None) -> int:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def redrive(url: str, address: str, count: int | None, as_json: bool) -> int:
     """Send the items of a dead-letter address back where they came from.
 
     Exits with 8 if an item was not accepted there; it is back in its queue then.
     """
-    return _transfer(url, "REDRIVE", address, count)
+    return _tell(address, _transfer(url, "REDRIVE", address, count), as_json=as_json)
 
 
 def _transfer(
     url: str, operation: str, address: str, count: int | None, target: str | None = None
-) -> ExitCode:
+) -> dict[str, int]:
     """Has items moved, so many at a time; a second round would meet what was refused again."""
 
     async def work(mesh: Mesh) -> dict[str, int]:
@@ -200,8 +214,15 @@ def _transfer(
                 break
         return done
 
-    done = reach(url, work, force=True)
-    click.echo(f"{done['moved']} items moved from {address}")
+    return reach(url, work, force=True)
+
+
+def _tell(address: str, done: dict[str, Any], *, as_json: bool) -> ExitCode:
+    """Prints what has become of items, and says whether all of them have a new place."""
+    if as_json:
+        click.echo(json.dumps({"address": address, **done}, ensure_ascii=False))
+    else:
+        click.echo(f"{done['moved']} items moved from {address}")
     if not done["refused"] and not done["unconfirmed"]:
         return ExitCode.OK
     text = f"{done['refused']} items were not accepted, and are back in {address}"

@@ -93,14 +93,18 @@ def register(
 @schema.command()
 @click.argument("url")
 @click.argument("address")
-def unregister(url: str, address: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def unregister(url: str, address: str, as_json: bool) -> None:
     """Take an address, or a pattern, its schema with all versions."""
 
     async def work(mesh: Mesh) -> None:
         await mesh.schemas.unregister(address)
 
     reach(url, work, force=True)
-    click.echo(f"{address} has no schema any more")
+    if as_json:
+        click.echo(json.dumps({"address": address, "unregistered": True}, ensure_ascii=False))
+    else:
+        click.echo(f"{address} has no schema any more")
 
 
 @schema.command("list")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice, repeat
@@ -12,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.exit_codes import ExitCode, line_of
 from cogwork.cli.reach import reach
 from cogwork.client import Message
 
@@ -45,6 +46,7 @@ class Outgoing:
         ttl_s: How long each message lives; None for ever.
         durable: Whether messages ask to outlive a restart.
         presettled: Whether to send without waiting for outcomes.
+        as_json: Whether the outcomes are printed, for programs.
     """
 
     url: str
@@ -57,6 +59,7 @@ class Outgoing:
     ttl_s: float | None
     durable: bool
     presettled: bool
+    as_json: bool
 
     def bodies(self) -> Iterator[str]:
         """Yields each message's body."""
@@ -124,6 +127,7 @@ def parse_properties(
 )
 @click.option("--durable", is_flag=True, help="Ask that messages outlive a restart.")
 @click.option("--presettled", is_flag=True, help="Do not wait for outcomes.")
+@click.option("--json", "as_json", is_flag=True, help="The outcomes as one JSON object.")
 def send(**options: object) -> int:
     """Send messages to an address.
 
@@ -135,11 +139,20 @@ def send(**options: object) -> int:
     console = Console(stderr=True)
     with _progress(console) as progress:
         tally = Tally(progress, outgoing.total)
+        problem = None
         try:
             reach(outgoing.url, lambda mesh: _send(mesh, outgoing, tally))
         except KeyboardInterrupt:
+            problem = "interrupted"
             click.echo(f"cogwork: interrupted; {tally}", err=True)
             raise
+        except Exception as error:
+            problem = line_of(error)
+            raise
+        finally:
+            if outgoing.as_json:
+                told = {"address": outgoing.address, **tally.as_object(problem)}
+                click.echo(json.dumps(told, ensure_ascii=False))
     if tally.failure is None:
         return ExitCode.OK
     click.echo(f"cogwork: {tally.failure}; {tally}", err=True)
@@ -168,6 +181,20 @@ class Tally:
             if self.failure is None:
                 self.failure = outcome.error()
         self._progress.advance(self._task, count)
+
+    def as_object(self, problem: str | None) -> dict[str, object]:
+        """Tells programs how many messages had which outcome.
+
+        Args:
+            problem: What ended the sending; None where all was sent.
+        """
+        if problem is None and self.failure is not None:
+            problem = line_of(self.failure)
+        return {
+            "sent": self._states.total(),
+            "outcomes": dict(self._states),
+            "problem": problem,
+        }
 
     def __str__(self) -> str:
         """Says how many messages had which outcome."""

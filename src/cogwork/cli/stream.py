@@ -105,6 +105,7 @@ def stream() -> None:
 @click.option(
     "--option", "pairs", multiple=True, metavar="K=V", help="An option of the engine; repeatable."
 )
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def create(
     url: str,
     name: str,
@@ -116,6 +117,7 @@ def create(
     retention_records: int | None,
     capture: tuple[str, ...],
     pairs: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Make a stream; one that is there with the same options is left as it is."""
     address = address_of(name)
@@ -136,7 +138,11 @@ def create(
         return reply.properties["statusCode"] == CREATED, row
 
     is_new, row = reach(url, work, force=True)
-    click.echo(f"{address} created" if is_new else f"{address} was there with these options")
+    if as_json:
+        told = {key: row[key] for key in ("address", "engine", "problem")}
+        click.echo(json.dumps({**told, "is_new": is_new}, ensure_ascii=False))
+    else:
+        click.echo(f"{address} created" if is_new else f"{address} was there with these options")
     if row["engine"] == ORB:
         click.echo(f"cogwork: {_memory_of(row)}", err=True)
     if row["problem"]:
@@ -261,7 +267,8 @@ def move(
 @stream.command()
 @click.argument("url")
 @click.argument("name")
-def delete(url: str, name: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def delete(url: str, name: str, as_json: bool) -> None:
     """Give up a stream with all its records."""
     address = address_of(name)
 
@@ -269,14 +276,18 @@ def delete(url: str, name: str) -> None:
         await Manager(mesh).ask("DELETE", "stream", address)
 
     reach(url, work, force=True)
-    click.echo(f"{address} deleted")
+    if as_json:
+        click.echo(json.dumps({"address": address, "deleted": True}, ensure_ascii=False))
+    else:
+        click.echo(f"{address} deleted")
 
 
 @stream.command()
 @click.argument("url")
 @click.argument("name")
 @click.option("--before", type=click.IntRange(min=0), required=True, help="The first one to keep.")
-def trim(url: str, name: str, before: int) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def trim(url: str, name: str, before: int, as_json: bool) -> None:
     """Give up the records below an offset; engines may keep some of them a little longer."""
     address = address_of(name)
 
@@ -287,4 +298,7 @@ def trim(url: str, name: str, before: int) -> None:
         return found
 
     left = reach(url, work, force=True)
-    click.echo(f"{address} begins at offset {left['first']}; the next one is {left['next']}")
+    if as_json:
+        click.echo(json.dumps({"address": address, **left}, ensure_ascii=False))
+    else:
+        click.echo(f"{address} begins at offset {left['first']}; the next one is {left['next']}")

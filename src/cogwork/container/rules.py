@@ -15,22 +15,13 @@ from cogwork.container.settings import QueueOptions, StreamOptions
 from cogwork.router.addresses import DEFAULT_RULES, AddressRule, AddressTable, parse_rule
 
 if TYPE_CHECKING:
-    from cogwork.container.settings import Address, Configuration, Vhost
+    from cogwork.container.settings import Address
 
-__all__ = ("address_table", "queue_options", "rule_of", "stream_options")
+__all__ = ("queue_options", "rule_of", "stream_options")
 
 _BUILT_IN = AddressTable()
 _OF_ROUTER = ("ttl_s", "dead_letter")
 """Queue options that the data plane knows itself, for every address."""
-
-
-def address_table(vhost: Configuration | Vhost) -> AddressTable:
-    """Builds the address table of a virtual host.
-
-    Args:
-        vhost: One of `[[vhost]]`, or the configuration for the default one.
-    """
-    return AddressTable.with_defaults(rule_of(address) for address in vhost.addresses)
 
 
 def rule_of(address: Address) -> AddressRule:

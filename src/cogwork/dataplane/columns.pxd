@@ -5,6 +5,7 @@ from cogwork.dataplane.column cimport Column, Values
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.parsed cimport Parsed
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.stream_records cimport Records, Sheaf
 
 # What a stream says of a record.
 cdef struct Place:
@@ -44,6 +45,7 @@ cdef class Columns:
     cdef readonly Column values
     cdef readonly Column body
     cdef bint add_record(self, octets p, int64_t size, const Place* place) except -1
+    cdef bint add_received(self, octets p, int64_t size) except -1
     cdef int put_fields(self, octets p, const Parsed* parsed) except -1
     cdef int put_properties(self, octets p, const Parsed* parsed) except -1
     cdef int put_body(self, octets p, int64_t size, const Parsed* parsed) except -1

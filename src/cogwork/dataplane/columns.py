@@ -192,6 +192,9 @@ class Columns:
         Returns:
             Whether it was taken; else the batch is full.
         """
+        return self.add_received(octets_of(raw), PyBytes_GET_SIZE(raw))
+
+    def add_received(self, p, size):
         place = cython.declare(Place)
         record = cython.declare(Record)
         number: uint64_t = 0
@@ -202,27 +205,34 @@ class Columns:
         place.sequence = 0
         if self.is_full:
             return False
-        if read_record(octets_of(raw), PyBytes_GET_SIZE(raw), cython.address(record)) == FINE:
+        if read_record(p, size, cython.address(record)) == FINE:
             if find_annotation(cython.address(record), b"x-opt-time", 10, cython.address(number)):
                 place.time_ms = cython.cast(int64_t, number)
             place.producer = record.producer
             place.producer_size = record.producer_size
             place.has_sequence = record.has_sequence
             place.sequence = cython.cast(int64_t, record.sequence)
-        return self.add_record(octets_of(raw), PyBytes_GET_SIZE(raw), cython.address(place))
+        return self.add_record(p, size, cython.address(place))
 
-    def add_records(self, records: list, at: int) -> int:
-        """Adds records that a receiver got, from one of a list on.
+    def add_records(self, records: Records, at: int) -> int:
+        """Adds records that a receiver got, from one on.
 
         Args:
-            records: Messages, as they were received.
-            at: Where in the list.
+            records: What was received.
+            at: The index of the first one.
 
         Returns:
-            Where in the list the first one is that was not taken.
+            The index of the first one that was not taken.
         """
         index: cython.Py_ssize_t = at
-        while index < len(records) and self.add_message(records[index].encode()):
+        place: cython.Py_ssize_t
+        sheaf: Sheaf = records.sheaf
+        while index < records.length:
+            place = records.place(index)
+            if not self.add_received(
+                sheaf.data + sheaf.start_of(place), sheaf.ends[place] - sheaf.start_of(place)
+            ):
+                break
             index += 1
         return index
 

@@ -208,18 +208,6 @@ class Ledger(Stock):
                 self.end_doubt(item)
         return 0
 
-    def redeliver_doubtful(self) -> int:
-        """Delivers everything in doubt again, marked, whatever the policy; returns how many."""
-        count: uint32_t = self.shelf.doubt_count
-        slot: uint32_t = 0
-        item: cython.pointer(Item)
-        while True:
-            item = self.shelf.slots.next_item(cython.address(slot))
-            if item == cython.NULL:
-                return count
-            if item.state == DOUBT:
-                self.fail(item)
-
 
 @cython.cfunc
 @cython.inline

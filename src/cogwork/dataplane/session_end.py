@@ -403,10 +403,6 @@ class Session(Settlements):
             p = put_bool(p, True)
         return self.wire.committed(end_performative(frame, p, 0))
 
-    def send_flow(self, echo: bool = False) -> None:
-        """Tells the peer this side's windows now, and asks for its own where `echo` is set."""
-        self.write_flow(None, echo)
-
     def write_due(self):
         links: list = self.links_due
         link: ReceivingEnd

@@ -30,8 +30,6 @@ from cogwork.router.rules import (
     SlowSubscriber,
     Unmatched,
     parse_rule,
-    parse_rules,
-    pattern_rules,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +47,6 @@ __all__ = (
     "Unmatched",
     "normalize",
     "parse_rule",
-    "parse_rules",
-    "pattern_rules",
 )
 
 MAX_ADDRESS_LENGTH = 2048

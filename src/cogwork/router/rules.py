@@ -2,8 +2,8 @@
 
 A rule says how deliveries are shared out (`Distribution`), which kind of node stands behind the
 address, and the policies of data plane and node. Rules come from `DEFAULT_RULES` in `addresses`,
-from configuration (`parse_rules`) and from the router idiom: `fanout` and `bias` in place of
-`distribution`, lists of queue and topic patterns.
+from configuration (`parse_rule`), also in the router idiom: `fanout` and `bias` in place of
+`distribution`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from cogwork.router.patterns import is_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = (
     "AddressRule",
@@ -26,8 +26,6 @@ __all__ = (
     "SlowSubscriber",
     "Unmatched",
     "parse_rule",
-    "parse_rules",
-    "pattern_rules",
 )
 
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -166,29 +164,18 @@ _IDIOM = {
 _KEYS = (*(each.name for each in fields(AddressRule)), "fanout", "bias")
 
 
-def parse_rules(tables: Iterable[Mapping[str, object]]) -> list[AddressRule]:
-    """Makes rules of configuration tables, in their order; errors name the table by its number.
-
-    Raises:
-        AddressRuleError: A table is no rule; the error says which, which key, what would be right.
-    """
-    return [parse_rule(table, f"number {index}") for index, table in enumerate(tables, start=1)]
-
-
-def parse_rule(table: Mapping[str, object], place: str = "") -> AddressRule:
+def parse_rule(table: Mapping[str, object]) -> AddressRule:
     """Makes a rule of one configuration table.
 
     Args:
         table: The keys of `AddressRule`, enumerations by their value. In place of `distribution`,
             the router idiom: `fanout` (single, multiple) and `bias` (closest, spread). Without
             either, topics are multicast, queues balanced, all others closest.
-        place: Which table this is, for errors.
 
     Raises:
         AddressRuleError: The table is no rule.
     """
-    shown = _label(table.get("prefix"), table.get("pattern"))
-    rule = f"{place} ({shown})" if place else shown
+    rule = _label(table.get("prefix"), table.get("pattern"))
     for key in table:
         if key not in _KEYS:
             _fail(rule, key, "unknown", f"one of {', '.join(_KEYS)}")
@@ -199,29 +186,7 @@ def parse_rule(table: Mapping[str, object], place: str = "") -> AddressRule:
     values.setdefault("distribution", _idiom(rule, table))
     if not hasattr(values.get("options", {}), "items"):
         _fail(rule, "options", _shown(values["options"]), "a table")
-    try:
-        return AddressRule(**values)  # type: ignore[arg-type]  # __post_init__ checks the types
-    except AddressRuleError as error:
-        raise AddressRuleError(rule, error.key, error.problem, error.expected) from None
-
-
-def pattern_rules(
-    queue_patterns: Iterable[str] = (), topic_patterns: Iterable[str] = ()
-) -> list[AddressRule]:
-    """Makes rules of lists of names, as routers and brokers take them on their command lines.
-
-    A name with wildcards is a pattern, any other a prefix.
-
-    Args:
-        queue_patterns: Addresses behind which stand queues.
-        topic_patterns: Addresses behind which stand topics.
-    """
-    kinds = [(name, "queue") for name in queue_patterns]
-    kinds += [(name, "topic") for name in topic_patterns]
-    return [
-        parse_rule({"pattern" if is_pattern(name) else "prefix": name, "kind": kind})
-        for name, kind in kinds
-    ]
+    return AddressRule(**values)  # type: ignore[arg-type]  # __post_init__ checks the types
 
 
 def _idiom(rule: str, table: Mapping[str, object]) -> Distribution:

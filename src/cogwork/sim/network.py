@@ -8,8 +8,9 @@ and neither end is told.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cogwork.sim.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,29 +18,10 @@ if TYPE_CHECKING:
 
     from cogwork.sim.clock import Clock
 
-__all__ = ("Faults", "Network", "Wire")
+__all__ = ("CALM", "Network", "Wire")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faults:
-    """How bad the network is.
-
-    Attributes:
-        delay_min_s: The shortest way.
-        delay_max_s: The longest way.
-        loss: The share of messages that is lost.
-        duplication: The share that arrives twice.
-        reorder: The share that others may overtake.
-    """
-
-    delay_min_s: float = 0.0005
-    delay_max_s: float = 0.002
-    loss: float = 0.0
-    duplication: float = 0.0
-    reorder: float = 0.0
-
-
-CALM = Faults()
+CALM = Faults(delay_max_s=0.002)
 
 
 class Wire:
@@ -111,7 +93,7 @@ class Network:
         self, wire: Wire, receiver: int, data: bytes, deliver: Callable[[bytes], None]
     ) -> None:
         random, faults = self._random, self.faults
-        at_s = self._clock.now_s + random.uniform(faults.delay_min_s, faults.delay_max_s)
+        at_s = self._clock.now_s + faults.delay_s(random)
         if random.random() >= faults.reorder:
             at_s = wire.arrives_s[receiver] = max(at_s, wire.arrives_s[receiver])
 

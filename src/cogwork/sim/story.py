@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from cogwork.router.mesh.messages import Interest, InterestKind
 from cogwork.sim.checkers import Broken, check_all, check_nothing_left, run_quietly
-from cogwork.sim.network import Faults
+from cogwork.sim.faults import Faults
+from cogwork.sim.network import CALM
 from cogwork.sim.topologies import SHAPES
 from cogwork.sim.world import World
 
@@ -114,7 +115,7 @@ class Story:
     def _pacify(self, chance: float) -> None:
         """Ends what is disturbed; partitions and deaths may last."""
         world = self.world
-        world.network.faults = Faults()
+        world.network.faults = CALM
         if world.random.random() < chance:
             world.network.partition({})
         for name, host in world.hosts.items():

@@ -118,6 +118,35 @@ def test_the_bench_measures_an_engine(capsys: pytest.CaptureFixture[str], tmp_pa
     assert list(load(file)) == ["orb/0"]
 
 
+def test_an_engine_that_cannot_be_measured_is_an_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "engines.json"
+    nowhere = ("--server", "redis=redis://127.0.0.1:1/0")
+    words = ("--engine", "orb", "--engine", "redis", *nowhere, "--seconds", "0.1", "--json")
+    assert run("bench", "engines", *words, "--file", str(file)) == ExitCode.ERROR
+    shown = capsys.readouterr()
+    measured, missed = map(json.loads, shown.out.splitlines())
+    assert measured["engine"] == "orb"
+    assert (missed["engine"], missed["servers"]) == ("redis", 1)
+    assert missed["problem"]
+    assert shown.err == f"cogwork: redis: not measured: {missed['problem']}\n"
+    assert list(load(file)) == ["orb/0"]
+
+
+def test_an_engine_that_is_not_to_be_had_is_an_error_where_it_was_asked_for(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
+    monkeypatch.setattr("cogwork.cli.bench_engines.MEASURED", ("orb", "kafka"))
+    words = ("bench", "engines", "--seconds", "0.1", "--file", str(tmp_path / "engines.json"))
+    assert run(*words) == 0
+    assert "cogwork: kafka: not measured: " in capsys.readouterr().err
+    assert run(*words, "--engine", "kafka") == ExitCode.ERROR
+
+
 def test_a_place_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("bench", "engines", "--server", "redis") == 2
     assert "redis=redis://localhost:6379/0" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tomllib
 
 import pytest
@@ -37,6 +38,17 @@ def test_at_a_terminal_the_password_is_asked_for_on_stderr(
     (user,) = parse(capsys.readouterr().out).users
     assert user.password_hash is not None
     assert verify(user.password_hash, "wonderland")
+
+
+def test_programs_get_the_block_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("wonderland\n"))
+    assert run(["passwd", 'Ål"ice\\', "--json"]) == 0
+    user = json.loads(capsys.readouterr().out)
+    assert user["name"] == 'Ål"ice\\'
+    assert verify(user["password_hash"], "wonderland")
+    assert user["permissions"] == [{"address": "#", "rights": ["send", "receive"]}]
 
 
 @pytest.mark.parametrize("line", ["", "\n", "a\0b\n"])

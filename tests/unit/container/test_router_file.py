@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogwork.container.addressing import table_of
 from cogwork.container.config import ConfigurationError, load, parse, with_options
-from cogwork.container.rules import address_table
 from cogwork.container.settings import (
     Address,
     Configuration,
@@ -87,7 +87,7 @@ log {
 
 
 def rule(configuration: Configuration, address: str) -> tuple[str, Distribution]:
-    found = address_table(configuration).resolve(address)
+    found = table_of(configuration).resolve(address)
     return found.kind, found.distribution
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cogwork.container.addressing import table_of
 from cogwork.container.config import parse
-from cogwork.container.rules import address_table, queue_options, rule_of
+from cogwork.container.rules import queue_options, rule_of
 from cogwork.container.settings import Address, Queue
 from cogwork.router.addresses import Distribution, SlowSubscriber, Unmatched
 
@@ -74,9 +75,9 @@ def test_each_virtual_host_has_a_table_of_its_own() -> None:
         kind = "sink"
         """
     )
-    assert address_table(configuration).resolve("jobs/a").kind == "queue"
-    assert address_table(configuration.vhosts[0]).resolve("jobs/a").kind == "sink"
-    assert address_table(configuration.vhosts[0]).resolve("queue/a").kind == "queue"
+    assert table_of(configuration).resolve("jobs/a").kind == "queue"
+    assert table_of(configuration.vhosts[0]).resolve("jobs/a").kind == "sink"
+    assert table_of(configuration.vhosts[0]).resolve("queue/a").kind == "queue"
 
 
 def test_a_queue_is_told_every_option_that_has_a_value() -> None:

@@ -6,7 +6,7 @@ and `evaluator`, which makes a function of the tree; `names` says what identifie
 """
 
 from cogwork.router.selectors.lexer import MAX_SELECTOR_LENGTH, SelectorSyntaxError
-from cogwork.router.selectors.names import message_lookup, section_lookup
+from cogwork.router.selectors.names import section_lookup
 from cogwork.router.selectors.parser import MAX_NESTING
 from cogwork.router.selectors.selector import Lookup, Selector, compile_selector
 
@@ -17,6 +17,5 @@ __all__ = (
     "Selector",
     "SelectorSyntaxError",
     "compile_selector",
-    "message_lookup",
     "section_lookup",
 )

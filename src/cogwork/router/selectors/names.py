@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ("AMQP_PREFIX", "FIELD_NAMES", "message_lookup", "section_lookup")
+__all__ = ("AMQP_PREFIX", "FIELD_NAMES", "section_lookup")
 
 AMQP_PREFIX = "amqp."
 
@@ -86,17 +86,6 @@ _READERS = {AMQP_PREFIX + field.name: (field, _itself) for field in _FIELDS} | {
 
 FIELD_NAMES = frozenset(_READERS)
 """Every identifier that stands for a field, not for an application-property."""
-
-
-def message_lookup(message: object) -> Callable[[str], object]:
-    """Makes the lookup for a message whose fields are its attributes.
-
-    Args:
-        message: Has the fields of header and properties as attributes, or lacks them, and the
-            application-properties as the mapping `properties`.
-    """
-    properties: Mapping[str, object] = getattr(message, "properties", None) or {}
-    return _lookup({"header": message, "properties": message}, properties)
 
 
 def section_lookup(

@@ -35,7 +35,7 @@ class Selector:
 
         Args:
             lookup: Gives the value of an identifier, None where the message has none; see
-                `message_lookup` and `section_lookup`.
+                `section_lookup`.
         """
         return self._evaluate(lookup) is True
 

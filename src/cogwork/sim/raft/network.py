@@ -6,9 +6,10 @@ A blocked way swallows what is sent and what is under way, and tells nobody.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from cogwork.sim.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,29 +17,10 @@ if TYPE_CHECKING:
 
     from cogwork.sim.clock import Clock
 
-__all__ = ("Faults", "Network")
+__all__ = ("CALM", "Network")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faults:
-    """How bad the network is.
-
-    Attributes:
-        delay_min_s: The shortest way.
-        delay_max_s: The longest way.
-        loss: The share of messages that is lost.
-        duplication: The share that arrives twice.
-        reorder: The share that others may overtake.
-    """
-
-    delay_min_s: float = 0.0005
-    delay_max_s: float = 0.004
-    loss: float = 0.0
-    duplication: float = 0.0
-    reorder: float = 0.0
-
-
-CALM = Faults()
+CALM = Faults(delay_max_s=0.004)
 
 
 class Network:
@@ -90,15 +72,11 @@ class Network:
         self.faults = CALM
 
     def _post(self, way: tuple[str, str], message: object) -> None:
-        faults, chance = self.faults, self._random.random
-        at_s = (
-            self._clock.now_s
-            + faults.delay_min_s
-            + (faults.delay_max_s - faults.delay_min_s) * chance()
-        )
+        faults = self.faults
+        at_s = self._clock.now_s + faults.delay_s(self._random)
         if self.delayed_s:
             at_s += self.delayed_s.get(way, 0.0)
-        if not faults.reorder or chance() >= faults.reorder:
+        if not faults.reorder or self._random.random() >= faults.reorder:
             last_s = self._arrives_s.get(way, 0.0)
             at_s = max(at_s, last_s)
             self._arrives_s[way] = at_s

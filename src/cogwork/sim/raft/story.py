@@ -11,11 +11,11 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
+from cogwork.sim.faults import Faults
 from cogwork.sim.raft.clients import Client
 from cogwork.sim.raft.limits import draw_limits
 from cogwork.sim.raft.losses import lose_promoter, lose_sleeper
 from cogwork.sim.raft.members import change_members, draw_members, may_return, retire
-from cogwork.sim.raft.network import Faults
 from cogwork.sim.raft.scenes import SCENES, Scene
 from cogwork.sim.raft.world import World
 

@@ -36,7 +36,7 @@ class Direct:
     port: int = 0
     tls: ssl.SSLContext | None = None
     advertise: str | None = None
-    spin_us: int = 100
+    spin_us: int = 250
 
     def __post_init__(self) -> None:
         """Looks whether the secret stays one.

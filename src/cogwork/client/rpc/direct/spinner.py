@@ -3,7 +3,8 @@
 Theory of operation. A server that does little has answered before the caller is asleep and awake
 again: both ends of a wake-up cost more than the method does. So a caller whose call is the only one
 under way reads the connection again and again for a moment. Where that does not help, as the
-methods take longer, it is tried less and less often: once in 1,024 calls in the end.
+methods take longer, it is tried less and less often: once in 64 calls in the end, so that it costs
+a caller of slow methods a sixty-fourth of what it waits, at most.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Spinner",)
 
-MISSES_MAX = 10
+MISSES_MAX = 6
 """Failures in a row that count: after so many, 2 to this power of calls go without a try."""
 
 MICROSECONDS = 1e-6
