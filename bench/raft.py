@@ -66,7 +66,8 @@ class Cluster:
             if group.applied - group.compacted_index > 2 * KEEP:
                 host.compact(number, group.applied - KEEP)
         self.spent_s[name] += process_time() - began_s
-        for to, data in ready.frames:
+        for to, parts in ready.frames:
+            data = b"".join(parts)
             self.run(to, lambda other, data=data: other.receive(name, data, self.now_s))
         return bool(ready)
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import random
     from pathlib import Path
 
+    from cogwork.log.disk_queue import Octets
+
 SECTOR_BYTES = 512
 
 Files = dict[str, bytes]
@@ -32,20 +34,20 @@ class Mains:
 
     def __init__(self) -> None:
         self.synced: dict[int, bytes] = {}
-        self.waiting: list[tuple[int, int, int, bytes | int, bool]] = []
+        self.waiting: list[tuple[int, int, int, Octets | int, bool]] = []
         self.ticket = 0
         self.event, self.behind = os.pipe()
 
     def fileno(self) -> int:
         return self.event
 
-    def submit(self, fd: int, offset: int, data: bytes, sync: bool) -> int:
+    def submit(self, fd: int, offset: int, data: Octets, sync: bool) -> int:
         return self._queue(fd, offset, data, sync)
 
     def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
         return self._queue(fd, 0, size_bytes, sync)
 
-    def _queue(self, fd: int, offset: int, what: bytes | int, sync: bool) -> int:
+    def _queue(self, fd: int, offset: int, what: Octets | int, sync: bool) -> int:
         self.ticket += 1
         self.waiting.append((self.ticket, fd, offset, what, sync))
         os.write(self.behind, b"x")
@@ -68,7 +70,7 @@ class Mains:
             if isinstance(what, int):
                 os.truncate(fd, max(what, os.fstat(fd).st_size))
             elif what:
-                os.pwrite(fd, what, offset)
+                os.pwrite(fd, what if isinstance(what, bytes) else b"".join(what), offset)
 
     def close(self) -> None:
         os.close(self.event)

@@ -128,7 +128,8 @@ class Lab:
                 host.persisted(ready.number)
             self.reports += ready.reports
             self.strangers |= ready.strangers
-            for to, data in ready.frames:
+            for to, parts in ready.frames:
+                data = b"".join(parts)
                 self.sent.append((name, to, data))
                 if self.random.random() >= self.loss:
                     self.frames.append((name, to, data))

@@ -88,7 +88,8 @@ def frame_of(sent: list[tuple[int, Message | Beat]]) -> bytes:
     frames = Frames()
     for group, message in sent:
         frames.add("b", group, message)
-    ((to, data),) = frames.take()
+    ((to, parts),) = frames.take()
+    data = b"".join(parts)
     assert to == "b"
     return data
 
@@ -157,5 +158,16 @@ def test_a_message_for_two_is_encoded_once_and_frames_are_bounded() -> None:
         frames.add("c", 1, append)
     sent = frames.take()
     assert sorted(to for to, _ in sent) == ["b"] * 3 + ["c"] * 3
-    assert len({data for _, data in sent}) == 1
+    assert len({b"".join(parts) for _, parts in sent}) == 1
+    assert all(parts[-1] is entry.payload for _, parts in sent), "large octets are not copied"
     assert frames.take() == []
+
+
+def test_small_messages_for_two_are_joined_once() -> None:
+    frames = Frames()
+    for index in range(1, 100):
+        append = Append(1, index - 1, 1, 0, [Entry(index, 1, Kind.COMMAND, b"x" * 100)])
+        frames.add("b", 1, append)
+        frames.add("c", 1, append)
+    ((_, (one,)), (_, (other,))) = frames.take()
+    assert one is other

@@ -2,6 +2,7 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
+from cogwork.dataplane.files cimport iovec
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.threads cimport pthread_cond_t, pthread_mutex_t, pthread_t
 
@@ -10,11 +11,14 @@ cdef enum:
     STEP_WRITE = 1
     STEP_SYNC = 2
 
-# Without data it reserves `size` octets from the file's beginning.
+# Without data or parts it reserves `size` octets from the file's beginning. Parts are written behind
+# one another; their owner is the tuple that has them.
 cdef struct Job:
     Job* next
     PyObject* owner
     const char* data
+    iovec* parts
+    int part_count
     int64_t size
     int64_t offset
     uint64_t ticket
@@ -52,5 +56,8 @@ cdef class Disk:
     cdef readonly int64_t held_bytes
     cdef readonly uint64_t write_count
     cdef readonly uint64_t sync_count
-    cdef uint64_t _queue(self, int fd, object owner, const char* data, int64_t size, int64_t offset, bint sync) except? 0
+    cdef uint64_t _submit_parts(self, int fd, tuple parts, int64_t offset, bint sync) except? 0
+    cdef Job* _make(self, int fd, object owner, int64_t size, int64_t offset, bint sync) except NULL
+    cdef uint64_t _queue(self, Job* job)
+    cdef bint _is_full(self, int64_t size) except -1
     cdef int _stop(self) except -1

@@ -20,6 +20,7 @@ from cython.cimports.cogwork.dataplane.files import (
     raise_event,
     sync_data,
     write_at,
+    write_parts_at,
 )
 from cython.cimports.cogwork.dataplane.threads import (
     pthread_cond_destroy,
@@ -35,7 +36,7 @@ from cython.cimports.cogwork.dataplane.threads import (
 )
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cython.cimports.cpython.ref import Py_DECREF, Py_INCREF
-from cython.cimports.libc.stdlib import calloc, free
+from cython.cimports.libc.stdlib import calloc, free, malloc
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -75,7 +76,9 @@ def perform(first):
     job: cython.pointer(Job) = first
     while job != cython.NULL:
         job.step = STEP_WRITE
-        if job.data == cython.NULL:
+        if job.parts != cython.NULL:
+            job.error = write_parts_at(job.fd, job.parts, job.part_count, job.offset)
+        elif job.data == cython.NULL:
             job.error = allocate_space(job.fd, job.size)
         elif job.size:
             job.error = write_at(job.fd, job.data, job.size, job.offset)
@@ -155,20 +158,58 @@ class Disk:
         """Returns the descriptor that is readable while `completed` has something to tell."""
         return self.desk.event_fd
 
-    def submit(self, fd: int, offset: int, data: bytes, sync: bool) -> int:
+    def submit(self, fd: int, offset: int, data, sync: bool) -> int:
         """Queues a write.
 
         Args:
             fd: Where; open for writing until the ticket has come back.
             offset: From the beginning of the file.
-            data: What; nothing writes nothing, which still waits its turn.
+            data: What, or a tuple of what is written one behind the other and so need not be
+                joined; nothing writes nothing, which still waits its turn.
             sync: Whether the file's data are to be synchronised then.
 
         Returns:
             The ticket that `completed` will name; 0 where as much is held as may be: try again
             when something has completed.
         """
-        return self._queue(fd, data, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), offset, sync)
+        job: cython.pointer(Job)
+        if type(data) is tuple:
+            return self._submit_parts(fd, data, offset, sync)
+        if type(data) is not bytes:
+            raise TypeError(f"what is written is bytes, or a tuple of them, not {data!r}")
+        octets: bytes = data
+        if self._is_full(PyBytes_GET_SIZE(octets)):
+            return 0
+        job = self._make(fd, octets, PyBytes_GET_SIZE(octets), offset, sync)
+        job.data = PyBytes_AS_STRING(octets)
+        return self._queue(job)
+
+    def _submit_parts(self, fd, parts, offset, sync):
+        job: cython.pointer(Job)
+        vector: cython.pointer(iovec)
+        at: cython.int = 0
+        size: int64_t = 0
+        for part in parts:
+            if type(part) is not bytes:
+                raise TypeError(f"a part of what is written is bytes, not {part!r}")
+            size += PyBytes_GET_SIZE(part)
+        if self._is_full(size):
+            return 0
+        vector = cython.cast(cython.pointer(iovec), malloc((len(parts) + 1) * cython.sizeof(iovec)))
+        if vector == cython.NULL:
+            raise MemoryError("no room for another job of the disk thread")
+        for part in parts:
+            vector[at].iov_base = cython.cast(cython.p_void, PyBytes_AS_STRING(part))
+            vector[at].iov_len = PyBytes_GET_SIZE(part)
+            at += 1
+        try:
+            job = self._make(fd, parts, size, offset, sync)
+        except MemoryError:
+            free(vector)
+            raise
+        job.parts = vector
+        job.part_count = at
+        return self._queue(job)
 
     def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
         """Queues the reservation of space for a file, from its beginning.
@@ -181,28 +222,32 @@ class Disk:
         Returns:
             The ticket that `completed` will name.
         """
-        return self._queue(fd, None, cython.NULL, size_bytes, 0, sync)
+        if self._is_full(0):
+            return 0
+        return self._queue(self._make(fd, None, size_bytes, 0, sync))
 
-    def _queue(self, fd, owner, data, size, offset, sync):
-        job: cython.pointer(Job)
-        weight: int64_t = 0 if data == cython.NULL else size
+    def _is_full(self, size):
         if self.desk.event_fd < 0:
             raise ValueError("the disk thread has stopped")
-        if self.held_bytes and self.held_bytes + weight > self.capacity_bytes:
-            return 0
-        job = cython.cast(cython.pointer(Job), calloc(1, cython.sizeof(Job)))
+        return self.held_bytes > 0 and self.held_bytes + size > self.capacity_bytes
+
+    def _make(self, fd, owner, size, offset, sync):
+        job: cython.pointer(Job) = cython.cast(cython.pointer(Job), calloc(1, cython.sizeof(Job)))
         if job == cython.NULL:
             raise MemoryError("no room for another job of the disk thread")
-        self.last_ticket += 1
-        self.held_bytes += weight
         Py_INCREF(owner)
         job.owner = cython.cast(cython.pointer(PyObject), owner)
-        job.data = data
         job.size = size
         job.offset = offset
-        job.ticket = self.last_ticket
         job.fd = fd
         job.wants_sync = sync
+        return job
+
+    def _queue(self, job):
+        self.last_ticket += 1
+        job.ticket = self.last_ticket
+        if job.data != cython.NULL or job.parts != cython.NULL:
+            self.held_bytes += job.size
         pthread_mutex_lock(cython.address(self.desk.mutex))
         put(cython.address(self.desk.queued), job)
         pthread_mutex_unlock(cython.address(self.desk.mutex))
@@ -233,10 +278,11 @@ class Disk:
             done.first = job.next
             found.append((job.ticket, job.error, job.step))
             self.sync_count += job.has_synced
-            if job.data != cython.NULL:
+            if job.data != cython.NULL or job.parts != cython.NULL:
                 self.write_count += 1
                 self.held_bytes -= job.size
             Py_DECREF(cython.cast(object, job.owner))
+            free(job.parts)
             free(job)
         return found
 

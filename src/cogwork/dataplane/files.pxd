@@ -11,6 +11,7 @@ cdef extern from *:
     #include <fcntl.h>
     #include <sys/eventfd.h>
     #include <sys/types.h>
+    #include <sys/uio.h>
     #include <unistd.h>
     static inline int cogwork_write_at(int fd, const char* data, int64_t size, int64_t offset) {
         while (size > 0) {
@@ -22,6 +23,25 @@ cdef extern from *:
             offset += n;
         }
         return 0;
+    }
+    /* What a kernel takes at once (IOV_MAX). */
+    #define COGWORK_PARTS_MAX 1024
+    /* Writes parts behind one another; what has been written is cut off them. */
+    static inline int cogwork_write_parts_at(int fd, struct iovec* part, int count, int64_t offset) {
+        for (;;) {
+            ssize_t n;
+            while (count > 0 && part->iov_len == 0) part++, count--;
+            if (count == 0) return 0;
+            n = pwritev(fd, part, count < COGWORK_PARTS_MAX ? count : COGWORK_PARTS_MAX, (off_t)offset);
+            if (n < 0 && errno == EINTR) continue;
+            if (n <= 0) return n < 0 ? errno : EIO;
+            offset += n;
+            for (; count > 0 && (size_t)n >= part->iov_len; part++, count--) n -= part->iov_len;
+            if (n > 0) {
+                part->iov_base = (char*)part->iov_base + n;
+                part->iov_len -= n;
+            }
+        }
     }
     /* Where the file system cannot reserve space, the file only gets its size. */
     static inline int cogwork_allocate(int fd, int64_t size) {
@@ -45,7 +65,11 @@ cdef extern from *:
         eventfd_read(fd, &count);
     }
     """
+    struct iovec:
+        void* iov_base
+        size_t iov_len
     int write_at "cogwork_write_at" (int fd, const char* data, int64_t size, int64_t offset) noexcept nogil
+    int write_parts_at "cogwork_write_parts_at" (int fd, iovec* part, int count, int64_t offset) noexcept nogil
     int allocate_space "cogwork_allocate" (int fd, int64_t size) noexcept nogil
     int sync_data "cogwork_sync" (int fd) noexcept nogil
     # A negative errno where there is none to be had.

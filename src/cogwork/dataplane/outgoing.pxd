@@ -38,6 +38,7 @@ cdef class OutgoingLink(SendingEnd):
     cdef readonly uint64_t dropped
     cdef uint32_t pump_run(self) except? 0xffffffff
     cdef int enqueue(self, Delivery* d) except -1
+    cdef int queue_rest(self, Shipment* s, uint32_t sent) except -1
     cdef int push(self, Delivery* d) except -1
     cdef int pump(self) except -1
     cdef int pump_head(self, Delivery* d) except -1

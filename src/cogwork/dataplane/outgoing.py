@@ -7,7 +7,7 @@ it, and those that need none are always the first ones, so freeing is trimming t
 
 import cython
 from cython.cimports.cogwork.dataplane.delivery import is_over, is_single_frame, ship
-from cython.cimports.cogwork.dataplane.octets import store_uint
+from cython.cimports.cogwork.dataplane.octets import octets_of, store_uint
 from cython.cimports.cogwork.dataplane.sending import frame_room
 from cython.cimports.cogwork.dataplane.session_end import Session
 from cython.cimports.cogwork.dataplane.shipment import (
@@ -19,6 +19,7 @@ from cython.cimports.cogwork.dataplane.shipment import (
     Verdict,
     fill_verdict,
 )
+from cython.cimports.cogwork.dataplane.terminus import ship_from
 from cython.cimports.libc.stdlib import free, malloc
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -119,7 +120,6 @@ class OutgoingLink(SendingEnd):
         return count
 
     def take(self, s):
-        d: cython.pointer(Delivery)
         sent: uint32_t
         if s.size <= frame_room(self):
             self.write_first(s, s.data, s.size, False)
@@ -129,11 +129,38 @@ class OutgoingLink(SendingEnd):
             sent = frame_room(self)
             self.write_first(s, s.data, sent, True)
             sent = self.send_rest(s, sent)
-        if sent == s.size:
-            if self.presettles and not s.settled:
-                self._answer(s.source_index, s.source_generation, s.token, ACCEPTED)
-            return 0
-        d = self.core.deliveries.make(s)
+        if sent < s.size:
+            return self.queue_rest(s, sent)
+        if self.presettles and not s.settled:
+            self._answer(s.source_index, s.source_generation, s.token, ACCEPTED)
+        return 0
+
+    def send_parts(self, port, token: int, parts: tuple, settled: bool) -> bool:
+        """Sends a message as `send` does, whose octets follow each other in several objects."""
+        s: Shipment
+        size: uint64_t = 0
+        sent: uint32_t
+        rest: bytes
+        for part in parts:
+            if type(part) is not bytes:
+                raise TypeError(f"a part of a message is bytes, not {part!r}")
+            size += cython.cast(uint64_t, len(part))
+        if not self.is_ready():
+            return False
+        ship_from(cython.address(s), port, token, b"", settled)
+        s.size = cython.cast(uint32_t, size)
+        sent = self.write_parts(cython.address(s), parts)
+        if sent < s.size:
+            rest = b"".join(parts)
+            s.data = octets_of(rest)
+            self.queue_rest(cython.address(s), sent)
+        elif self.presettles and not s.settled:
+            self._answer(s.source_index, s.source_generation, s.token, ACCEPTED)
+        return True
+
+    def queue_rest(self, s, sent):
+        """Keeps what the peer's window did not let go of a message that has been begun."""
+        d: cython.pointer(Delivery) = self.core.deliveries.make(s)
         d.complete = True
         self.core.deliveries.append(d, s.data + sent, s.size - sent)
         self.enqueue(d)

@@ -1,6 +1,8 @@
 """Python's end of deliveries."""
 
-from cython.cimports.cogwork.dataplane.octets import bytes_from
+import cython
+from cython.cimports.cogwork.dataplane.fragments import FragmentingEnd
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RECEIVED, state_of
 from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
 
@@ -45,14 +47,14 @@ class Port(Terminus):
 
     def take(self, s):
         source: Terminus = self.core.resolve(s.source_index, s.source_generation)
-        self.arrivals.append(
-            (
-                bytes_from(s.data, s.size),
-                s.token,
-                source,
-                s.settled,
-            )
-        )
+        message: bytes = None
+        if isinstance(source, FragmentingEnd):
+            message = cython.cast(FragmentingEnd, source).joined
+            if message is not None and octets_of(message) != s.data:
+                message = None
+        if message is None:
+            message = bytes_from(s.data, s.size)
+        self.arrivals.append((message, s.token, source, s.settled))
         return self.mark_dirty()
 
     def resolve_outcome(self, token, verdict):

@@ -31,6 +31,12 @@ cdef class SendingEnd(LinkEnd):
     cdef int write_run(self, Shipment* s, Piece* pieces, uint32_t count, uint64_t size_bytes) except -1
     cdef int write_first(self, Shipment* s, octets data, uint32_t size, bint more) except -1
     cdef int write_more(self, octets data, uint32_t size, bint more, bint aborted) except -1
+    # What is sent from where it lies, in parts, and how far that has come.
+    cdef tuple gathered
+    cdef uint32_t gathered_index
+    cdef uint64_t gathered_at
+    cdef int fill(self, uint8_t* p, octets data, uint32_t size) except -1
+    cdef uint32_t write_parts(self, Shipment* s, tuple parts) except? 0xffffffff
     cdef uint32_t send_rest(self, Shipment* s, uint32_t sent) except? 0xffffffff
     cdef void _stall(self) noexcept
 

@@ -163,7 +163,7 @@ class SendingEnd(LinkEnd):
         if more:
             p = put_bool(p, True)
         if size:
-            memcpy(p, data, size)
+            self.fill(p, data, size)
         session.next_delivery_id = delivery_id + 1
         session.next_outgoing_id += 1
         session.remote_window -= 1
@@ -192,11 +192,47 @@ class SendingEnd(LinkEnd):
             memset(p, 0x40, 3)
             p = put_bool(p + 3, True)
         if size:
-            memcpy(p, data, size)
+            self.fill(p, data, size)
         self.sent_bytes += size
         session.next_outgoing_id += 1
         session.remote_window -= 1
         return session.wire.committed(end_performative(frame, p, size))
+
+    def fill(self, p, data, size):
+        """Puts a payload into a frame: from `data`, or from the parts that are being sent."""
+        part: bytes
+        count: uint64_t
+        left: uint64_t = size
+        if data != cython.NULL:
+            memcpy(p, data, size)
+            return 0
+        while left:
+            part = self.gathered[self.gathered_index]
+            count = min(left, cython.cast(uint64_t, len(part)) - self.gathered_at)
+            memcpy(p, octets_of(part) + self.gathered_at, count)
+            p += count
+            left -= count
+            self.gathered_at += count
+            if self.gathered_at == cython.cast(uint64_t, len(part)):
+                self.gathered_index += 1
+                self.gathered_at = 0
+        return 0
+
+    def write_parts(self, s, parts):
+        """Sends a message that lies in parts; returns how much of it the peer's window let go."""
+        room: uint32_t = frame_room(self)
+        sent: uint32_t = min(s.size, room)
+        count: uint32_t
+        self.gathered, self.gathered_index, self.gathered_at = parts, 0, 0
+        try:
+            self.write_first(s, cython.NULL, sent, sent < s.size)
+            while sent < s.size and self.may_go_on():
+                count = min(room, s.size - sent)
+                self.write_more(cython.NULL, count, sent + count < s.size, False)
+                sent += count
+        finally:
+            self.gathered = None
+        return sent
 
     def send_rest(self, s, sent):
         """Sends further frames from where the message lies; returns how much of it has been sent."""

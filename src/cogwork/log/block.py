@@ -29,12 +29,15 @@ class Block:
         count: How many records it holds; at least one.
         time_ms: Of all of them, in milliseconds since 1970 (UTC).
         data: The records, in whatever form.
+        before: Octets that stand before them, in a block that is to be sealed: so nobody has to
+            join the two. In one that was read all is in `data`.
     """
 
     offset: int
     count: int
     time_ms: int
     data: bytes
+    before: bytes = b""
 
     @property
     def next_offset(self) -> int:
@@ -44,12 +47,13 @@ class Block:
     @property
     def size_bytes(self) -> int:
         """What it takes in a segment."""
-        return BLOCK_OVERHEAD_BYTES + len(self.data)
+        return BLOCK_OVERHEAD_BYTES + len(self.before) + len(self.data)
 
 
 def encode_block(block: Block) -> tuple[bytes, bytes, bytes]:
     """Returns a block's form on disk, in pieces to be joined."""
-    rest = _REST.pack(len(block.data), block.offset, block.count, block.time_ms)
+    length = len(block.before) + len(block.data)
+    rest = _REST.pack(length, block.offset, block.count, block.time_ms) + block.before
     checksum = extend(value(rest), block.data)
     return checksum.to_bytes(CHECKSUM_BYTES, "big"), rest, block.data
 

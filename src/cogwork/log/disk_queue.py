@@ -31,13 +31,17 @@ class SyncFailed(OSError):
     """What was written may be lost; trying again would prove nothing."""
 
 
+Octets = bytes | tuple[bytes, ...]
+"""What is written: in one piece, or in several that follow each other."""
+
+
 class DiskThread(Protocol):
     """What `cogwork.dataplane.disk.Disk` does: a test puts faults here, a simulation its disk."""
 
     def fileno(self) -> int:
         """Returns the descriptor that is readable while something has completed."""
 
-    def submit(self, fd: int, offset: int, data: bytes, sync: bool) -> int:
+    def submit(self, fd: int, offset: int, data: Octets, sync: bool) -> int:
         """Queues a write; returns its ticket, or 0 where there is no room."""
 
     def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
@@ -56,14 +60,14 @@ class Operation(NamedTuple):
     Attributes:
         fd: The file.
         offset: Where to write.
-        data: What to write; None reserves space instead.
+        data: What to write, in one piece or in several; None reserves space instead.
         size_bytes: How much to reserve.
         sync: Whether to synchronise the file then.
     """
 
     fd: int
     offset: int = 0
-    data: bytes | None = b""
+    data: Octets | None = b""
     size_bytes: int = 0
     sync: bool = False
 
@@ -105,14 +109,14 @@ class DiskQueue:
         return not self._waiting and not self._held
 
     def write(
-        self, fd: int, offset: int, data: bytes, then: Callable[[OSError | None], None]
+        self, fd: int, offset: int, data: Octets, then: Callable[[OSError | None], None]
     ) -> bool:
         """Writes and synchronises.
 
         Args:
             fd: Where.
             offset: From the beginning of the file.
-            data: What.
+            data: What, in one piece or in several.
             then: Called by `dispatch` with what went wrong, if anything.
 
         Returns:

@@ -20,6 +20,9 @@ PIECE_BYTES = 1 << 20
 PIECE_BLOCKS = 256
 """What is made at a time: about a millisecond's work, after which others have their turn."""
 
+JOINED_BYTES_MAX = 2048
+"""Parts that are larger on average are written as they are."""
+
 
 def _checked(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yields blocks that can be a segment.
@@ -39,8 +42,10 @@ def _checked(blocks: Iterable[Block]) -> Iterator[Block]:
         before = block
 
 
-def build_segment(stream_id: bytes, blocks: Iterable[Block]) -> Iterator[bytes]:
+def build_segment(stream_id: bytes, blocks: Iterable[Block]) -> Iterator[tuple[bytes, ...]]:
     """Yields a segment in pieces, of which each asks for a part of the blocks.
+
+    A piece comes in parts, for what large blocks hold need not be joined to be written.
 
     Args:
         stream_id: Whose it is.
@@ -64,7 +69,7 @@ def build_segment(stream_id: bytes, blocks: Iterable[Block]) -> Iterator[bytes]:
         held_bytes += block.size_bytes
         held_blocks += 1
         if held_bytes >= PIECE_BYTES or held_blocks >= PIECE_BLOCKS:
-            yield b"".join(parts)
+            yield _joined(parts, held_bytes)
             parts, held_bytes, held_blocks = [], 0, 0
         count += 1
         last = block
@@ -81,4 +86,10 @@ def build_segment(stream_id: bytes, blocks: Iterable[Block]) -> Iterator[bytes]:
         first_time_ms=first.time_ms,
         last_time_ms=last.time_ms,
     )
-    yield b"".join((*parts, encoded, footer.encode()))
+    yield _joined([*parts, encoded, footer.encode()], held_bytes)
+
+
+def _joined(parts: list[bytes], size_bytes: int) -> tuple[bytes, ...]:
+    """Joins small parts: each by itself would cost more."""
+    is_large = size_bytes > JOINED_BYTES_MAX * len(parts)
+    return tuple(parts) if is_large else (b"".join(parts),)

@@ -116,7 +116,7 @@ class SegmentStore:
                 position = 0
                 for piece in build_segment(self._stream_id, chain((first,), rest)):
                     yield Operation(fd, position, piece)
-                    position += len(piece)
+                    position += sum(map(len, piece))
                 yield Operation.sync_of(fd)
             finally:
                 self._directory.close_file(fd)

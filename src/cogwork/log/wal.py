@@ -304,12 +304,11 @@ class Wal:
         self._position += MARK_BYTES
 
     def _close_buffer(self) -> None:
-        data = b"".join(self._parts)
+        size_bytes = self._position - self._start
+        fd, oldest_number = self._fds[self._number], self._mark.oldest_number
+        self._unsent.append(Flush(fd, self._parts, size_bytes, self.end_lsn, oldest_number))
         self._parts = []
-        self._unsent.append(
-            Flush(self._fds[self._number], data, self.end_lsn, self._mark.oldest_number)
-        )
-        self._sent_bytes += len(data)
+        self._sent_bytes += size_bytes
         self._start = self._position
 
     def _has_news(self) -> bool:
@@ -357,7 +356,7 @@ class Wal:
         before_lsn = self.durable_lsn
         while self._sent and self._sent[0].is_done:
             flush = self._sent.popleft()
-            self._sent_bytes -= len(flush.data)
+            self._sent_bytes -= flush.size_bytes
             self.durable_lsn = flush.end_lsn
             self._retire(flush.oldest_number)
         if self.durable_lsn != before_lsn:

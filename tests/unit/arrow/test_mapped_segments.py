@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,7 +31,8 @@ def write(folder: Path, first: int, count: int) -> Path:
         chunk = Chunk(offset, 1, 1000 + offset, Batch.of(records))
         blocks.append(Block(offset, CHUNK, 1000 + offset, encode_chunk(chunk)))
     path = folder / segment_name(first)
-    path.write_bytes(b"".join(build_segment(bytes(16), blocks)))
+    pieces = build_segment(bytes(16), blocks)
+    path.write_bytes(b"".join(chain.from_iterable(pieces)))
     return path
 
 

@@ -157,7 +157,40 @@ def test_signals_stay_with_the_threads_of_python() -> None:
     disk.close()
 
 
-@pytest.mark.parametrize("data", [None, "text", bytearray(3), memoryview(b"abc")])
+@pytest.mark.parametrize("count", [0, 1, 3, 1023, 1024, 1025, 5000])
+def test_parts_are_written_behind_one_another(disk: Disk, fd: int, count: int) -> None:
+    parts = tuple(b"%d," % number * (number % 7) for number in range(count))
+    whole = b"".join(parts)
+    ticket = disk.submit(fd, 10, parts, True)
+    assert disk.held_bytes == len(whole)
+    assert wait(disk, 1) == [(ticket, 0, SYNC)]
+    assert os.pread(fd, len(whole) + 20, 10) == whole
+    assert disk.held_bytes == 0
+
+
+def test_parts_that_the_file_system_does_not_take_whole_are_an_error(disk: Disk, fd: int) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        disk.submit(fd, 0, (b"a" * 3000, b"b" * 3000, b"c"), True)
+        assert [done[1:] for done in wait(disk, 1)] == [(errno.EFBIG, WRITE)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert os.pread(fd, 9000, 0) == b"a" * 3000 + b"b" * 1096
+
+
+def test_parts_count_for_what_is_held(fd: int) -> None:
+    disk = Disk(1000)
+    assert disk.submit(fd, 0, (bytes(500), bytes(400)), False)
+    assert disk.submit(fd, 0, (bytes(50), bytes(51)), False) == 0
+    assert disk.submit(fd, 0, (bytes(50), bytes(50)), False)
+    wait(disk, 2)
+    disk.close()
+
+
+@pytest.mark.parametrize(
+    "data", [None, "text", bytearray(3), memoryview(b"abc"), (b"x", None), (b"x", "y"), [b"x"]]
+)
 def test_only_octets_that_cannot_change_are_taken(disk: Disk, fd: int, data: object) -> None:
     with pytest.raises(TypeError):
         disk.submit(fd, 0, data, False)  # type: ignore[arg-type]  # what is wrong

@@ -16,6 +16,9 @@ __all__ = ("FRAME_BYTES", "Frames")
 FRAME_BYTES = 1024 * 1024
 """A frame that has so much takes no further message."""
 
+JOINED_BYTES_MAX = 2048
+"""Parts that are larger on average are left as they are: it would cost more to join them."""
+
 _VERSION = bytes((VERSION,))
 
 
@@ -34,7 +37,7 @@ class Frames:
 
     def __init__(self) -> None:
         self._open: dict[str, _Frame] = {}
-        self._full: list[tuple[str, bytes]] = []
+        self._full: list[tuple[str, _Frame]] = []
         self._encoded: dict[int, tuple[Append, list[bytes], int]] = {}
 
     def add(self, to: str, group: int, message: Message | Beat) -> None:
@@ -48,7 +51,7 @@ class Frames:
         if frame is None:
             frame = self._open[to] = _Frame()
         elif frame.size_bytes + size_bytes > FRAME_BYTES and len(frame.parts) > 1:
-            self._full.append((to, b"".join(frame.parts)))
+            self._full.append((to, frame))
             frame = self._open[to] = _Frame()
         frame.parts += parts
         frame.size_bytes += size_bytes
@@ -63,17 +66,20 @@ class Frames:
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def take(self) -> list[tuple[str, bytes]]:
-        """Returns all frames with receivers, and forgets them."""
+    def take(self) -> list[tuple[str, list[bytes]]]:
+        """Returns all frames, in parts, with receivers, and forgets them."""
         if not self._open:
             return []
-        frames = self._full
-        joined: list[tuple[list[bytes], bytes]] = []
-        for to, frame in self._open.items():
-            data = next((data for parts, data in joined if parts == frame.parts), None)
-            if data is None:
-                data = b"".join(frame.parts)
-                joined.append((frame.parts, data))
-            frames.append((to, data))
+        frames: list[tuple[str, list[bytes]]] = []
+        joined: list[tuple[list[bytes], list[bytes]]] = []
+        for to, frame in (*self._full, *self._open.items()):
+            parts = frame.parts
+            if frame.size_bytes < JOINED_BYTES_MAX * len(parts):
+                data = next((data for known, data in joined if known == parts), None)
+                if data is None:
+                    data = [b"".join(parts)]
+                    joined.append((parts, data))
+                parts = data
+            frames.append((to, parts))
         self._open, self._full, self._encoded = {}, [], {}
         return frames

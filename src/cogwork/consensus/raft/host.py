@@ -76,14 +76,14 @@ class HostReady:
     Attributes:
         number: For `persisted`, once the writes of all groups are durable; 0 where there are none.
         groups: What is to be done, by group, but for the messages.
-        frames: To be sent, with receivers; none of them needs the writes to be durable.
+        frames: To be sent, in parts, with receivers; none of them needs the writes to be durable.
         reports: For the container's log.
         strangers: Groups that others speak of and that are not open here, with who does.
     """
 
     number: int = 0
     groups: list[tuple[int, Ready]] = field(default_factory=list)
-    frames: list[tuple[str, bytes]] = field(default_factory=list)
+    frames: list[tuple[str, list[bytes]]] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
     strangers: set[tuple[str, int]] = field(default_factory=set)
 

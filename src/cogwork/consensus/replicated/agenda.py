@@ -31,6 +31,7 @@ class Agenda:
     def __init__(self) -> None:
         """Is empty."""
         self._unsent: dict[Stream, None] = {}
+        self._is_paused = False
         self._unanswered: dict[Stream, None] = {}
         self._awaited: dict[Member, None] = {}
         self._moving: dict[Member, None] = {}
@@ -38,7 +39,7 @@ class Agenda:
     @property
     def pause_s(self) -> float:
         """How long there may be no turn."""
-        if self._unsent:
+        if self._unsent and self._is_paused:
             return PAUSE_S
         return TICK_S if self._unanswered or self._awaited or self._moving else IDLE_S
 
@@ -57,12 +58,19 @@ class Agenda:
             self._moving[stream.member] = None
 
     def send(self, now_s: float) -> None:
-        """Sends what outboxes have; what has to wait is tried again."""
+        """Sends what outboxes have; what has to wait is tried again.
+
+        What waits for an answer, so as to go along with what may come until then, is sent in the
+        turn of that answer: it needs no other time.
+        """
         if self._unsent:
             streams, self._unsent = self._unsent, {}
+            self._is_paused = False
             for stream in streams:
                 stream.send(now_s)
-                self.note_unsent(stream)
+                if stream.outbox.unsent:
+                    self.note_unsent(stream)
+                    self._is_paused |= not stream.outbox.awaits_answer
 
     def tick(self, now_s: float) -> None:
         """Lets time pass."""

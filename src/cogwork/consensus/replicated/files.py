@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from google_crc32c import value as crc32c
 
-from cogwork.consensus.chunks import encode_chunk
+from cogwork.consensus.chunks import chunk_parts
 from cogwork.consensus.errors import Malformed
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.snapshot import Snapshot
@@ -134,7 +134,9 @@ class ReplicaFiles:
     def blocks(chunks: Iterable[Chunk]) -> Iterator[Block]:
         """Yields what a segment stores of chunks."""
         for chunk in chunks:
-            yield Block(chunk.offset, chunk.batch.count, chunk.time_ms, encode_chunk(chunk))
+            head, producer, payload = chunk_parts(chunk)
+            count = chunk.batch.count
+            yield Block(chunk.offset, count, chunk.time_ms, payload, head + producer)
 
     def _replacing(self, name: str, data: bytes) -> Generator[Operation, None, None]:
         temporary = name + ".tmp"

@@ -159,6 +159,11 @@ class Outbox:
         """Whether there is something that has not been sent in this round."""
         return self._next < len(self._waiting)
 
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether something is on its way to the present target."""
+        return self._flight_bytes > 0
+
     # -- in
 
     def append(self, batch: Batch, epoch: int | None, token: object, now_s: float) -> None:

@@ -476,7 +476,7 @@ class RaftService:
         if ready.number:
             self._writing.end_turn(ready.number)
         for container, frame in ready.frames:
-            self._carrier.send(container, FRAME, frame)
+            self._carrier.send(container, FRAME, *frame)
         if ready.frames:
             self._carrier.flush()  # others wait for that longer than for anything that is done here
         self._write()

@@ -99,9 +99,14 @@ class Channel:
     def send(self, *parts: bytes) -> None:
         """Sends a message, given in parts, as soon as the other side takes it."""
         size_bytes = sum(map(len, parts))
-        self._waiting.append(b"".join((_DATA_SECTION, size_bytes.to_bytes(4, "big"), *parts)))
-        self.waiting_bytes += size_bytes
-        self._send_waiting()
+        message = (_DATA_SECTION, size_bytes.to_bytes(4, "big"), *parts)
+        if self._waiting or not self._send_now(message):
+            self._waiting.append(b"".join(message))
+            self.waiting_bytes += size_bytes
+
+    def _send_now(self, message: tuple[bytes, ...]) -> bool:
+        """Sends a message from where its octets are, where nothing waits before it."""
+        return self._end is not None and self._end.send_parts(self._port, 0, message, True)
 
     def _send_waiting(self) -> None:
         while self._waiting and self._end is not None:

@@ -112,7 +112,8 @@ class HostedGroup:
         ready = taken.groups[0][1] if taken.groups else Ready()
         if ready.write is not None:
             ready.write = _numbered(ready.write, taken.number)
-        ready.messages = taken.frames  # type: ignore[assignment]  # a carrier's, not a group's
+        frames = [(to, b"".join(parts)) for to, parts in taken.frames]
+        ready.messages = frames  # type: ignore[assignment]  # a carrier's, not a group's
         if taken.reports:
             ready.events = [*ready.events, *(Reported(text) for text in taken.reports)]
         return ready

@@ -62,7 +62,7 @@ def test_what_all_groups_have_for_a_neighbour_in_a_turn_is_one_frame_and_one_wri
     assert sorted(to for to, _ in ready.frames) == sorted(set("abc") - {leader})
     assert len({number for number, each in ready.groups if each.write}) == len(led)
     assert ready.number > 0
-    kinds = [type(message) for _, data in ready.frames for _, message in decode(data)]
+    kinds = [type(message) for _, parts in ready.frames for _, message in decode(b"".join(parts))]
     assert kinds.count(Append) == 2 * len(led)
 
 
@@ -369,7 +369,7 @@ def test_hosts_that_know_of_no_group_they_share_do_not_answer_each_other_for_eve
     for host in (one, other):
         host.open(1, Recovered(), 0.0)
     one.receive("b", frame(0, Beat(7, 5_000_000)), 0.1)
-    ((to, answer),) = one.ready().frames
+    ((to, parts),) = one.ready().frames
     assert to == "b"
-    other.receive("a", answer, 0.2)
+    other.receive("a", b"".join(parts), 0.2)
     assert other.ready().frames == []
