@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.outgoing cimport OutgoingLink
+from cogwork.dataplane.session_end cimport Session
 from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
@@ -16,6 +17,15 @@ cdef struct Stamp:
     uint8_t pairs[192]
     uint32_t size
     uint32_t count
+
+
+# How far a block has been sent without being encoded: the record's number in the block, its chunk,
+# its number there, and where in the payload it stands.
+cdef struct Place:
+    uint32_t index
+    Py_ssize_t chunk
+    uint32_t number
+    int64_t at
 
 
 @cython.final
@@ -41,6 +51,11 @@ cdef class Block:
     cdef End* ends
     cdef uint32_t count
     cdef readonly bint is_encoded
+    cdef readonly bint is_closed
+    cdef Place place
+    cdef uint32_t send_straight(self, OutgoingLink link, uint32_t index) except? 0xffffffff
+    cdef uint32_t write_run(self, OutgoingLink link, tuple chunk, uint32_t count) except? 0xffffffff
+    cdef int seek(self, uint32_t index) except -1
     cdef int encode(self) except -1
     cdef int encode_chunk(self, uint64_t offset, tuple chunk) except -1
     cdef int put(self, octets record, uint32_t size, const Stamp* stamp) except -1

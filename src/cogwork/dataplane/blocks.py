@@ -4,6 +4,7 @@ Theory of operation. A block is a row of chunks that follow each other. When its
 be sent it makes messages of all of them, in one buffer: each gets `x-opt-offset`, `x-opt-time` and,
 where the record has them, `x-opt-producer` and `x-opt-sequence`, before the annotations of its own.
 A link then gets as many as its credit and its connection take, in runs, straight from that buffer.
+Where there is but one receiver, they are written into its output at once, without the buffer.
 
 The token of a delivery is its record's offset. What a receiver says of it is counted and changes
 nothing: a stream is not consumed.
@@ -23,7 +24,12 @@ from cython.cimports.cogwork.dataplane.records import (
     read_record,
     write_pairs,
 )
-from cython.cimports.cogwork.dataplane.sending import is_picky
+from cython.cimports.cogwork.dataplane.sending import (
+    TEMPLATE_MAX_BYTES,
+    frame_room,
+    is_picky,
+    put_header,
+)
 from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
     RECEIVED,
@@ -35,7 +41,7 @@ from cython.cimports.cogwork.dataplane.shipment import (
 from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdlib import free, malloc, realloc
-from cython.cimports.libc.string import memcpy
+from cython.cimports.libc.string import memcpy, memset
 
 __all__ = ("SOURCE_HASH", "Block", "Feed")
 
@@ -130,7 +136,8 @@ class Block:
         offset: Of the first record.
         next_offset: After the last one.
         size_bytes: Of the records.
-        is_encoded: Whether it has been sent from, and takes no more chunks.
+        is_closed: Whether it has been sent from, and takes no more chunks.
+        is_encoded: Whether its messages have been made.
     """
 
     def __init__(self, offset: int):
@@ -159,19 +166,22 @@ class Block:
         Raises:
             ValueError: The block has been sent from already.
         """
-        if self.is_encoded:
+        if self.is_closed:
             raise ValueError("a block that is sent gets no more")
         self.chunks.append((time_ms, producer, sequence, count, payload))
         self.next_offset += count
         self.size_bytes += PyBytes_GET_SIZE(payload)
 
-    def send(self, link: OutgoingLink, feed: Feed, offset: int) -> int:
+    def send(
+        self, link: OutgoingLink, feed: Feed, offset: int, is_alone: cython.bint = False
+    ) -> int:
         """Sends records from one on, as many as a link takes.
 
         Args:
             link: Where to.
             feed: Hears what becomes of them.
             offset: Of the first record to send.
+            is_alone: Whether no other link is going to be sent these records, as far as is known.
 
         Returns:
             The offset after the last one that was sent, or left out by the link's selector.
@@ -187,9 +197,14 @@ class Block:
         count: uint32_t
         start: int64_t
         taken: int64_t
-        if not self.is_encoded:
-            self.encode()
         index = cython.cast(uint32_t, cython.cast(uint64_t, offset) - self.offset)
+        self.is_closed = True
+        if not self.is_encoded:
+            if is_alone and link.presettles and not is_picky(link):
+                index = self.send_straight(link, index)
+                if self.offset + index == self.next_offset or not link.is_ready():
+                    return self.offset + index
+            self.encode()
         fill_shipment(cython.address(s), cython.NULL, 0)
         s.settled = link.presettles
         s.source_index = feed.index
@@ -216,6 +231,116 @@ class Block:
             if index == first:
                 break
         return self.offset + index
+
+    def send_straight(self, link, index):
+        """Writes records into a link's output; returns the index after the last one.
+
+        It stops where one is too large for a frame, too.
+        """
+        chunk: tuple
+        count: uint32_t
+        self.seek(index)
+        while self.place.chunk < len(self.chunks) and link.is_ready():
+            chunk = self.chunks[self.place.chunk]
+            count = cython.cast(uint32_t, chunk[3]) - self.place.number
+            if count == 0:
+                self.place.chunk += 1
+                self.place.number = 0
+                self.place.at = 0
+            elif (
+                self.write_run(
+                    link, chunk, link.run_limit(min(count, cython.cast(uint32_t, RUN_MAX)))
+                )
+                == 0
+            ):
+                break
+        return self.place.index
+
+    def seek(self, index):
+        """Goes to a record."""
+        chunk: tuple
+        payload: bytes
+        if index < self.place.index:
+            memset(cython.address(self.place), 0, cython.sizeof(Place))
+        while self.place.index < index:
+            chunk = self.chunks[self.place.chunk]
+            payload = chunk[4]
+            if self.place.number == cython.cast(uint32_t, chunk[3]):
+                self.place.chunk += 1
+                self.place.number = 0
+                self.place.at = 0
+                continue
+            self.place.at = record_end(payload, self.place.at)
+            self.place.number += 1
+            self.place.index += 1
+        return 0
+
+    def write_run(self, link, chunk, count):
+        """Writes settled deliveries of one frame each from the place on; returns how many."""
+        stamp: Stamp
+        r: Record
+        header: uint8_t[TEMPLATE_MAX_BYTES]
+        header_size: uint32_t = link.template_size
+        payload: bytes = chunk[4]
+        data: octets = octets_of(payload)
+        session: Session = link.session
+        room: int64_t = frame_room(link)
+        at: int64_t = self.place.at
+        end: int64_t = at
+        size: uint32_t
+        index: uint32_t
+        base: cython.pointer(uint8_t)
+        p: cython.pointer(uint8_t)
+        frame: cython.pointer(uint8_t)
+        make_stamp(cython.address(stamp), chunk[0], chunk[1])
+        room -= HEAD_SIZE + stamp.size
+        for index in range(count):
+            size = cython.cast(uint32_t, record_end(payload, end) - end - SIZE_MIN)
+            if size > room:
+                count = index
+                break
+            end += SIZE_MIN + size
+        if count == 0:
+            return 0
+        memcpy(header, link.template, TEMPLATE_MAX_BYTES)
+        base = session.wire.reserve(
+            cython.cast(
+                uint32_t,
+                end - at + count * (header_size + HEAD_SIZE + stamp.size) + TEMPLATE_MAX_BYTES,
+            )
+        )
+        frame = base
+        for index in range(count):
+            size = load_u32(data + at)
+            at += SIZE_MIN
+            if read_record(data + at, size, cython.address(r)) != FINE:
+                raise ValueError("a record is no message")
+            store_u64(stamp.pairs + OFFSET_PLACE, self.offset + self.place.index + index)
+            if stamp.count > 4:
+                store_u64(
+                    stamp.pairs + SEQUENCE_PLACE,
+                    cython.cast(uint64_t, chunk[2]) + self.place.number + index,
+                )
+            p = put_header(
+                frame,
+                header,
+                header_size,
+                session.next_delivery_id + index,
+                cython.cast(uint32_t, link.next_tag + index),
+            )
+            p = put_message(p, size, cython.address(r), cython.address(stamp))
+            store_u32(frame, cython.cast(uint32_t, p - frame))
+            frame = p
+            at += size
+        self.place.index += count
+        self.place.number += count
+        self.place.at = at
+        link.count_run(
+            count,
+            (frame - base) - count * header_size,
+            cython.cast(uint32_t, frame - base),
+        )
+        return count
 
     def send_picky(self, link, s, index):
         """Sends one by one what a link's selector wants; returns the index after the last one."""
@@ -258,7 +383,6 @@ class Block:
         producer: bytes = chunk[1]
         payload: bytes = chunk[4]
         data: octets = octets_of(payload)
-        end: int64_t = PyBytes_GET_SIZE(payload)
         at: int64_t = 0
         size: uint32_t
         count: uint32_t = chunk[3]
@@ -266,12 +390,8 @@ class Block:
         index: uint32_t
         make_stamp(cython.address(stamp), chunk[0], producer)
         for index in range(count):
-            if at + SIZE_MIN > end:
-                raise ValueError("a batch has fewer records than it says")
-            size = load_u32(data + at)
+            size = cython.cast(uint32_t, record_end(payload, at) - at - SIZE_MIN)
             at += SIZE_MIN
-            if at + size > end:
-                raise ValueError("a batch ends in the middle of a record")
             store_u64(stamp.pairs + OFFSET_PLACE, offset + index)
             if stamp.count > 4:
                 store_u64(stamp.pairs + SEQUENCE_PLACE, sequence + index)
@@ -282,34 +402,10 @@ class Block:
     def put(self, record, size, stamp):
         """Writes one message."""
         r: Record
-        p: cython.pointer(uint8_t)
-        section: int64_t
         if read_record(record, size, cython.address(r)) != FINE:
             raise ValueError("a record is no message")
         self.reserve(self.size + size + stamp.size + HEAD_SIZE + r.kept_size)
-        p = self.data + self.size
-        memcpy(p, record, r.head_end)
-        p += r.head_end
-        p[0] = 0x00
-        p[1] = 0x53
-        p[2] = 0x72
-        section = stamp.size + r.kept_size
-        if section < 0xFF and stamp.count + 2 * r.kept <= 0xFF:
-            p[3] = 0xC1
-            p[4] = cython.cast(uint8_t, section + 1)
-            p[5] = cython.cast(uint8_t, stamp.count + 2 * r.kept)
-            p += 6
-        else:
-            p[3] = 0xD1
-            store_u32(p + 4, cython.cast(uint32_t, section + 4))
-            store_u32(p + 8, stamp.count + 2 * r.kept)
-            p += HEAD_SIZE
-        memcpy(p, stamp.pairs, stamp.size)
-        p += stamp.size
-        if r.kept:
-            p = write_pairs(p, cython.address(r))
-        memcpy(p, record + r.rest, size - r.rest)
-        self.size = (p - self.data) + (size - r.rest)
+        self.size = put_message(self.data + self.size, size, cython.address(r), stamp) - self.data
         self.ends[self.count] = self.size
         self.count += 1
         return 0
@@ -352,3 +448,50 @@ def make_stamp(stamp: cython.pointer(Stamp), time_ms: int64_t, producer: bytes) 
     stamp.size = 87 + size
     stamp.count = 8
     return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_message(
+    p: cython.pointer(uint8_t),
+    size: uint32_t,
+    r: cython.pointer(Record),
+    stamp: cython.pointer(cython.const[Stamp]),
+) -> cython.pointer(uint8_t):
+    """Writes a record with what the stream says of it; returns where it ends."""
+    section: int64_t = stamp.size + r.kept_size
+    memcpy(p, r.data, r.head_end)
+    p += r.head_end
+    p[0] = 0x00
+    p[1] = 0x53
+    p[2] = 0x72
+    if section < 0xFF and stamp.count + 2 * r.kept <= 0xFF:
+        p[3] = 0xC1
+        p[4] = cython.cast(uint8_t, section + 1)
+        p[5] = cython.cast(uint8_t, stamp.count + 2 * r.kept)
+        p += 6
+    else:
+        p[3] = 0xD1
+        store_u32(p + 4, cython.cast(uint32_t, section + 4))
+        store_u32(p + 8, stamp.count + 2 * r.kept)
+        p += HEAD_SIZE
+    memcpy(p, stamp.pairs, stamp.size)
+    p += stamp.size
+    if r.kept:
+        p = write_pairs(p, r)
+    memcpy(p, r.data + r.rest, size - r.rest)
+    return p + (size - r.rest)
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def record_end(payload: bytes, at: int64_t) -> int64_t:
+    """Returns where the packed record at a place ends."""
+    end: int64_t = PyBytes_GET_SIZE(payload)
+    if at + SIZE_MIN > end:
+        raise ValueError("a batch has fewer records than it says")
+    at += SIZE_MIN + load_u32(octets_of(payload) + at)
+    if at > end:
+        raise ValueError("a batch ends in the middle of a record")
+    return at

@@ -4,15 +4,26 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.entry cimport AddressEntry
 from cogwork.dataplane.records cimport Record
-from cogwork.dataplane.shipment cimport Shipment
+from cogwork.dataplane.shipment cimport Piece, Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
+
+cdef enum:
+    # Room for a producer id of the largest size.
+    BEGINNING_SIZE_MAX = 160
 
 # Deliveries of one source with consecutive tokens.
 cdef struct TokenRange:
     uint64_t first
     uint32_t count
 
+
+# How the last message of the parcel began: all before its body, which the next one has like it, but
+# for the sequence.
+cdef struct Beginning:
+    uint8_t octets[BEGINNING_SIZE_MAX]
+    int64_t size
+    int64_t sequence_at
 
 cdef class Intake
 
@@ -37,6 +48,7 @@ cdef class Parcel:
     cdef public object context
     cdef bint fits(self, Shipment* s, const Record* record) noexcept
     cdef int add(self, Shipment* s, const Record* record) except -1
+    cdef int count_one(self, Shipment* s, int64_t size) except -1
     cdef int add_token(self, uint64_t token) except -1
     cdef uint8_t* reserve(self, int64_t size) except NULL
 
@@ -55,6 +67,12 @@ cdef class Intake(Terminus):
     cdef public list parcels
     cdef Parcel current
     cdef bint has_refused
+    cdef Beginning beginning
+    cdef int64_t expected_size
+    cdef int close_current(self) except -1
+    cdef int learn(self, const Record* record) noexcept
+    cdef bint is_alike(self, Shipment* s) noexcept
+    cdef int receive_alike(self, Shipment* s) except -1
     cdef bint is_full(self) noexcept
     cdef int receive(self, Shipment* s) except -1
     cdef Parcel begin(self, Shipment* s, const Record* record)

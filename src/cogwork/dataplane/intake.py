@@ -12,10 +12,17 @@ and so its senders' credit.
 
 import cython
 from cython.cimports.cogwork.dataplane.fanouts import Fanouts
-from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of, store_u32
+from cython.cimports.cogwork.dataplane.octets import (
+    bytes_from,
+    load_u64,
+    octets,
+    octets_of,
+    store_u32,
+)
 from cython.cimports.cogwork.dataplane.records import (
     BAD_PRODUCER,
     FINE,
+    is_one_section,
     read_record,
     record_size,
     write_record,
@@ -26,7 +33,7 @@ from cython.cimports.cogwork.dataplane.shipment import (
     fill_verdict,
 )
 from cython.cimports.libc.stdlib import free, realloc
-from cython.cimports.libc.string import memcmp
+from cython.cimports.libc.string import memcmp, memcpy
 
 from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
@@ -45,6 +52,9 @@ PENDING_SIZE_MAX = cython.declare(int64_t, 16 * 1024 * 1024)
 """Under way at most; more than a disk takes in a tenth of a second."""
 
 LENGTH_SIZE = cython.declare(int64_t, 4)
+
+SIZE_MIN = cython.declare(int64_t, 1024)
+"""Room that a parcel has at first, where the last one did not use more."""
 
 
 def _rejection(condition, description):
@@ -125,6 +135,10 @@ class Parcel:
         p: cython.pointer(uint8_t) = self.reserve(size + LENGTH_SIZE)
         store_u32(p, cython.cast(uint32_t, size))
         write_record(p + LENGTH_SIZE, record)
+        return self.count_one(s, size)
+
+    def count_one(self, s, size):
+        """Counts a record that was written."""
         self.size += size + LENGTH_SIZE
         self.count += 1
         return 0 if s.settled else self.add_token(s.token)
@@ -134,7 +148,7 @@ class Parcel:
         capacity: int64_t = self.capacity
         grown: cython.pointer(uint8_t)
         if self.size + size > capacity:
-            capacity = max(self.size + size, capacity * 2, cython.cast(int64_t, 1024))
+            capacity = max(self.size + size, capacity * 2)
             grown = cython.cast(cython.pointer(uint8_t), realloc(self.data, capacity))
             if grown == cython.NULL:
                 raise MemoryError("no room for more of a batch")
@@ -235,6 +249,63 @@ class Intake(Terminus):
     def take(self, s):
         return self.receive(s)
 
+    def take_run(self, s, pieces, count):
+        index: uint32_t
+        for index in range(count):
+            if not self.is_ready():
+                return index
+            s.data = pieces[index].data
+            s.size = pieces[index].size
+            s.token = pieces[index].token
+            if self.is_alike(s):
+                self.receive_alike(s)
+            else:
+                self.receive(s)
+        return count
+
+    def is_alike(self, s):
+        """Says whether a message follows the last one, and differs from it in its body only."""
+        parcel: Parcel = self.current
+        size: int64_t = self.beginning.size
+        at: int64_t = self.beginning.sequence_at
+        p: octets = s.data
+        return (
+            size != 0
+            and s.size > size
+            and s.format == 0
+            and parcel.source_index == s.source_index
+            and parcel.source_generation == s.source_generation
+            and parcel.size < PARCEL_SIZE_MAX
+            and parcel.count < PARCEL_COUNT_MAX
+            and p[at] < 0x80
+            and load_u64(p + at) == parcel.sequence + parcel.count
+            and memcmp(p, self.beginning.octets, at) == 0
+            and memcmp(p + at + 8, self.beginning.octets + at + 8, size - at - 8) == 0
+            and is_one_section(p + size, s.size - size)
+        )
+
+    def receive_alike(self, s):
+        """Takes such a message: the octets before its body are the last one's."""
+        size: int64_t = s.size - self.beginning.size
+        p: cython.pointer(uint8_t) = self.current.reserve(size + LENGTH_SIZE)
+        store_u32(p, cython.cast(uint32_t, size))
+        memcpy(p + LENGTH_SIZE, s.data + self.beginning.size, size)
+        self.messages += 1
+        return self.current.count_one(s, size)
+
+    def learn(self, record):
+        """Notes how a message of the current parcel begins, where that is all that is to be known."""
+        self.beginning.size = 0
+        if (
+            record.sequence_at
+            and record.rest <= BEGINNING_SIZE_MAX
+            and not (record.head_end or record.kept or record.is_snapshot)
+        ):
+            memcpy(self.beginning.octets, record.data, record.rest)
+            self.beginning.size = record.rest
+            self.beginning.sequence_at = record.sequence_at
+        return 0
+
     def receive(self, s):
         """Takes a message in, or rejects it."""
         record: Record
@@ -246,14 +317,15 @@ class Intake(Terminus):
             return self.reject(s, PRODUCER_STATE if problem == BAD_PRODUCER else MALFORMED_STATE)
         if self.current is None or not self.current.fits(s, cython.address(record)):
             self.current = self.begin(s, cython.address(record))
+        self.learn(cython.address(record))
         self.messages += 1
         return self.current.add(s, cython.address(record))
 
     def begin(self, s, record):
         """Begins a parcel."""
         parcel: Parcel = Parcel.__new__(Parcel)
-        if self.current is not None:
-            self.pending_bytes += self.current.size
+        self.close_current()
+        parcel.reserve(max(self.expected_size, SIZE_MIN))
         parcel.intake = self
         parcel.source_index = s.source_index
         parcel.source_generation = s.source_generation
@@ -269,6 +341,15 @@ class Intake(Terminus):
             self.core.dirty_ports.append(self)
         return parcel
 
+    def close_current(self):
+        """Adds nothing more to the last parcel; the next one gets as much room as that has used."""
+        if self.current is not None:
+            self.pending_bytes += self.current.size
+            self.expected_size = min(self.current.size, PARCEL_SIZE_MAX)
+            self.current = None
+            self.beginning.size = 0
+        return 0
+
     def reject(self, s, state):
         verdict: Verdict
         self.refused += 1
@@ -280,9 +361,7 @@ class Intake(Terminus):
 
     def end_batch(self):
         self.dirty = False
-        if self.current is not None:
-            self.pending_bytes += self.current.size
-            self.current = None
+        self.close_current()
         parcels: list = self.parcels
         self.parcels = []
         try:
@@ -309,6 +388,7 @@ class Intake(Terminus):
         """Takes no more."""
         self.is_open = False
         self.current = None
+        self.beginning.size = 0
         self.parcels = []
         self.core.unregister(self)
 

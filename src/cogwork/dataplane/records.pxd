@@ -32,8 +32,21 @@ cdef struct Record:
     uint32_t producer_size
     bint has_sequence
     uint64_t sequence
+    # Where its eight octets stand; 0 where it is written in another way.
+    int64_t sequence_at
     bint is_snapshot
     uint64_t snapshot
+
+# Says whether a message, or the rest of one, is nothing but one small data section, as most are.
+cdef inline bint is_one_section(octets data, int64_t size) noexcept nogil:
+    return (
+        size >= 5
+        and data[0] == 0x00
+        and data[1] == 0x53
+        and data[2] == 0x75
+        and data[3] == 0xA0
+        and data[4] + 5 == size
+    )
 
 cdef int read_record(octets data, int64_t size, Record* record) noexcept nogil
 cdef int64_t record_size(const Record* record) noexcept nogil

@@ -1,8 +1,9 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.ends cimport LinkEnd
 from cogwork.dataplane.frames cimport HEADER_ROOM_BYTES
-from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.octets cimport octets, store_u32
 from cogwork.dataplane.session_end cimport Session
 from cogwork.dataplane.shipment cimport Piece, Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -29,6 +30,7 @@ cdef class SendingEnd(LinkEnd):
     cdef bint may_go_on(self) except -1
     cdef uint32_t run_limit(self, uint32_t count) noexcept
     cdef int write_run(self, Shipment* s, Piece* pieces, uint32_t count, uint64_t size_bytes) except -1
+    cdef int count_run(self, uint32_t count, uint64_t size_bytes, uint32_t total) except -1
     cdef int write_first(self, Shipment* s, octets data, uint32_t size, bint more) except -1
     cdef int write_more(self, octets data, uint32_t size, bint more, bint aborted) except -1
     # What is sent from where it lies, in parts, and how far that has come.
@@ -40,6 +42,16 @@ cdef class SendingEnd(LinkEnd):
     cdef uint32_t send_rest(self, Shipment* s, uint32_t sent) except? 0xffffffff
     cdef void _stall(self) noexcept
 
+
+# Writes the header of a settled delivery of one frame, and the size of all of it; the rest of the
+# template is overwritten by what follows. Returns where the message goes.
+cdef inline uint8_t* put_header(
+    uint8_t* p, const uint8_t* header, uint32_t header_size, uint32_t delivery_id, uint32_t tag
+) noexcept nogil:
+    memcpy(p, header, TEMPLATE_MAX_BYTES)
+    store_u32(p + header_size - 12, delivery_id)
+    store_u32(p + header_size - 6, tag)
+    return p + header_size
 
 # Says whether `refuses` has to be asked for each message.
 cdef inline bint is_picky(SendingEnd link) noexcept:

@@ -105,29 +105,31 @@ class SendingEnd(LinkEnd):
         for index in range(count):
             size = pieces[index].size
             # The whole template, for a copy of known size is quicker; the payload covers the rest.
-            memcpy(p, header, TEMPLATE_MAX_BYTES)
+            put_header(p, header, header_size, delivery_id, tag)
             store_u32(p, header_size + size)
-            store_u32(p + header_size - 12, delivery_id)
-            store_u32(p + header_size - 6, tag)
             memcpy(p + header_size, pieces[index].data, size)
             p += header_size + size
             delivery_id += 1
             tag += 1
-        self.next_tag = tag
         if not settled:
             session.sent.track_run(session.next_delivery_id, self.index, s, pieces, count)
+            self.unsettled += count
         else:
             session.sent.skip(session.next_delivery_id, delivery_id)
-        session.next_delivery_id = delivery_id
+        return self.count_run(count, size_bytes, total)
+
+    def count_run(self, count, size_bytes, total):
+        """Counts deliveries of one frame each that were written, `total` octets with their headers."""
+        session: Session = self.session
+        self.next_tag = cython.cast(uint32_t, self.next_tag + count)
+        session.next_delivery_id += count
         session.next_outgoing_id += count
         session.remote_window -= count
         self.delivery_count += count
         self.credit -= count
         self.deliveries += count
         self.sent_bytes += size_bytes
-        if not settled:
-            self.unsettled += count
-        return wire.committed(total)
+        return session.wire.committed(total)
 
     def write_first(self, s, data, size, more):
         """Writes a delivery's first transfer; the caller has checked credit, window and size."""

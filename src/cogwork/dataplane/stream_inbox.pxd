@@ -9,6 +9,7 @@ from cogwork.dataplane.stream_records cimport Sheaf
 
 cdef class StreamInbox(Inbox):
     cdef Sheaf sheaf
+    cdef list spares
     cdef Py_ssize_t taken
     cdef int64_t following
     cdef object told_offset
@@ -20,6 +21,7 @@ cdef class StreamInbox(Inbox):
     cdef int receive(self, Piece* piece, bint settled) except -1
     cdef int note_marker(self, octets data) except -1
     cdef int clear(self) except -1
+    cdef Sheaf fresh_sheaf(self)
     cdef int look(self) except -1
 
 # Says whether a message is what nearly all records are, annotations and one data section.

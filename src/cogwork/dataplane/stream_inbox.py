@@ -21,6 +21,7 @@ from cython.cimports.cogwork.dataplane.stream_records import (
     Sheaf,
     records_of,
 )
+from cython.cimports.cpython.ref import Py_REFCNT
 from cython.cimports.libc.stdint import int64_t, uint32_t
 from cython.cimports.libc.string import memcmp
 
@@ -34,8 +35,14 @@ CAUGHT_UP_PREFIX = b"\x00\x53\x72\xc1\x1b\x02\xa3\x0fx-opt-caught-up\x80"
 PREFIX = cython.declare(bytes, CAUGHT_UP_PREFIX)
 PREFIX_SIZE = cython.declare(int64_t, len(CAUGHT_UP_PREFIX))
 
-KEPT_SIZE_MAX = cython.declare(int64_t, 256 * 1024)
+KEPT_SIZE_MAX = cython.declare(int64_t, 1024 * 1024)
 """Room that is kept for what arrives next."""
+
+SPARES_MAX = cython.declare(cython.Py_ssize_t, 2)
+"""One that the application still has when it asks for the next, and one before that."""
+
+SPARE_REFERENCES = cython.declare(cython.Py_ssize_t, 2)
+"""Those of the list, and of who counts."""
 
 KEPT_MIN = cython.declare(cython.Py_ssize_t, 64)
 """Records that were handed over one by one are forgotten so many at a time, or more; those of several
@@ -51,6 +58,7 @@ class StreamInbox(Inbox):
 
     def __cinit__(self):
         self.sheaf = Sheaf()
+        self.spares = []
         self.following = ABSENT_NUMBER
 
     # -- what the data plane does
@@ -155,14 +163,36 @@ class StreamInbox(Inbox):
         if not sheaf.is_lent and sheaf.capacity <= KEPT_SIZE_MAX:
             sheaf.drop(self.taken)
         else:
-            self.sheaf = Sheaf()
+            self.sheaf = self.fresh_sheaf()
             for index in range(self.taken, sheaf.count):
                 self.sheaf.add_from(sheaf, index)
         self.taken = 0
         return 0
 
+    def fresh_sheaf(self):
+        """Returns one of the last two sheaves, where nobody has a view of it any more, or a new one.
+
+        Room that is used again need not be given by the system, page by page.
+        """
+        sheaf: Sheaf
+        spares: list = self.spares
+        found: Sheaf = None
+        for sheaf in spares:
+            if Py_REFCNT(sheaf) == SPARE_REFERENCES:
+                found = sheaf
+        if found is not None:
+            spares.remove(found)
+            found.drop(found.count)
+            found.is_lent = False
+        if self.sheaf.capacity <= KEPT_SIZE_MAX and self.sheaf.joined is None:
+            spares.append(self.sheaf)
+            if len(spares) > SPARES_MAX:
+                del spares[0]
+        return Sheaf() if found is None else found
+
     def drop_waiting(self):
         self.sheaf = Sheaf()
+        self.spares = []
         self.taken = 0
         return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,45 @@ def test_a_parcel_has_one_producer_and_no_gap() -> None:
         (b"you", 8, 1),
         (b"", 0, 2),
     ]
+
+
+def taken(desk: Desk) -> list[tuple[bytes, int, bytes]]:
+    """Returns each record with its producer and its sequence."""
+    return [
+        (parcel.producer, parcel.sequence + number, record)
+        for parcel in desk.parcels
+        for number, record in enumerate(unpack(parcel.payload))
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_comes_as_a_run_is_what_comes_one_by_one(seed: int) -> None:
+    chance = random.Random(seed)
+    messages: list[bytes] = []
+    sequences = {b"me": 250, b"you": 1 << 40, b"x" * 64: 300}
+    producer = b"me"
+    while len(messages) < 300:
+        kind = chance.choices(range(6), (30, 2, 2, 2, 1, 1))[0]
+        if kind == 1:
+            producer = chance.choice(list(sequences))
+        elif kind == 2:
+            sequences[producer] += chance.choice((-1, 1, 5))
+        elif kind == 3:
+            messages.append(message("nobody's"))
+        text = "a" * chance.choice((0, 1, 100, 300 if kind == 4 else 50))
+        extra = {"x_own": chance.random()} if kind == 5 else {}
+        number = ULong(sequences[producer])
+        messages.append(message(text, x_opt_producer=producer, x_opt_sequence=number, **extra))
+        sequences[producer] += 1
+    at_once, one_by_one = Desk(), Desk()
+    at_once.send(*messages)
+    for each in messages:
+        one_by_one.send(each)
+    assert taken(at_once) == taken(one_by_one), f"seed {seed}"
+    assert len(at_once.parcels) < len(one_by_one.parcels)
+    for parcel in at_once.parcels:
+        parcel.settle(ACCEPTED)
+    assert set(at_once.outcomes()) == set(range(len(messages)))
 
 
 def test_what_a_stream_says_itself_is_no_part_of_a_record() -> None:
@@ -328,9 +368,9 @@ def test_a_block_can_be_sent_from_its_middle_and_by_several_chunks() -> None:
     block = block_of(message("a"), message("b"))
     payload = message("c")
     block.add(2_000, b"", 0, 1, len(payload).to_bytes(4, "big") + payload)
-    assert (block.next_offset, block.is_encoded) == (13, False)
+    assert (block.next_offset, block.is_closed, block.is_encoded) == (13, False, False)
     assert block.send(reader.link, reader.feed, 11) == 13
-    assert block.is_encoded
+    assert (block.is_closed, block.is_encoded) == (True, True)
     with pytest.raises(ValueError, match="gets no more"):
         block.add(3_000, b"", 0, 1, b"")
     assert [decode_sections(each.message).body for each in reader.taken()] == [

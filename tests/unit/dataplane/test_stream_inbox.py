@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 FIRST = 1000
 PRODUCER = b"who made them"
+TIME_MS = 1_700_000_000_000
 
 
 def looped(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
@@ -75,8 +76,8 @@ class Line:
         while said := self.sender.wire.take_output():
             self.receiver.wire.feed(said)
 
-    def send(self, block: Block, offset: int) -> int:
-        following = block.send(self.link, self.feed, offset)
+    def send(self, block: Block, offset: int, *, is_alone: bool = False) -> int:
+        following = block.send(self.link, self.feed, offset, is_alone)
         self.carry()
         return following
 
@@ -98,11 +99,15 @@ def made(chance: random.Random, count: int) -> list[Message]:
     return [chance.choices(kinds, (20, 1, 3, 0, 3, 3))[0]() for _ in range(count)]
 
 
-def block_of(messages: list[Message]) -> Block:
-    """Makes a block of records, as a stream keeps them."""
-    batch = Batch.of([message.encode() for message in messages], PRODUCER, 7)
-    block = Block(FIRST)
-    block.add(1_700_000_000_000, batch.producer, batch.sequence, batch.count, batch.payload)
+def block_of(messages: list[Message], chance: random.Random | None = None) -> Block:
+    """Makes a block of records, as a stream keeps them: in one chunk, or in some."""
+    block, start = Block(FIRST), 0
+    while start < len(messages):
+        end = len(messages) if chance is None else start + chance.randrange(1, 600)
+        records = [message.encode() for message in messages[start:end]]
+        batch = Batch.of(records, PRODUCER, 7 + start)
+        block.add(TIME_MS + start, PRODUCER, 7 + start, batch.count, batch.payload)
+        start += batch.count
     return block
 
 
@@ -125,11 +130,12 @@ def test_what_is_sent_arrives_however_it_is_taken(seed: int) -> None:
 async def _take_all(seed: int) -> None:
     chance = random.Random(seed)
     messages = made(chance, 1200)
-    line, block = Line(chance.choice((3, 100, 10_000))), block_of(messages)
+    line, block = Line(chance.choice((3, 100, 10_000))), block_of(messages, chance)
+    is_alone = chance.choice((False, True))
     found: list[Record] = []
     offset = FIRST
     while len(found) < len(messages):
-        offset = line.send(block, offset)
+        offset = line.send(block, offset, is_alone=is_alone)
         if line.inbox.waiting:
             found += await taken(line, chance)
         assert line.inbox.next_offset == FIRST + len(found) + line.inbox.waiting, f"seed {seed}"
@@ -138,7 +144,7 @@ async def _take_all(seed: int) -> None:
         assert record.body == message.body, f"seed {seed}, record {number}"
         assert record.properties == message.properties
         assert (record.producer, record.producer_sequence) == (PRODUCER, 7 + number)
-        assert record.time_ms == 1_700_000_000_000
+        assert record.time_ms >= TIME_MS
     assert line.inbox.undecodable == 0
 
 
@@ -180,6 +186,40 @@ async def test_what_is_held_outlives_what_comes_after_it() -> None:
     assert [record.body for records in held for record in records] == [
         bytes([number]) for number in range(200)
     ]
+
+
+@looped
+async def test_a_block_that_was_sent_straight_is_sent_to_others_as_well() -> None:
+    block = block_of([Message(bytes([number])) for number in range(100)], random.Random(1))
+    first, second = Line(37), Line(100)
+    offset = first.send(block, FIRST, is_alone=True)
+    assert offset == FIRST + 37
+    assert (block.is_closed, block.is_encoded) == (True, False)
+    assert second.send(block, FIRST + 5) == FIRST + 100
+    assert block.is_encoded
+    assert second.inbox.waiting == 95
+    found = await second.inbox.take_batch(200)
+    assert [record.offset for record in found] == list(range(FIRST + 5, FIRST + 100))
+    offsets: list[int] = []
+    while len(offsets) < 100:
+        if first.inbox.waiting:
+            offsets += [record.offset for record in await first.inbox.take_batch(200)]
+        offset = first.send(block, offset, is_alone=True)
+    assert offsets == list(range(FIRST, FIRST + 100))
+
+
+@looped
+async def test_damaged_records_are_told_before_anything_of_their_run_is_sent() -> None:
+    line, block = Line(100), Block(FIRST)
+    block.add(TIME_MS, PRODUCER, 0, 2, Batch.of([Message(b"one").encode(), b"none"]).payload)
+    with pytest.raises(ValueError, match="no message"):
+        line.send(block, FIRST, is_alone=True)
+    short = Block(FIRST)
+    short.add(TIME_MS, PRODUCER, 0, 2, Batch.of([Message(b"one").encode()]).payload)
+    with pytest.raises(ValueError, match="fewer"):
+        line.send(short, FIRST, is_alone=True)
+    line.carry()
+    assert line.inbox.waiting == 0
 
 
 @looped

@@ -436,6 +436,11 @@ class StreamNode:
     # -- for readers
 
     @property
+    def is_alone(self) -> bool:
+        """Whether there is one reader only."""
+        return len(self._readers) == 1
+
+    @property
     def has_room(self) -> bool:
         """Whether readers that do not take anything now may keep what they have read."""
         return self._held_bytes < HELD_BYTES_MAX

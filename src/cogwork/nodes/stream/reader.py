@@ -59,6 +59,10 @@ class Source(Protocol):
         """What deliveries come from."""
 
     @property
+    def is_alone(self) -> bool:
+        """Whether there is one reader only."""
+
+    @property
     def has_room(self) -> bool:
         """Whether readers that do not take anything now may keep what they have read."""
 
@@ -181,7 +185,8 @@ class Reader:
             if block is None:
                 self._go_back(link, feed)
                 return True
-            self.next = block.send(link, feed, self.next)
+            is_alone = block is self._block or self.source.is_alone
+            self.next = block.send(link, feed, self.next, is_alone)
             if self.next < block.next_offset:
                 return False
 

@@ -58,7 +58,7 @@ class Tail:
         if chunk.offset != self.next:
             self.restart(chunk.offset)
         block = self._blocks[-1] if self._blocks else None
-        if block is None or block.is_encoded or block.size_bytes >= BLOCK_SIZE_BYTES:
+        if block is None or block.is_closed or block.size_bytes >= BLOCK_SIZE_BYTES:
             block = Block(chunk.offset)
             self._blocks.append(block)
         _add(block, chunk)
