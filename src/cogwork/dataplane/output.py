@@ -20,6 +20,10 @@ KEPT_OUTPUT_MAX_BYTES = cython.declare(uint64_t, 64 * 1024 * 1024)
 
 OUT_SIZE_MIN_BYTES = 1024
 
+SEND_SIZE_MAX_BYTES = cython.declare(uint64_t, 128 * 1024)
+"""What one system call sends: most kernels let nobody else have the processor before it returns, and
+some megabytes for a process of the same machine take them two milliseconds."""
+
 SLICE_BYTES = cython.declare(uint64_t, 256 * 1024)
 """So much is sent at once, while it is in the processor's cache, and does not wait for more."""
 
@@ -250,13 +254,15 @@ class Output(Due):
 
     def transmit(self):
         sent: int64_t
+        size: uint64_t
         end: uint64_t = self.sendable_end()
         if self.fd < 0:
             if self.on_output is not None and end > self.out_start:
                 self.on_output()
             return 0
         while self.out_start < end and not self.blocked:
-            sent = send(self.fd, self.out + self.out_start, end - self.out_start)
+            size = end - self.out_start
+            sent = send(self.fd, self.out + self.out_start, min(size, SEND_SIZE_MAX_BYTES))
             if sent < 0:
                 if sent == -EINTR:
                     continue

@@ -19,7 +19,6 @@ from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cogwork.dataplane.stream_records import (
     ABSENT_NUMBER,
     Sheaf,
-    offset_after,
     records_of,
 )
 from cython.cimports.cpython.ref import Py_REFCNT
@@ -46,7 +45,8 @@ SPARE_REFERENCES = cython.declare(cython.Py_ssize_t, 2)
 """Those of the list, and of who counts."""
 
 KEPT_MIN = cython.declare(cython.Py_ssize_t, 64)
-"""Records that were handed over one by one are forgotten so many at a time, or more."""
+"""Records that were handed over one by one are forgotten so many at a time, or more; those of several
+frames at once, where there are few: some may be megabytes."""
 
 
 class StreamInbox(Inbox):
@@ -83,8 +83,7 @@ class StreamInbox(Inbox):
                 self.receive(cython.address(pieces[index]), s.settled)
         if self.sheaf.count == before:
             return count
-        last = self.sheaf.start_of(self.sheaf.count - 1)
-        last = offset_after(self.sheaf.data + last, self.sheaf.size - last)
+        last = self.sheaf.offset_after_last()
         if last != ABSENT_NUMBER:
             self.following = last
         if self.waiters or self.listener is not None or self.draining is not None:
@@ -108,6 +107,9 @@ class StreamInbox(Inbox):
         ):
             return self.note_marker(piece.data)
         self.arrived += 1
+        joined: bytes = None if self.link is None else self.link.joined
+        if joined is not None and octets_of(joined) == piece.data and len(joined) == piece.size:
+            return self.sheaf.add_joined(joined)
         return self.sheaf.add(piece.data, piece.size)
 
     def note_marker(self, data):
@@ -154,17 +156,16 @@ class StreamInbox(Inbox):
         """Gives room back once all, or most, of what arrived was handed over."""
         rest: cython.Py_ssize_t = self.sheaf.count - self.taken
         index: cython.Py_ssize_t
-        start: int64_t
         sheaf: Sheaf = self.sheaf
-        if rest > 0 and self.taken < max(rest, KEPT_MIN):
+        is_large: cython.bint = sheaf.joined is not None and rest <= KEPT_MIN
+        if rest > 0 and self.taken < max(rest, KEPT_MIN) and not is_large:
             return 0
         if not sheaf.is_lent and sheaf.capacity <= KEPT_SIZE_MAX:
             sheaf.drop(self.taken)
         else:
             self.sheaf = self.fresh_sheaf()
             for index in range(self.taken, sheaf.count):
-                start = sheaf.start_of(index)
-                self.sheaf.add(sheaf.data + start, sheaf.ends[index] - start)
+                self.sheaf.add_from(sheaf, index)
         self.taken = 0
         return 0
 
@@ -183,7 +184,7 @@ class StreamInbox(Inbox):
             spares.remove(found)
             found.drop(found.count)
             found.is_lent = False
-        if self.sheaf.capacity <= KEPT_SIZE_MAX:
+        if self.sheaf.capacity <= KEPT_SIZE_MAX and self.sheaf.joined is None:
             spares.append(self.sheaf)
             if len(spares) > SPARES_MAX:
                 del spares[0]

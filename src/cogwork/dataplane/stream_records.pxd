@@ -29,8 +29,13 @@ cdef class Sheaf:
     cdef Py_ssize_t count
     cdef Py_ssize_t count_max
     cdef bint is_lent
+    # Messages that were joined of several frames, by their places: they are kept as they are.
+    cdef dict joined
     cdef int grow(self, int64_t size) except -1
     cdef int drop(self, Py_ssize_t count) except -1
+    cdef int add_joined(self, bytes message) except -1
+    cdef int add_from(self, Sheaf other, Py_ssize_t index) except -1
+    cdef int64_t offset_after_last(self) except -2
     cdef Record record(self, Py_ssize_t index)
 
     cdef inline int64_t start_of(self, Py_ssize_t index) noexcept:

@@ -3,7 +3,8 @@
 Theory of operation. What arrives is copied into a sheaf, one message after the other. The
 application is handed a view of it, which makes a `Record` each time that one is looked at. So
 whoever counts, looks at some, or hands octets on pays for no others; whoever goes through all has
-one object at a time in place of thousands.
+one object at a time in place of thousands. A message of several frames comes as an object, and stays
+one: it may be some megabytes.
 """
 
 from __future__ import annotations
@@ -163,12 +164,46 @@ class Sheaf:
         memmove(self.data, self.data + gone, self.size)
         for index in range(self.count):
             self.ends[index] = self.ends[index + count] - gone
+        if self.joined is not None:
+            kept = {at - count: each for at, each in self.joined.items() if at >= count}
+            self.joined = kept or None
         return 0
+
+    def add_joined(self, message):
+        """Adds a message of several frames, which is an object already."""
+        if self.count == self.count_max:
+            self.grow(0)
+        if self.joined is None:
+            self.joined = {}
+        self.joined[self.count] = message
+        self.ends[self.count] = self.size
+        self.count += 1
+        return 0
+
+    def add_from(self, other, index):
+        """Adds a message of another sheaf."""
+        start: int64_t = other.start_of(index)
+        message: bytes = None if other.joined is None else other.joined.get(index)
+        if message is not None:
+            return self.add_joined(message)
+        return self.add(other.data + start, other.ends[index] - start)
+
+    def offset_after_last(self):
+        """Returns the offset to go on with after the last message; ABSENT_NUMBER if it says none."""
+        start: int64_t
+        message: bytes = None if self.joined is None else self.joined.get(self.count - 1)
+        if message is not None:
+            return offset_after(octets_of(message), len(message))
+        start = self.start_of(self.count - 1)
+        return offset_after(self.data + start, self.size - start)
 
     def record(self, index):
         start: int64_t = self.start_of(index)
         record: Record = Record.__new__(Record)
-        fill(record, bytes_from(self.data + start, self.ends[index] - start))
+        message: bytes = None if self.joined is None else self.joined.get(index)
+        if message is None:
+            message = bytes_from(self.data + start, self.ends[index] - start)
+        fill(record, message)
         hide(record)
         return record
 

@@ -249,3 +249,18 @@ async def test_a_snapshot_says_where_to_go_on_and_what_is_no_message_is_counted(
     (record,) = await line.inbox.take_batch(10)
     assert record.is_snapshot
     assert (record.offset, record.body) == (44, b"state")
+
+
+@looped
+async def test_a_record_of_several_frames_is_not_copied() -> None:
+    line = Line(10)
+    block = block_of([Message(bytes(100_000)), Message(b"small"), Message(b"last")])
+    offset = line.send(block, FIRST)
+    while line.inbox.waiting < 3:
+        offset = line.send(block, offset)
+    first = await line.inbox.take_batch(1)
+    assert first[0].encode() is first[0].encode()
+    assert first[0].body == bytes(100_000)
+    rest = await line.inbox.take_batch(10)
+    assert [record.body for record in rest] == [b"small", b"last"]
+    assert [record.offset for record in (*first, *rest)] == [FIRST, FIRST + 1, FIRST + 2]
