@@ -67,6 +67,7 @@ bench: setup bench/build/relay
 	$(BIN)/python bench/zeromq.py
 
 soak: setup
+	COGWORK_EXAMPLES=2000 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --timeout 3600 tests/property tests/fuzz tests/unit
 	COGWORK_LEDGER_ITEMS=100000 $(BIN)/python -m pytest -s tests/system/test_work_ledger.py
 	COGWORK_MESH_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_mesh_ledger.py
 	COGWORK_MESH_CYCLES=30 $(BIN)/python -m pytest -s tests/system/test_mesh_topics.py

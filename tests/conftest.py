@@ -1,17 +1,37 @@
 """Lets tests of every kind import the helpers that lie beside this file."""
 
+from __future__ import annotations
+
+import gc
+import os
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+if TYPE_CHECKING:
+    from xdist.scheduler import Scheduling
+
+HERE = Path(__file__).parent
+
 LONGEST_FIRST = ("spark", "oslo", "system", "conformance")
-"""Folders whose files take longest: begun last, one of them would be waited for alone."""
+"""Folders whose files take longest: begun last, one of them would be waited for alone. Those of
+`spark` keep the processors busy, those of `oslo` and `conformance` mostly wait."""
+
+SPARK_SESSIONS = 2
+"""Processes among those that run tests in which a session of Spark is started, which takes long."""
+
+EXAMPLES = int(os.environ.get("COGWORK_EXAMPLES", "50"))
+"""Of each property, or a multiple of it; `make soak` has more."""
 
 # How fast a machine is says nothing of what runs on it.
 settings.register_profile(
-    "whatever the load", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "whatever the load",
+    deadline=None,
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("whatever the load")
 
@@ -25,13 +45,48 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Collects tests without looking for garbage: hundreds of modules are loaded, and stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Has no search for garbage ever look at these modules again."""
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Has what takes longest begin first."""
-    here = Path(__file__).parent
+    """Has what takes longest begin first, and files that compute beside files that wait."""
+    files: dict[str, list[Path]] = {folder: [] for folder in LONGEST_FIRST}
+    for item in items:
+        found = files.get(item.path.relative_to(HERE).parts[0])
+        if found is not None and item.path not in found[-1:]:
+            found.append(item.path)
+    turns = {path: at / len(each) for each in files.values() for at, path in enumerate(each)}
+    items.sort(key=lambda item: turns.get(item.path, 1.0))
 
-    def rank(item: pytest.Item) -> int:
-        folder = item.path.relative_to(here).parts[0]
-        return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
 
-    items.sort(key=rank)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling | None:
+    """Gives each process whole files, and files that share a session of Spark to few of them."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415  # where it is in use, it is there
+
+    files = sorted(each.name for each in (HERE / "spark").glob("test_*.py") if has_session(each))
+    sessions = {name: f"spark-{at % SPARK_SESSIONS}" for at, name in enumerate(files)}
+
+    class FewSessions(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return sessions.get(Path(file).name, file)
+
+    return FewSessions(config, log)
+
+
+def has_session(file: Path) -> bool:
+    """Says whether tests in a file use the session of Spark that they share."""
+    return "spark: SparkSession" in file.read_text()

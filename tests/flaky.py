@@ -53,7 +53,7 @@ class FlakyHost(OrbHost):
     def capabilities(self) -> Capabilities:
         return CAPABILITIES
 
-    async def open(self, stream: str, options: Mapping[str, object]) -> Engine:
+    async def open(self, stream: str, options: Mapping[str, object]) -> FlakyEngine:  # type: ignore[override]  # an engine, too
         if FAULTS.opening:
             FAULTS.opening -= 1
             raise Unavailable("its server is away")

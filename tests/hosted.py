@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cogwork.amqp.sasl import ANONYMOUS, PLAIN
 from cogwork.container.container import Container
@@ -56,10 +56,10 @@ class Hosted:
         self.core = self.container.core
         self.peers: list[Peer] = []
 
-    def _on_fault(self, _connection: Connection, error: BaseException) -> None:
+    def _on_fault(self, connection: Connection, error: BaseException) -> None:
         self.container.faults.append(error)
 
-    def connect(self, **_settings: object) -> Connection:
+    def connect(self, **settings: Any) -> Connection:
         sock = cast("socket.socket", Unused())
         accepted = self.container.peers.accept(LISTEN, (ANONYMOUS, PLAIN), sock)
         assert accepted is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import peers
 from text_messages import text_of
 
@@ -31,14 +33,14 @@ class KeptQueue:
         *,
         accepts_dead: bool = True,
         is_audited: bool = False,
-        **options: object,
+        **options: Any,
     ) -> None:
         self.dead: list[str] = []
         self.letters: list[tuple[int, str, bytes, bytes | None, int]] = []
         self.accepts_dead = accepts_dead
         self.core = Core()
         self.options = options
-        self.store = Store(self.core, 7, **options)  # type: ignore[arg-type]  # whatever a test needs
+        self.store = Store(self.core, 7, **options)  # whatever a test needs
         self.store.handler = self
         self.store.keeps_dead = True
         self.seen_max = 100 if "deduplication_window_s" in options else 0

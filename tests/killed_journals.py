@@ -42,7 +42,7 @@ class Noted(NamedTuple):
 
     end_lsn: int
     kind: int
-    index: int
+    index: int  # type: ignore[assignment]  # a record's, as the journal calls it
     what: Entry | HardState | None
 
 

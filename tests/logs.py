@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogwork.dataplane.disk import SYNC, WRITE, Disk
 from cogwork.log.directory import Directory
@@ -73,7 +73,7 @@ NO_SPACE = errno.ENOSPC
 class Log:
     """A log with all that it needs; what it held at the start is in `found`."""
 
-    def __init__(self, path: Path, container_id: str = CONTAINER, **options: int) -> None:
+    def __init__(self, path: Path, container_id: str = CONTAINER, **options: Any) -> None:
         self.disk = FaultyDisk()
         self.queue = DiskQueue(self.disk)
         self.events: list[object] = []
@@ -112,7 +112,7 @@ class Log:
 
 
 def opened(
-    path: Path, act: Callable[[Log], object] = lambda _: None, **options: int
+    path: Path, act: Callable[[Log], object] = lambda _: None, **options: Any
 ) -> list[bytes]:
     """Opens a log, does something with it, closes it, and returns what it held at first."""
     log = Log(path, **options)

@@ -26,7 +26,7 @@ LETTER = st.characters(min_codepoint=33, max_codepoint=0x2FF).filter(str.isprint
 NAME = st.text(LETTER, min_size=1, max_size=20)
 INCARNATION = st.integers(1, bounds.INCARNATION_MAX)
 SEQUENCE = st.integers(1, 2**32 - 1)
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=60)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
 
 def tuples(items: st.SearchStrategy[object], most: int = 8) -> st.SearchStrategy[object]:

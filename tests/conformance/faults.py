@@ -27,7 +27,7 @@ RECORDS = 7
 PRODUCERS = 3
 KILLS = int(os.environ.get("COGWORK_ENGINE_KILLS", "2"))
 BATCHES = 150 * KILLS
-WITHIN_S = 60
+WITHIN_S = 100
 
 
 def name() -> str:
@@ -67,6 +67,7 @@ async def follow(subscription: AsyncIterator[object], end: asyncio.Future[int]) 
     return records
 
 
+@pytest.mark.timeout(300)
 class ServerFaults(ABC):
     """Tests on a server of one's own, which they kill and stop."""
 
@@ -165,30 +166,6 @@ class ServerFaults(ABC):
         assert Busy in {type(each) for each in answers}
         await host.close()
 
-    def test_a_server_that_is_down_is_told(self) -> None:
-        asyncio.run(asyncio.wait_for(self._down(), WITHIN_S))
-
-    async def _down(self) -> None:
-        host = self.make_host(self.timeout_s)
-        stream = name()
-        engine = await host.open(stream, {})
-        other = self.make_host(self.timeout_s)
-        self.server.kill()
-        try:
-            appended, *others = await asyncio.gather(
-                engine.append(Batch.of([b"x"])),
-                engine.bounds(),
-                anext(engine.subscribe(Origin.FIRST)),
-                other.open(stream, {}),
-                return_exceptions=True,
-            )
-            assert isinstance(appended, Unknown | Unavailable)
-            assert [type(each) for each in others] == [Unavailable] * 3
-        finally:
-            await asyncio.to_thread(self.server.start)
-        await host.close()
-        await other.close()
-
     def test_what_strangers_write_is_passed_over(self) -> None:
         if not self.bears_strangers:
             pytest.skip("docs/engines.md says that nobody else may write there")
@@ -239,6 +216,27 @@ class ServerFaults(ABC):
         await subscription.aclose()
         assert found == sent
         await host.close()
+
+    def test_a_server_that_is_down_is_told(self) -> None:
+        asyncio.run(asyncio.wait_for(self._down(), WITHIN_S))
+
+    async def _down(self) -> None:
+        host = self.make_host(self.timeout_s)
+        stream = name()
+        engine = await host.open(stream, {})
+        other = self.make_host(self.timeout_s)
+        self.server.kill()  # for good: the last test, and the start of some servers takes long
+        appended, *others = await asyncio.gather(
+            engine.append(Batch.of([b"x"])),
+            engine.bounds(),
+            anext(engine.subscribe(Origin.FIRST)),
+            other.open(stream, {}),
+            return_exceptions=True,
+        )
+        assert isinstance(appended, Unknown | Unavailable)
+        assert [type(each) for each in others] == [Unavailable] * 3
+        await host.close()
+        await other.close()
 
 
 async def survive_the_leader(

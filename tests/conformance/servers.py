@@ -43,6 +43,8 @@ class OnServer:
     @pytest.fixture(autouse=True)
     def _use(self, server: Server) -> None:
         type(self).server = server
+        if not server.is_running:
+            server.start()
 
     def make_host(self, timeout_s: float = 10.0) -> EngineHost:
         return type(self).factory(EngineContext({**self.server.options, "timeout_s": timeout_s}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from wires import Broker, Peer
 
@@ -126,7 +126,7 @@ STARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=3 * settings().max_examples)
 @given(start=STARTS, said=SAID, at_once=FLAGS)
 def test_frames_in_any_order(
     start: tuple[bytes, ...], said: list[tuple[Performative, bytes, int]], at_once: bool

@@ -311,7 +311,6 @@ def bodies_of(receivers: list[Receiver]) -> list[bytes]:
 
 
 thorough = settings(
-    max_examples=100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -91,7 +91,7 @@ BODIES = st.builds(
     st.one_of(TRANSFERS, FLOWS, DISPOSITIONS),
     PAYLOADS,
 )
-thorough = settings(max_examples=400, deadline=None)
+thorough = settings(max_examples=4 * settings().max_examples, deadline=None)
 
 
 def encoded(state: object) -> bytes:
@@ -227,7 +227,7 @@ COMMON = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(
     transfer=COMMON,
     payload=st.binary(max_size=90),

@@ -132,20 +132,20 @@ def judged(document: Document, value: object) -> bool:
         raise
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * settings().max_examples)
 @given(now, values)
 def test_it_says_what_the_library_says(document: dict[str, Any], value: object) -> None:
     assert takes(document, value) == judged(document, value)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * settings().max_examples)
 @given(then, values)
 def test_so_it_does_of_draft_7(document: dict[str, Any], value: object) -> None:
     document = {"$schema": DRAFT_7, **document}
     assert takes(document, value) == judged(document, value)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * settings().max_examples)
 @given(now, st.lists(values, min_size=1, max_size=5))
 def test_a_registry_says_it_too(document: dict[str, Any], several: list[object]) -> None:
     registry = Registry()
@@ -191,7 +191,7 @@ def edits(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     return old, new
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=2 * settings().max_examples)
 @given(edits(), st.lists(values, min_size=20, max_size=20))
 def test_what_is_called_compatible_is(
     pair: tuple[dict[str, Any], dict[str, Any]], several: list[object]

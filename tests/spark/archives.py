@@ -108,7 +108,7 @@ def archived(
     name: str = STREAM,
     on_notice: Callable[[Notice], None] = lambda _notice: None,
     on_step: Callable[[str], None] | None = None,
-    **settings: Any,  # noqa: ANN401 # those of Settings
+    **settings: Any,  # those of Settings
 ) -> Outcome:
     """Archives a stream in this process, without Spark."""
     with Origin(url, timeout_s=20) as origin, Archive.open(str(to), make=True) as archive:
@@ -204,7 +204,7 @@ def _announce_catalog_writes(killer: Killer) -> None:
     """Lets a process die between the table's new metadata and the catalog's row that names it."""
     write = SqlCatalog._write_metadata
 
-    def written(*arguments: Any, **named: Any) -> None:  # noqa: ANN401 # passed on
+    def written(*arguments: Any, **named: Any) -> None:  # passed on
         write(*arguments, **named)
         killer("metadata")
 

@@ -20,7 +20,17 @@ pytest.register_assert_rewrite("archives", "spark_clusters")
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Starts in half the time, and is slower afterwards."""
 
+TIMEOUT_S = 300
+"""For a test that says no other: the first one starts the session, beside others that do so too."""
+
 SOURCES = Path(__file__).parents[2] / "src"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Has tests of this directory wait for Spark for longer than others wait."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:  # its name there
         self._answer(self._post)
 
-    def _answer(self, work: Any) -> None:  # noqa: ANN401 # a method
+    def _answer(self, work: Any) -> None:  # a method
         if self.headers["Authorization"] != f"Bearer {TOKEN}":
             self._send(401, _error(401, "NotAuthorized", "no token, or another one"))
             return

@@ -80,7 +80,7 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
         container.kill()
 
 
-def reader(url: str, timeout_s: int) -> Any:  # noqa: ANN401 # of Spark
+def reader(url: str, timeout_s: int) -> Any:  # of Spark
     options = {"url": url, "stream": "s", "minPartitions": "1", "timeoutSeconds": str(timeout_s)}
     return CogworkSource(options).reader(StructType([SCHEMA["offset"]]))
 

@@ -226,7 +226,7 @@ class Cables:
         found: Counter[str] = self._ask("cuts")
         return found
 
-    def _ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401  # whatever is asked for
+    def _ask(self, name: str, *arguments: object) -> Any:  # whatever is asked for
         self._pipe.send((None, name, arguments))
         return self._pipe.recv()
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 from typing import TYPE_CHECKING, Any
 
-from cogwork.cli.main import run
-
 from .meshes import Member, linked, meshed
-from .served import READY_TIMEOUT_S, within
+from .served import READY_TIMEOUT_S, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +24,9 @@ EDGES = (
 
 def command(*words: str, code: int = 0) -> str:
     """Runs a command in this process; returns what it prints, on stderr where that is all."""
-    with (
-        contextlib.redirect_stdout(io.StringIO()) as output,
-        contextlib.redirect_stderr(io.StringIO()) as errors,
-    ):
-        found = run(words)
-    assert found == code, f"cogwork {words}: {found}: {output.getvalue()}{errors.getvalue()}"
-    return output.getvalue() or errors.getvalue()
+    found = ran(*words)
+    assert found.returncode == code, f"{found}"
+    return found.stdout or found.stderr
 
 
 class Cluster:

@@ -78,7 +78,7 @@ def known(edge: Served, count: int) -> None:
         found: dict[str, Any] = edge.status()["container"]["schemas"][""]
         return found
 
-    within(10, lambda: facts()["is_current"] and facts()["registered"] >= count, "it knows")
+    within(30, lambda: facts()["is_current"] and facts()["registered"] >= count, "it knows")
 
 
 ENFORCED = """

@@ -99,19 +99,30 @@ class Served:
         return next((row for row in rows if row["address"] == name), {"depth": 0, "unsettled": 0})
 
     def run(self, *arguments: str) -> str:
-        """Runs a command of the command line in this process; returns its standard output."""
-        with (
-            contextlib.redirect_stdout(io.StringIO()) as output,
-            contextlib.redirect_stderr(io.StringIO()) as errors,
-        ):
-            code = run(arguments)
-        assert code == 0, f"cogwork {arguments[0]}: {errors.getvalue()}"
-        return output.getvalue()
+        """Runs a command of the command line; returns its standard output."""
+        return done(*arguments).stdout
 
     def resident_kib(self) -> int:
         """Returns the memory that the process has in use."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGESIZE") // 1024
+
+
+def ran(*words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command of the command line in this process: another one takes long to start."""
+    with (
+        contextlib.redirect_stdout(io.StringIO()) as output,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+    ):
+        code = run(words)
+    return subprocess.CompletedProcess(words, code, output.getvalue(), errors.getvalue())
+
+
+def done(*words: str) -> subprocess.CompletedProcess[str]:
+    """The same for a command that has to end well."""
+    found = ran(*words)
+    assert found.returncode == 0, f"cogwork {words}: {found.returncode}: {found.stderr}"
+    return found
 
 
 @contextlib.contextmanager

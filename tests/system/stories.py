@@ -33,7 +33,7 @@ async def _timed(work: Awaitable[None]) -> None:
         await work
 
 
-async def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 10.0) -> None:
+async def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:
     """Waits until `condition()` is true.
 
     Raises:

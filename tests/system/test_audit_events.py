@@ -139,7 +139,8 @@ class TestOneQueue:
         """
         async with container(configuration) as url, cogwork.connect(url) as mesh:
             await mesh.publish("work/short", b"1", ttl_s=0.01)
-            await asyncio.sleep(0.3)
+            while (await queue_row(mesh, "work/short"))["expired"] == 0:
+                await asyncio.sleep(0.02)
             for text in (b"2", b"3", b"4"):
                 await mesh.publish("work/short", text)
             await mesh.manage("PURGE", {"type": "queue", "name": "work/short"})
@@ -194,6 +195,12 @@ def final(events: Iterable[Event]) -> dict[str, set[tuple[int, str | None]]]:
 def read_events(url: str) -> list[Event]:
     """Reads all events that are there."""
     return asyncio.run(_all_events(url))
+
+
+async def queue_row(mesh: Mesh, name: str) -> dict[str, Any]:
+    row: Any = (await mesh.manage("READ", {"type": "queue", "name": name})).body
+    assert isinstance(row, dict)
+    return row
 
 
 async def eventually_at_rest(mesh: Mesh) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import signal
 import subprocess
-import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -124,7 +124,7 @@ def test_lines_come_from_stdin_as_they_are_typed(container: Served) -> None:
 
 def test_presettled_messages_arrive_too(container: Served) -> None:
     container.run("send", container.url, "queue/pre", "x", "--count", "2500", "--presettled")
-    within(5, lambda: container.address("queue/pre")["depth"] == 2500, "all are there")
+    within(30, lambda: container.address("queue/pre")["depth"] == 2500, "all are there")
 
 
 def test_what_is_not_accepted_is_8(container: Served) -> None:
@@ -163,10 +163,14 @@ def test_a_reader_that_leaves_loses_nothing(container: Served) -> None:
         assert reader.wait(20) == ExitCode.BROKEN_PIPE
 
 
+def is_attached(container: Served, address: str) -> bool:
+    return any(link["address"] == address for link in container.status()["links"])
+
+
 def test_ctrl_c_ends_without_a_traceback(container: Served) -> None:
     for arguments in (("receive", container.url, "queue/none"), ("send", container.url, "no", "x")):
         with started(*arguments) as process:
-            time.sleep(1.5)
+            within(30, partial(is_attached, container, arguments[2]), "it waits")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=20)
             assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")
@@ -301,7 +305,7 @@ def test_the_dead_are_driven_back(container: Served) -> None:
         *("--option", "ttl_s=0.2"),
     )
     container.run("send", url, "queue/mortal", "soul", "--count", "3")
-    within(5, lambda: container.address("queue/limbo")["depth"] == 3, "three have died")
+    within(30, lambda: container.address("queue/limbo")["depth"] == 3, "three have died")
     (dead,) = container.run("queue", "peek", url, "queue/limbo", "--count", "1", "--json").split(
         "\n"
     )[:1]
@@ -309,7 +313,7 @@ def test_the_dead_are_driven_back(container: Served) -> None:
     assert annotations["x-opt-dead-letter-source"] == "queue/mortal"
     assert annotations["x-opt-dead-letter-reason"] == "expired"
     with started("receive", url, "queue/mortal", "--count", "3", "--json") as receiver:
-        within(10, lambda: container.address("queue/mortal")["receivers"] == 1, "it waits")
+        within(30, lambda: container.address("queue/mortal")["receivers"] == 1, "it waits")
         moved = container.run("queue", "redrive", url, "queue/limbo")
         assert moved == "3 items moved from queue/limbo\n"
         out, _ = receiver.communicate(timeout=10)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import pytest
 
 import cogwork.sync
 
-from .served import COGWORK, Served, served
+from .served import Served, ran, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,13 +56,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def rpc(url: str, *arguments: str) -> tuple[int, str, str]:
     """Runs the command; returns its exit code and what it printed."""
-    done = subprocess.run(
-        [*COGWORK, "rpc", url, "compute", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = ran("rpc", url, "compute", *arguments)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -14,7 +13,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.client import LinkDetached
 
 from .meshes import Member, linked, meshed
-from .served import COGWORK, READY_TIMEOUT_S, within
+from .served import READY_TIMEOUT_S, done, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,26 +36,13 @@ def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
         yield made
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COGWORK, *words], capture_output=True, text=True, timeout=60, check=False
-    )
-
-
-def done(*words: str) -> str:
-    found = run(*words)
-    assert found.returncode == 0, found.stderr
-    return found.stdout
-
-
 def streams_at(member: Member) -> list[str]:
-    rows = json.loads(done("stream", "list", member.url, "--json"))
+    rows = json.loads(done("stream", "list", member.url, "--json").stdout)
     return sorted(row["address"] for row in rows)
 
 
 def cluster_at(member: Member) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(done("status", member.url, "--json"))["container"]["cluster"]
-    return found
+    return cast("dict[str, Any]", member.served.status()["container"]["cluster"])
 
 
 def all_have(members: dict[str, Member], streams: list[str]) -> None:
@@ -84,29 +70,29 @@ def test_any_container_declares_trims_and_deletes(members: dict[str, Member]) ->
     done("stream", "create", d.url, "orders", "--engine", "raft", "--retention-records", "1000")
     all_have(members, ["stream/orders"])
     again = ("stream", "create", a.url, "orders", "--engine", "raft")
-    assert "was there" in done(*again, "--retention-records", "1000")
-    refused = run(*again, "--retention-records", "2000")
+    assert "was there" in done(*again, "--retention-records", "1000").stdout
+    refused = ran(*again, "--retention-records", "2000")
     assert refused.returncode == ExitCode.ERROR
     assert "retention_records = 1000, not 2000: delete it first" in refused.stderr
 
     append(d, "orders", list(range(20)))
     done("stream", "trim", d.url, "orders", "--before", "5")
-    shown = json.loads(done("stream", "show", c.url, "orders", "--json"))
+    shown = json.loads(done("stream", "show", c.url, "orders", "--json").stdout)
     within(
         READY_TIMEOUT_S,
-        lambda: json.loads(done("stream", "show", c.url, "orders", "--json"))["first"] == 5,
+        lambda: json.loads(done("stream", "show", c.url, "orders", "--json").stdout)["first"] == 5,
         "c has trimmed it",
     )
     assert shown["next"] == 20
 
     done("stream", "delete", d.url, "orders")
     all_have(members, [])
-    gone = run("stream", "show", a.url, "orders")
+    gone = ran("stream", "show", a.url, "orders")
     assert gone.returncode == ExitCode.NOT_FOUND
     done(*again, "--retention-records", "2000")
     all_have(members, ["stream/orders"])
     append(c, "orders", [7])
-    assert json.loads(done("stream", "show", c.url, "orders", "--json"))["first"] == 0
+    assert json.loads(done("stream", "show", c.url, "orders", "--json").stdout)["first"] == 0
 
 
 def test_who_was_away_hears_of_everything(members: dict[str, Member], tmp_path: Path) -> None:
@@ -133,7 +119,7 @@ def test_who_was_away_hears_of_everything(members: dict[str, Member], tmp_path: 
     assert len(before - groups("c")) == 1
     leader = cluster_at(d)["leader"]
     assert cluster_at(d)["digest"] == cluster_at(members[leader])["digest"]
-    assert f"digest {cluster_at(d)['digest'][:12]}" in done("status", d.url)
+    assert f"digest {cluster_at(d)['digest'][:12]}" in done("status", d.url).stdout
     done("stream", "delete", c.url, "kept")
     all_have(members, ["stream/new"])
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUEUE, PARKED = "work/ledger", "queue/ledger.parked"
-ITEMS = int(os.environ.get("COGWORK_DISK_ITEMS", "15000"))
+ITEMS = int(os.environ.get("COGWORK_DISK_ITEMS", "9000"))
 WORKERS = 4
 SETTLE_TIMEOUT_S = 60.0
 

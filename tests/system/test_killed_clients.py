@@ -132,7 +132,7 @@ def a_death(
     client = HeldClient(container, state, address, count, scheme)
     try:
         connections = before.connections + count
-        within(2, lambda: container.holdings().connections == connections, "they are connected")
+        within(30, lambda: container.holdings().connections == connections, "they are connected")
         yield container.holdings()
     finally:
         client.kill()

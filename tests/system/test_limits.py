@@ -224,7 +224,7 @@ def test_session_window(tmp_path: Path) -> None:
         peer.send(attach)
         with Manager(container.url) as manager:
             manager.connection.create_receiver("limited/window", credit=1000)
-            within(5, lambda: manager.row("link", link="limited/window")["credit"] > 0, "credit")
+            within(30, lambda: manager.row("link", link="limited/window")["credit"] > 0, "credit")
             for number in range(200):
                 peer.send(transfer(number))
             rows = manager.rows("session")
@@ -406,5 +406,5 @@ def test_a_session_of_a_stranger_is_not_ours(container: Served) -> None:
         peer.send(encode_attach("queue/a"), channel=7)
         assert "on channel 7, where no session has begun" in peer.said()
     with Manager(container.url) as manager:
-        within(5, lambda: len(manager.rows("connection")) == before, "the stranger has gone")
+        within(30, lambda: len(manager.rows("connection")) == before, "the stranger has gone")
         assert isinstance(manager.connection.conn.session(), Session)

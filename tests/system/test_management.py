@@ -328,7 +328,7 @@ def test_the_dead_are_driven_back(manager: Manager) -> None:
         receiver.receive(timeout=5)
         receiver.reject()
     receiver.close()
-    within(5, lambda: manager.row("queue", address="queue/dead")["depth"] == 3, "three are dead")
+    within(30, lambda: manager.row("queue", address="queue/dead")["depth"] == 3, "three are dead")
     found = manager.get("REDRIVE", "queue", name="queue/dead")
     assert found == {"moved": 3, "refused": 0, "unconfirmed": 0}
     receiver = manager.connection.create_receiver("queue/alive", credit=3)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUEUE, PARKED = "work/ledger", "queue/ledger.parked"
-ITEMS = int(os.environ.get("COGWORK_MESH_DISK_ITEMS", "12000"))
+ITEMS = int(os.environ.get("COGWORK_MESH_DISK_ITEMS", "8000"))
 OWNERS, TRANSIT = ("a", "b"), ("t",)
 EDGES = [("a", "t"), ("t", "b"), ("a", "b")]
 WORKERS_EACH = 2

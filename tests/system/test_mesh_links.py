@@ -89,15 +89,15 @@ def test_a_link_that_is_not_wanted_is_told_at_both_ends(
     friend = Member("friend", ports[2], [], tmp_path / "friend")
     with running(own, other, friend):
         for member in (own, other):
-            within(10, lambda member=member: says in log_of(member), "a clear line")  # type: ignore[misc]  # mypy infers no lambda with a default
+            within(30, lambda member=member: says in log_of(member), "a clear line")  # type: ignore[misc]  # mypy infers no lambda with a default
 
         def is_told() -> bool:
             link = dialled(own, other)  # it is dialled again now and then, so it is seen at once
             what = (says in str(link["error"]), link["state"], link["neighbour"])
             return what == (True, state, None)
 
-        within(10, is_told, "the link says why")
-        within(10, lambda: reached(own) == ["friend", "own"], "the friend is linked all the same")
+        within(30, is_told, "the link says why")
+        within(30, lambda: reached(own) == ["friend", "own"], "the friend is linked all the same")
         time.sleep(3)
         # Whoever meets the other's word first refuses, and another time the other one may.
         told = [line.partition(" ERROR ")[2] for line in log_of(own).splitlines() if says in line]
@@ -112,11 +112,11 @@ def test_a_link_to_itself_is_none(tmp_path: Path) -> None:
     friend = Member("friend", friends_port, [], tmp_path / "friend")
     with running(own, friend):
         own.served.run("link", "add", own.url, f"localhost:{port}")
-        within(10, lambda: "container own is linked to itself" in log_of(own), "a clear line")
-        within(10, lambda: reached(own) == ["friend", "own"], "the friend is linked all the same")
+        within(30, lambda: "container own is linked to itself" in log_of(own), "a clear line")
+        within(30, lambda: reached(own) == ["friend", "own"], "the friend is linked all the same")
         assert {row["state"] for row in links_of(own)} <= {"up", "refused", "connecting"}
         own.served.run("link", "remove", own.url, f"localhost:{port}")
-        within(5, lambda: [row["neighbour"] for row in links_of(own)] == ["friend"], "removed")
+        within(30, lambda: [row["neighbour"] for row in links_of(own)] == ["friend"], "removed")
 
 
 def test_two_that_dial_each_other_keep_one_pair(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_two_that_dial_each_other_keep_one_pair(tmp_path: Path) -> None:
                 lambda member=member: [row["state"] for row in links_of(member)][:1] == ["up"],  # type: ignore[misc]  # mypy infers no lambda with a default
                 "the link that is dialled is up",
             )
-        within(10, lambda: count_in(one) + count_in(other) == 1, "one of them dialled it")
+        within(30, lambda: count_in(one) + count_in(other) == 1, "one of them dialled it")
         time.sleep(1)
         before = [links_of(member) for member in (one, other)]
         for _ in range(15):
@@ -139,7 +139,7 @@ def test_two_that_dial_each_other_keep_one_pair(tmp_path: Path) -> None:
             assert [steady(rows) for rows in now] == [steady(rows) for rows in before]
         dialler, standby = (one, other) if count_in(other) else (other, one)
         dialler.kill()
-        within(10, lambda: links_of(standby)[0]["state"] == "connecting", "it dials again")
+        within(30, lambda: links_of(standby)[0]["state"] == "connecting", "it dials again")
         dialler.start()
         within(20, lambda: links_of(standby)[0]["state"] == "up", "and is linked again")
 
@@ -161,9 +161,9 @@ def test_only_users_that_may_be_containers_link(tmp_path: Path) -> None:
         target = f"{SECRET}@127.0.0.1:{server.port}"
         good.served.run("link", "add", good.url, f"amqp://container:{target}", "--cost", "3")
         bad.served.run("link", "add", bad.url, f"amqp://client:{target}")
-        within(10, lambda: reached(server) == ["good", "server"], "the user of containers links")
+        within(30, lambda: reached(server) == ["good", "server"], "the user of containers links")
         says = "user 'client' may not link with server"
-        within(10, lambda: says in str(links_of(bad)[0]["error"]), "the other one is told why not")
+        within(30, lambda: says in str(links_of(bad)[0]["error"]), "the other one is told why not")
         assert says in log_of(server)
         (row,) = links_of(good)
         assert row["url"] == f"amqp://container@127.0.0.1:{server.port}"
@@ -181,14 +181,14 @@ def test_messages_are_counted_where_they_pass_and_nowhere_else(tmp_path: Path) -
     last = Member("last", ports[2], [ports[1]], tmp_path / "last")
     idle = Member("idle", ports[3], [ports[1]], tmp_path / "idle")
     with running(first, middle, last, idle):
-        within(10, lambda: len(reached(first)) == 4, "all are reached")
+        within(30, lambda: len(reached(first)) == 4, "all are reached")
         receive = ("receive", last.url, "topic/counted.#", "--count", "100")
         receiver = subprocess.Popen([*COGWORK, *receive], stdout=subprocess.DEVNULL)
-        within(10, lambda: wanted(first, "last") == 1, "first knows what last wants")
+        within(30, lambda: wanted(first, "last") == 1, "first knows what last wants")
         first.served.run("send", first.url, "topic/counted.x", "x", "--count", "99")
         first.served.run("send", first.url, "topic/counted.x", "y" * 100_000)
         assert receiver.wait(20) == 0
-        within(10, lambda: wanted(first, "last") == 0, "last wants no more")
+        within(30, lambda: wanted(first, "last") == 0, "last wants no more")
         first.served.run("send", first.url, "topic/counted.x", "nobody wants it")
         counts = {
             (member.id, row["neighbour"]): (row["messages_in"], row["messages_out"])

@@ -96,7 +96,7 @@ def test_a_certificate_links(tmp_path: Path, certificates: Certificates) -> None
     there = server(tmp_path, ports[0], ports[1], certificates)
     here = client(tmp_path, ports[2], ports[1], certificates.issue("north"), certificates.ca)
     with running(there, here):
-        within(10, lambda: reached(there) == ["client", "server"], "linked")
+        within(30, lambda: reached(there) == ["client", "server"], "linked")
         row = link_of(here)
         assert (row["url"], row["state"]) == (f"amqps://127.0.0.1:{ports[1]}", "up")
         assert link_of(there)["url"].startswith("amqps://127.0.0.1:")
@@ -121,7 +121,7 @@ def test_a_certificate_of_nobody_does_not_link(
     shown = None if name is None else certificates.issue(name)
     here = client(tmp_path, ports[2], ports[1], shown, certificates.ca)
     with running(there, here):
-        within(10, lambda: says in str(link_of(here)["error"]), "the link says why")
+        within(30, lambda: says in str(link_of(here)["error"]), "the link says why")
         assert says in log_of(here)
         assert reached(there) == ["server"]
 
@@ -133,10 +133,10 @@ def test_an_authority_that_is_not_known_does_not_link(
     there = server(tmp_path, ports[0], ports[1], certificates)
     here = client(tmp_path, ports[2], ports[1], certificates.issue("north"), strangers.ca)
     with running(there, here):
-        within(10, lambda: "certificate" in str(link_of(here)["error"]), "the link says why")
+        within(30, lambda: "certificate" in str(link_of(here)["error"]), "the link says why")
         assert link_of(here)["state"] == "connecting"
         here.served.run("link", "remove", here.url, f"127.0.0.1:{ports[1]}")
         here.served.run("link", "add", here.url, f"127.0.0.1:{ports[1]}")
-        within(10, lambda: link_of(here)["error"] != "not dialled yet", "no TLS is noticed, too")
+        within(30, lambda: link_of(here)["error"] != "not dialled yet", "no TLS is noticed, too")
         assert reached(there) == ["server"]
         assert json.loads(there.served.run("link", "list", there.url, "--json")) == []

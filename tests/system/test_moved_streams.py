@@ -48,7 +48,7 @@ def test_a_command_moves_a_stream_and_tells_when_it_is_done(cluster: Cluster) ->
     outcome = json.loads(cluster.move("orders", "b,d", "--learners", "a,c", "--json"))
     assert (outcome["voters"], outcome["learners"]) == (["b", "d"], ["a", "c"])
     assert not outcome["moving"]
-    within(10, lambda: cluster.shown("orders", "e")["voters"] == ["b", "d"], "e knows of it")
+    within(30, lambda: cluster.shown("orders", "e")["voters"] == ["b", "d"], "e knows of it")
     shown = command("stream", "show", cluster.url("a"), "orders")
     assert "held by b, d, followed by a, c" in shown
     assert cluster.records("orders", 50) == ["one"] * 50

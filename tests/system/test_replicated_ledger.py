@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUEUE, PARKED = "work/ledger", "queue/ledger.parked"
-ITEMS = int(os.environ.get("COGWORK_REPLICATED_ITEMS", "9000"))
+ITEMS = int(os.environ.get("COGWORK_REPLICATED_ITEMS", "6000"))
 REPLICAS = ("a", "b", "c", "d", "e")
 TRANSIT = "t"
 EDGES = [

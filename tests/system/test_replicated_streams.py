@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from cogwork.client import ConnectError
 
 from .meshes import Member, linked, meshed
 from .numbered_streams import digest_of_all, digest_read
-from .served import COGWORK, READY_TIMEOUT_S, within
+from .served import READY_TIMEOUT_S, done, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,11 +34,7 @@ KILLS = int(os.environ.get("COGWORK_STREAM_KILLS", "2"))
 
 
 def cogwork_json(*words: str) -> object:
-    done = subprocess.run(
-        [*COGWORK, *words, "--json"], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(done(*words, "--json").stdout)
 
 
 class Data:

@@ -63,16 +63,16 @@ class Server(MessagingHandler):  # type: ignore[misc]  # untyped
         self._url = url
         self.is_open = threading.Event()
 
-    def on_start(self, event: Any) -> None:  # noqa: ANN401  # untyped
+    def on_start(self, event: Any) -> None:  # untyped
         self._connection = event.container.connect(self._url, allowed_mechs="ANONYMOUS")
         event.container.create_receiver(self._connection, "unicast/rpc/proton")
         self._relay = event.container.create_sender(self._connection, None, options=AtMostOnce())
 
-    def on_link_opened(self, event: Any) -> None:  # noqa: ANN401  # untyped
+    def on_link_opened(self, event: Any) -> None:  # untyped
         if event.link.is_sender:
             self.is_open.set()
 
-    def on_message(self, event: Any) -> None:  # noqa: ANN401  # untyped
+    def on_message(self, event: Any) -> None:  # untyped
         asked = event.message
         reply = Message(address=asked.reply_to, correlation_id=asked.id)
         if asked.subject == "leave":

@@ -108,7 +108,7 @@ def test_a_sender_that_goes_at_once_has_its_messages_looked_at(edge: Served) -> 
         sender.link.send(json_message({"id": number % 2}))
     connection.close()
     with sync.connect(edge.url) as mesh, mesh.consume("queue/orders.gone", credit=500) as items:
-        within(10, lambda: edge.address("queue/orders.gone")["depth"] == 100, "all has been kept")
+        within(30, lambda: edge.address("queue/orders.gone")["depth"] == 100, "all has been kept")
         assert len(items.drain()) == 100
 
 
@@ -141,9 +141,9 @@ def test_a_link_that_stands_hears_of_new_versions(edge: Served) -> None:
     with sync.connect(edge.url) as mesh:
         mesh.schemas.register("topic/orders.versioned", {"type": "object"})
         with mesh.publisher("topic/orders.versioned") as publisher:
-            within(10, lambda: _is_accepted(publisher, b'{"id": "x"}'), "the first version holds")
+            within(30, lambda: _is_accepted(publisher, b'{"id": "x"}'), "the first version holds")
             mesh.schemas.register("topic/orders.versioned", {"maximum": 5}, must_fit=False)
-            within(10, lambda: _is_accepted(publisher, b"5"), "the second version holds")
+            within(30, lambda: _is_accepted(publisher, b"5"), "the second version holds")
             assert not _is_accepted(publisher, b"6")
 
 
@@ -171,7 +171,7 @@ def test_protocol_buffers_are_held_to_their_descriptors(edge: Served) -> None:
         with Peer(edge) as peer:
             kind = symbol("application/protobuf")
             message = Message(body=b"\x08\x07", inferred=True, content_type=kind)
-            within(10, lambda: peer.send("topic/orders.wire", message)[0] == "accepted", "it holds")
+            within(30, lambda: peer.send("topic/orders.wire", message)[0] == "accepted", "it holds")
             message = Message(body=b"\x08", inferred=True, content_type=kind)
             state, description, info = peer.send("topic/orders.wire", message)
             assert state == MISMATCH
@@ -207,7 +207,7 @@ def test_nobody_stops_the_container_with_a_schema_or_a_message(edge: Served) -> 
     with sync.connect(edge.url) as mesh, sync.connect(edge.url) as other:
         mesh.schemas.register("topic/orders.evil", EVIL)
         with mesh.publisher("topic/orders.evil") as publisher:
-            within(10, lambda: _is_accepted(publisher, b"[]"), "it holds")
+            within(30, lambda: _is_accepted(publisher, b"[]"), "it holds")
         done = []
 
         async def flood() -> None:

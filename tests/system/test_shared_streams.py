@@ -15,7 +15,7 @@ from cogwork.cli.servers.redis import RedisServer
 from cogwork.client import LinkDetached
 
 from .meshes import Member, linked, meshed
-from .served import COGWORK, READY_TIMEOUT_S, within
+from .served import COGWORK, READY_TIMEOUT_S, done, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -41,18 +41,6 @@ def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
 
 def run(story: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(story, 60))
-
-
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COGWORK, *words], capture_output=True, text=True, timeout=60, check=False
-    )
-
-
-def done(*words: str) -> subprocess.CompletedProcess[str]:
-    found = command(*words)
-    assert found.returncode == 0, found.stderr
-    return found
 
 
 def shown(member: Member, name: str = "orders") -> dict[str, Any]:
@@ -135,7 +123,7 @@ def test_a_stream_in_one_containers_memory_is_used_from_all(members: dict[str, M
         row = shown(member)
         assert (row["durability"], row["leader"], row["is_shared"]) == ("memory", "b", True)
         within(READY_TIMEOUT_S, lambda member=member: shown(member)["next"] == 64, "all know it")
-        assert shown(member)["size_bytes"] > 0
+        within(READY_TIMEOUT_S, lambda member=member: shown(member)["size_bytes"] > 0, "its size")
     assert "in the memory of container b" in done("stream", "show", c.url, "orders").stdout
     done("stream", "trim", d.url, "orders", "--before", "10")
     within(READY_TIMEOUT_S, lambda: shown(a)["first"] == 10, "it is trimmed")
@@ -256,7 +244,7 @@ def test_a_stream_on_a_server_is_opened_by_every_container(tmp_path: Path, redis
         done("stream", "create", b.url, *words)
         all_have(members, [STREAM])
         assert "was there" in done("stream", "create", c.url, *words).stdout
-        refused = command("stream", "create", a.url, "orders", "--engine", "redis")
+        refused = ran("stream", "create", a.url, "orders", "--engine", "redis")
         assert refused.returncode != 0
         assert "delete it first" in refused.stderr
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUEUE, PARKED = "work/ledger", "queue/ledger.parked"
-ITEMS = int(os.environ.get("COGWORK_LEDGER_ITEMS", "10000"))
+ITEMS = int(os.environ.get("COGWORK_LEDGER_ITEMS", "6000"))
 WORKERS = 4
 CREDIT = 100
 """As much as a worker asks for: so many items at most are in doubt when it dies."""

@@ -10,7 +10,6 @@ import re
 import signal
 import socket
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -269,7 +268,7 @@ def test_links_of_all_of_them_are_listed_added_and_removed(
         target = south.url.removeprefix("amqp://")
         run = workers.served.run
         run("link", "add", workers.url, target)
-        within(5, lambda: "up" in run("link", "list", workers.url), "it is linked")
+        within(30, lambda: "up" in run("link", "list", workers.url), "it is linked")
         (row,) = [
             each
             for each in json.loads(run("link", "list", workers.url, "--json"))
@@ -286,7 +285,7 @@ def test_links_of_all_of_them_are_listed_added_and_removed(
 
 def test_every_line_of_the_log_begins_with_who_says_it(workers: Workers) -> None:
     workers.process.send_signal(signal.SIGUSR2)
-    within(5, lambda: workers.log.count("connections, ") >= 2, "each worker says how it is")
+    within(30, lambda: workers.log.count("connections, ") >= 2, "each worker says how it is")
     line = re.compile(r"north(\.[01])? \d{4}-\d\d-\d\d .*")
     assert [each for each in workers.log.splitlines() if not line.fullmatch(each)] == []
 
@@ -308,7 +307,7 @@ def test_a_killed_worker_is_started_again_and_found_again(tmp_path: Path) -> Non
         before = running.process_id("north.0")
         os.kill(before, signal.SIGKILL)
         says = "north.0 was ended by SIGKILL; it starts again in 0.1 s"
-        within(5, lambda: says in running.log, "its end is logged")
+        within(30, lambda: says in running.log, "its end is logged")
         linked = "linked with container north.0"
         within(READY_TIMEOUT_S, lambda: running.log.count(linked) == 2, "it is found again")
         assert running.process_id("north.0") != before
@@ -361,7 +360,7 @@ def test_they_leave_together_and_their_items_go_beyond_them(tmp_path: Path) -> N
         target = south.url.removeprefix("amqp://")
         with working(tmp_path / "w", "--link", target) as running:
             asyncio.run(story(running.url))
-            within(5, lambda: "2 workers" in south.run("mesh", south.url), "all are known")
+            within(30, lambda: "2 workers" in south.run("mesh", south.url), "all are known")
             outcome = json.loads(running.served.run("leave", running.url, "--json"))
             assert (outcome["moved"], outcome["left"], outcome["problem"]) == (20, 0, None)
             assert running.process.wait(TIMEOUT_S) == ExitCode.OK
@@ -380,7 +379,7 @@ def test_the_configuration_is_read_again_by_all(tmp_path: Path) -> None:
         file.write_text("workers = 3\nlisten = ['127.0.0.1:0']\n[limits]\nconnections = 5\n")
         process.send_signal(signal.SIGHUP)
         log = tmp_path / "w" / "log"
-        within(5, lambda: log.read_text().count("read again: 2 changes") == 2, "both read it")
+        within(30, lambda: log.read_text().count("read again: 2 changes") == 2, "both read it")
         for at in range(2):
             assert re.search(rf"north\.{at} .* workers: 2 → 3 \(needs a restart\)", log.read_text())
         process.terminate()
@@ -438,10 +437,8 @@ def test_another_container_links_by_the_shared_port(tmp_path: Path) -> None:
                 name = f"linked with container {member.id}"
                 within(READY_TIMEOUT_S, lambda name=name: name in running.log, name)  # type: ignore[misc]  # mypy infers no lambda with a default
                 within(READY_TIMEOUT_S, member.listens, "it listens")
-            time.sleep(1.0)
             for member in members:
-                found = json.loads(member.served.run("mesh", member.url, "--json"))
-                assert len([row for row in found["containers"] if row["cost"] is not None]) == 6
+                within(READY_TIMEOUT_S, lambda own=member: len(own.reached()) == 6, "it knows all")  # type: ignore[misc]  # mypy infers no lambda with a default
         finally:
             for member in members:
                 if member.process is not None:

@@ -210,7 +210,7 @@ def test_a_stored_queue_keeps_what_nobody_takes(running: Gateway) -> None:
     assert request.body == [1, 2]
     client.send("DONE", {"id": request.header["id"]})
     assert client.serve_one(lambda request: None).body == "no id, no outcome"
-    within(5, lambda: running.container.address("queue/kept")["depth"] == 0, "it is empty")
+    within(30, lambda: running.container.address("queue/kept")["depth"] == 0, "it is empty")
 
 
 def test_across_containers(tmp_path: Path) -> None:
@@ -229,10 +229,10 @@ def test_across_containers(tmp_path: Path) -> None:
                 return bool(asker.ask("LOOKUP", {"to": "host"}).header["endpoints"])
             return False
 
-        within(5, is_found, "the other container's gateway tells of its peer")
+        within(30, is_found, "the other container's gateway tells of its peer")
         subscriber, publisher = south.client("pubsub"), north.client("pubsub")
         subscriber.register("news")
-        within(5, lambda: _is_heard(publisher, subscriber), "a subscriber elsewhere hears it")
+        within(30, lambda: _is_heard(publisher, subscriber), "a subscriber elsewhere hears it")
         with (
             sync.connect(south.url) as mesh,
             in_background(lambda: mesh.request("unicast/far", "a").body) as found,

@@ -36,7 +36,7 @@ async def becomes(running: Gateway, **figures: int) -> None:
     await threaded(lambda: running.becomes(**figures))
 
 
-async def said(client: Client, verb: str) -> Any:  # noqa: ANN401  # frames
+async def said(client: Client, verb: str) -> Any:  # frames
     """Returns the next message, which is of this verb; signs of life are passed over."""
     while (frames := await threaded(client.receive)).verb == "BEAT" != verb:
         pass
@@ -163,7 +163,7 @@ async def test_streams_end_with_an_error_or_as_a_whole(running: Gateway) -> None
             assert (await said_error(caller)).header["code"] == "unreachable"
 
 
-async def said_error(client: Client) -> Any:  # noqa: ANN401  # frames
+async def said_error(client: Client) -> Any:  # frames
     """Returns the next ERROR, whatever comes before."""
     while (frames := await threaded(client.receive)).verb != "ERROR":
         pass
@@ -228,7 +228,7 @@ async def test_what_a_zeromq_program_does_wrong_with_parts(running: Gateway) -> 
     service.register("rpc/wrong")
     async with cogwork.connect(running.url) as mesh:
 
-        async def all_parts(**options: Any) -> list[object]:  # noqa: ANN401  # passed on
+        async def all_parts(**options: Any) -> list[object]:  # passed on
             return [part async for part in mesh.call_stream("wrong", "console", **options)]
 
         taking = asyncio.create_task(all_parts(window=1, timeout=5))

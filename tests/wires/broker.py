@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Attach, Open, ReceiverSettleMode, Role, SenderSettleMode
@@ -78,7 +78,7 @@ class Broker:
         peer.greet()
         return peer
 
-    def connect(self, **settings: object) -> Connection:
+    def connect(self, **settings: Any) -> Connection:
         """Makes this side of a connection; `fd` is a socket's, all else is a setting."""
         fd = settings.pop("fd", -1)
         return Connection(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cogwork.amqp.frames import AMQP_HEADER, PROTOCOL_HEADER_BYTES, FrameReader, encode_frame
 from cogwork.amqp.performatives import Begin, Close, Open, decode_performative, encode_performative
@@ -15,9 +15,22 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.frames import Frame
     from cogwork.amqp.performatives import Performative
+    from cogwork.dataplane.connection import Connection
 
-    from .broker import Broker
     from .links import Consumer, Publisher
+
+
+class Host(Protocol):
+    """Where peers connect: a broker of these tests, or a whole container.
+
+    Attributes:
+        peers: All that connected.
+    """
+
+    peers: list[Peer]
+
+    def connect(self, **settings: Any) -> Connection:
+        """Makes the other side of a connection."""
 
 
 class Peer:
@@ -29,11 +42,11 @@ class Peer:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Host,
         *,
         max_frame_size: int = 65536,
         incoming_window: int = WINDOW,
-        **settings: object,
+        **settings: Any,
     ) -> None:
         self.broker = broker
         self.max_frame_size = max_frame_size

@@ -217,7 +217,7 @@ class Attachments:
         client.demand("receive", source.address)
         name, rule = client.vhost.rule_of(source.address)
         if rule.kind != "direct":
-            return Attachment(source.address, node=client.vhost.node_of(rule, name), rule=rule)
+            return Attachment(source.address, node=client.vhost.nodes.of(rule, name), rule=rule)
         if source.distribution_mode == COPY and rule.distribution is not Distribution.MULTICAST:
             raise Refused(f"{name!r} stores nothing, so there is nothing to browse")
         return Attachment(source.address, entry=client.vhost.entry_of(name), rule=rule)

@@ -53,7 +53,7 @@ def _is_everywhere(node: StreamNode) -> bool:
 
 def _topic_of(vhost: VirtualHost, pattern: str) -> tuple[TopicNode, bytes]:
     address, rule = vhost.rule_of(pattern)
-    topic = vhost.node_of(rule, address) if rule.kind == "topic" else None
+    topic = vhost.nodes.of(rule, address) if rule.kind == "topic" else None
     subject = topic.subject_of(address) if isinstance(topic, TopicNode) else b""
     if not isinstance(topic, TopicNode) or not subject:
         raise Refused(

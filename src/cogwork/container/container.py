@@ -374,7 +374,7 @@ class Container:
         now_s = self.core.now
         for vhost in (*self.vhosts.values(), *self._retired):
             try:
-                self._effects.run(vhost, vhost.tick(now_s))
+                self._effects.run(vhost, vhost.nodes.tick(now_s))
             except Exception as error:  # a plug-in's fault must not stop the container's clock
                 self.on_node_fault(vhost, error)
         self.core.expire_held()

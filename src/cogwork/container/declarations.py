@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from cogwork.container.declared_options import check_options
 from cogwork.container.managed_queue import ManagedQueue
 from cogwork.container.settings import QueueOptions
-from cogwork.container.shape import describe, keys_at, type_at
+from cogwork.container.shape import keys_at
 from cogwork.nodes.queue import QueueNode
 from cogwork.router.addresses import AddressRule, AddressRuleError, Distribution
 from cogwork.router.patterns import is_pattern
@@ -88,7 +89,7 @@ class Declarations:
             ManagementError: An option is wrong, the address is none of a queue, or the queue is
                 there with other options.
         """
-        given = _checked(options)
+        given = check_options("queue", options, QueueOptions)
         try:
             name, inherited = self._vhost.rule_of(address)
             rule = _rule(name, inherited, given)
@@ -122,11 +123,10 @@ class Declarations:
         Raises:
             ManagementError: It has, or is no queue.
         """
-        if self._vhost.kind_of(name) != QUEUE:
-            raise ManagementError(
-                CONFLICT, f"{name!r:.200} is a {self._vhost.kind_of(name)}, and in use as that"
-            )
-        there, wanted = _effective(self._vhost.rules_in_use[name]), _effective(rule)
+        kind = self._vhost.nodes.kind_at(name)
+        if kind != QUEUE:
+            raise ManagementError(CONFLICT, f"{name!r:.200} is a {kind}, and in use as that")
+        there, wanted = _effective(self._vhost.nodes.rules[name]), _effective(rule)
         for key, value in wanted.items():
             if there[key] != value:
                 raise ManagementError(
@@ -143,7 +143,7 @@ class Declarations:
         """
         name = address.removeprefix("/")
         node = self._vhost.nodes.get(name)
-        if node is None or self._vhost.kind_of(name) != QUEUE:
+        if node is None or self._vhost.nodes.kind_at(name) != QUEUE:
             return False
         entry = self._vhost.space.entries.get(name.encode())
         senders = len(entry.sources) if entry is not None else 0
@@ -156,28 +156,6 @@ class Declarations:
             node.delete()
         self._vhost.remove_node(name)
         return True
-
-
-def _checked(options: Mapping[str, object]) -> dict[str, Any]:
-    """Checks options as the configuration does.
-
-    Raises:
-        ManagementError: One is unknown, or its value is none of its own.
-    """
-    known = keys_at(QueueOptions, ())
-    for key, value in options.items():
-        if key not in known:
-            raise ManagementError(
-                BAD_REQUEST, f"a queue has no option {key!r:.80}: there are {', '.join(known)}"
-            )
-        try:
-            msgspec.convert({key: value}, QueueOptions)
-        except msgspec.ValidationError as error:
-            expected = describe(type_at(QueueOptions, (key,)))
-            raise ManagementError(
-                BAD_REQUEST, f"{key} takes {expected}, not {value!r:.80}"
-            ) from error
-    return {key: value for key, value in options.items() if value is not None}
 
 
 def _rule(name: str, inherited: AddressRule, given: dict[str, Any]) -> AddressRule:

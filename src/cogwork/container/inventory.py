@@ -200,11 +200,11 @@ def _nodes_of(
     vhost: VirtualHost, kind: str, attributes: tuple[str, ...]
 ) -> Entities[tuple[str, Node]]:
     def members() -> Iterator[tuple[str, Node]]:
-        return (item for item in vhost.nodes.items() if vhost.kind_of(item[0]) == kind)
+        return (item for item in vhost.nodes.items() if vhost.nodes.kind_at(item[0]) == kind)
 
     def get(name: str) -> tuple[str, Node] | None:
         found = _node_at(vhost, name)
-        return found if found is not None and vhost.kind_of(found[0]) == kind else None
+        return found if found is not None and vhost.nodes.kind_at(found[0]) == kind else None
 
     return Entities(
         attributes, members, lambda it: it[0], lambda it: rows.storing_row(vhost, *it), get

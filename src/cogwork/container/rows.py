@@ -298,6 +298,6 @@ def node_row(vhost: VirtualHost, address: str, node: Node) -> Row:
         "name": address,
         "address": address,
         "vhost": vhost.name,
-        "kind": vhost.kind_of(address),
+        "kind": vhost.nodes.kind_at(address),
         "status": dict(node.status()),
     }

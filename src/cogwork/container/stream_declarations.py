@@ -9,16 +9,17 @@ declares it here by what they said.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from cogwork.container.captures import begin_capture, end_capture
 from cogwork.container.cluster.orbs import HOME
+from cogwork.container.declared_options import check_options
 from cogwork.container.engines import CLUSTERED, ORB, RAFT
 from cogwork.container.rules import stream_options
 from cogwork.container.settings import StreamOptions
-from cogwork.container.shape import describe, keys_at, type_at
+from cogwork.container.shape import keys_at
 from cogwork.nodes.stream import StreamNode
 from cogwork.router.patterns import is_pattern
 from cogwork.spi.management import BAD_REQUEST, CONFLICT, ManagementError
@@ -69,7 +70,8 @@ class StreamDeclarations:
             ManagementError: An option is wrong, the address is none of a stream, or the stream is
                 there with other options.
         """
-        wanted = stream_options(_checked(options))
+        given = check_options("stream", options, StreamOptions)
+        wanted = stream_options(msgspec.convert(given, StreamOptions))
         if cluster_of is not None and wanted["engine"] not in CLUSTERED:
             wanted["is_shared"] = True
             if wanted["engine"] == ORB:
@@ -95,7 +97,7 @@ class StreamDeclarations:
         Raises:
             ManagementError: It has.
         """
-        there = dict(self._vhost.rules_in_use[name].options)
+        there = dict(self._vhost.nodes.rules[name].options)
         for key in sorted({*there, *wanted} - _OF_CLUSTER):
             if there.get(key) != wanted.get(key):
                 raise ManagementError(
@@ -150,7 +152,7 @@ class StreamDeclarations:
         """Opens a stream anew whose records have gone with the container that had them."""
         node = self.stream(address)
         if node is not None:
-            rule = self._vhost.rules_in_use[node.address]
+            rule = self._vhost.nodes.rules[node.address]
             self.drop(node, "begins anew: the container that had it in memory was started anew")
             self._vhost.declare(node.address, rule)
 
@@ -182,29 +184,6 @@ class StreamDeclarations:
             stream = name.partition("/")[2] or name
             await engines.delete(engine, stream, is_shared=is_shared)
         return True
-
-
-def _checked(options: Mapping[str, object]) -> StreamOptions:
-    """Checks options as the configuration does.
-
-    Raises:
-        ManagementError: One is unknown, or its value is none of its own.
-    """
-    known = keys_at(StreamOptions, ())
-    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
-    for key, value in given.items():
-        if key not in known:
-            raise ManagementError(
-                BAD_REQUEST, f"a stream has no option {key!r:.80}: there are {', '.join(known)}"
-            )
-        try:
-            msgspec.convert({key: value}, StreamOptions)
-        except msgspec.ValidationError as error:
-            expected = describe(type_at(StreamOptions, (key,)))
-            raise ManagementError(
-                BAD_REQUEST, f"{key} takes {expected}, not {value!r:.80}"
-            ) from error
-    return msgspec.convert(given, StreamOptions)
 
 
 def _rule(name: str, inherited: AddressRule, options: Mapping[str, object]) -> AddressRule:

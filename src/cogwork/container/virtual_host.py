@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.container.captures import begin_capture, end_capture
-from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
+from cogwork.container.hosted_nodes import HostedNodes
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.space import AddressSpace
@@ -30,11 +29,11 @@ from cogwork.router.addresses import (
     normalize,
 )
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
-from cogwork.spi.effects import Report, Send
-from cogwork.spi.node import Node, NodeContext, Refused
+from cogwork.spi.effects import Send
+from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.schemas.service import Schemas
@@ -74,7 +73,6 @@ class VirtualHost:
         near: Those that other containers' messages go to: this container's consumers and nodes.
         reach: What can be reached in other containers; None while nothing can.
         nodes: By address, or by prefix for those that serve one.
-        rules_in_use: The rule that each node was made by.
         view: The container, for the management node; None has no such node.
         schemas: What its publishers' messages are held to; None holds them to nothing.
         engines: What keeps the streams; None keeps none.
@@ -112,19 +110,20 @@ class VirtualHost:
         self.space = AddressSpace(core, self._resolve)
         self.near = AddressSpace(core, self._resolve_near)
         self.reach: Reach | None = None
-        self.nodes: dict[str, Node] = {}
-        self.rules_in_use: dict[str, AddressRule] = {}
         self.view: ContainerView | None = None
         self.schemas: Schemas | None = None
-        self._container_id = container_id
-        self._shard = shard
         self._declared: dict[str, AddressRule] = {}
         self._idle_since: dict[bytes, tuple[float, int]] = {}
-        self._subscriptions = _Subscriptions(self)
         self._run = run
         self.engines = engines
-        self._journals = journals
-        self._audits = audits
+        self.nodes = HostedNodes(
+            self,
+            container_id=container_id,
+            shard=shard,
+            emit=lambda effects: run(self, effects),
+            journals=journals,
+            audits=audits,
+        )
         self._start_topics()
 
     def _start_topics(self) -> None:
@@ -132,7 +131,7 @@ class VirtualHost:
         rule = self.table.resolve("topic/a")
         if rule.kind != "topic" or rule.prefix is None:
             return
-        node = self.node_of(rule, rule.prefix)
+        node = self.nodes.of(rule, rule.prefix)
         assert isinstance(node, TopicNode)
         self.space.topic_prefix = f"{rule.prefix}/".encode()
         self._bound_lives(node.root, rule)
@@ -151,7 +150,7 @@ class VirtualHost:
         before, self.table = self.table, table
         kept = [
             key
-            for key, rule in self.rules_in_use.items()
+            for key, rule in self.nodes.rules.items()
             if not rule.serves_like(self._rule_at(f"{key}/a" if rule.prefix == key else key))
         ]
         for entries in (self.space.entries, self.near.entries):
@@ -223,7 +222,7 @@ class VirtualHost:
                 raise Refused(f"{name!r} has gone", Condition.NOT_FOUND)
             return found
         if rule.kind == "topic":
-            node = self.node_of(rule, name)
+            node = self.nodes.of(rule, name)
             assert isinstance(node, TopicNode)
             entry = node.near_entry(name)
         elif rule.kind == "direct":
@@ -263,7 +262,7 @@ class VirtualHost:
 
     def _make_entry(self, name: str, rule: AddressRule) -> AddressEntry:
         if rule.kind != "direct":
-            return self.node_of(rule, name).entry(name)
+            return self.nodes.of(rule, name).entry(name)
         entry = AddressEntry(self.core, name, _CODES[rule.distribution])
         entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
         return entry
@@ -331,27 +330,6 @@ class VirtualHost:
 
     # -- nodes
 
-    def node_of(self, rule: AddressRule, address: str) -> Node:
-        """Returns the node behind an address; makes it where it is new.
-
-        Raises:
-            Refused: No node of the rule's kind is there.
-        """
-        is_prefix = rule.kind in PREFIX_KINDS and rule.prefix is not None
-        key = rule.prefix if is_prefix and rule.prefix is not None else address
-        node = self.nodes.get(key)
-        if node is None:
-            node = self._make_node(rule, key, is_prefix=is_prefix)
-            if isinstance(node, StreamNode):
-                begin_capture(self, node)
-            self.nodes[key] = node
-            self.rules_in_use[key] = rule
-        return node
-
-    def kind_of(self, address: str) -> str:
-        """Tells the kind of the node at an address; `direct` where there is none."""
-        return rule.kind if (rule := self.rules_in_use.get(address)) else "direct"
-
     def declare(self, address: str, rule: AddressRule) -> None:
         """Gives one address a rule of its own, and makes its node.
 
@@ -365,48 +343,11 @@ class VirtualHost:
             del self._declared[address]
             raise
 
-    def _make_node(self, rule: AddressRule, key: str, *, is_prefix: bool) -> Node:
-        try:
-            factory = factory_of(rule.kind)
-        except PluginError as error:
-            raise Refused(str(error), Condition.INTERNAL_ERROR) from error
-        if factory is None:
-            raise Refused(
-                f"{key!r} needs a node of kind {rule.kind!r}, which this container does not have",
-                Condition.NOT_IMPLEMENTED,
-            )
-        options = dict(rule.options)
-        options.setdefault("unmatched", rule.unmatched.value)
-        for name, value in (("ttl_s", rule.ttl_s), ("dead_letter", rule.dead_letter)):
-            if value is not None:
-                options.setdefault(name, value)
-        return factory(
-            NodeContext(
-                core=self.core,
-                address=key,
-                is_prefix=is_prefix,
-                options=options,
-                container_id=self._container_id,
-                emit=lambda effects: self._run(self, effects),
-                container=self.view if rule.kind == "management" else None,
-                shard=self._shard,
-                reach=self._subscriptions,
-                engines=self.engines,
-                journals=self._journals,
-                audits=self._audits,
-            )
-        )
-
     def remove_node(self, key: str) -> None:
         """Gives up a node and its entry, and what was declared of it."""
-        node = self.nodes.pop(key, None)
-        self.rules_in_use.pop(key, None)
         self._declared.pop(key, None)
         self.space.entries.pop(key.encode(), None)
-        if isinstance(node, StreamNode):
-            end_capture(self, node)
-        if node is not None:
-            node.close()
+        self.nodes.remove(key)
 
     def close_streams(self) -> None:
         """Lets every stream go; it stays with its engine."""
@@ -424,16 +365,6 @@ class VirtualHost:
             self.drop(address.decode())
 
     # -- time
-
-    def tick(self, now_s: float) -> Iterator[Effect]:
-        """Lets time pass at every node that needs it; yields what they want done."""
-        for key, node in list(self.nodes.items()):
-            if getattr(node, "is_idle", False):
-                continue
-            try:
-                yield from node.tick(now_s)
-            except Exception as error:  # one node's fault must not stop the others' time
-                yield Report(f"the node at {key!r} failed: {error!r}")
 
     def forget_idle(self, now_s: float) -> None:
         """Gives up the addresses that nobody has used for a while."""
@@ -481,20 +412,3 @@ def _normalized(address: str) -> str:
         return name
     except InvalidAddressError as error:
         raise Refused(str(error), Condition.INVALID_FIELD) from error
-
-
-class _Subscriptions:
-    """Passes on what nodes say their subscribers want, once there is somebody to tell."""
-
-    def __init__(self, vhost: VirtualHost) -> None:
-        self._vhost = vhost
-
-    def subscribe(self, address: str) -> None:
-        """Counts a subscription."""
-        if self._vhost.reach is not None:
-            self._vhost.reach.subscribe(address)
-
-    def unsubscribe(self, address: str) -> None:
-        """Counts one less."""
-        if self._vhost.reach is not None:
-            self._vhost.reach.unsubscribe(address)

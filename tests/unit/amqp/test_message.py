@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
@@ -72,7 +73,9 @@ def test_a_value_in_a_data_section_is_the_shortest_message() -> None:
 
 
 def test_annotations_take_plain_strings_as_names() -> None:
-    sections = decode_sections(encode_sections(Sections(message_annotations={"x-opt-a": 1})))
+    sections = decode_sections(
+        encode_sections(Sections(message_annotations=cast("Any", {"x-opt-a": 1})))
+    )
     assert sections.message_annotations == {Symbol("x-opt-a"): 1}
 
 
@@ -115,8 +118,8 @@ def test_what_is_no_message_is_refused(data: bytes, words: str) -> None:
 @pytest.mark.parametrize(
     ("sections", "words"),
     [
-        (Sections(application_properties={1: 1}), "key is a str, not 1"),
-        (Sections(message_annotations={1.5: 1}), "key is a symbol, not 1.5"),
+        (Sections(application_properties=cast("Any", {1: 1})), "key is a str, not 1"),
+        (Sections(message_annotations=cast("Any", {1.5: 1})), "key is a symbol, not 1.5"),
         (Sections(properties=Properties(message_id=-1)), "properties.message-id: ULong holds"),
         (Sections(header=Header(priority=256)), "header.priority: 0 to 255 is expected"),
         (Sections(body=Value(object())), "no type for object"),

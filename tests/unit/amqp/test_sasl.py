@@ -41,7 +41,12 @@ def test_each_frame_survives(frame: SaslFrame) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [encode(5), encode(Close().to_described()), encode_sasl(SaslOutcome(code=0)) + b"\x40"]
+    "body",
+    [
+        encode(5),
+        encode(Close().to_described()),
+        encode_sasl(SaslOutcome(code=SaslCode.OK)) + b"\x40",
+    ],
 )
 def test_other_bodies_are_refused(body: bytes) -> None:
     with pytest.raises(ProtocolError):

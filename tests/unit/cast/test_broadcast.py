@@ -135,7 +135,7 @@ def test_what_is_sent_in_a_turn_is_one_batch() -> None:
 
 def test_an_engine_that_refuses_for_good_breaks_the_cast() -> None:
     class Refusing(OrbEngine):
-        async def append(self, batch: Batch, epoch: int | None = None) -> Appended:  # type: ignore[override]  # it never returns
+        async def append(self, batch: Batch, epoch: int | None = None) -> Appended:
             raise InvalidAppend("never")
 
     async def test() -> None:

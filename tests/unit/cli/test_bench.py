@@ -10,7 +10,7 @@ from cogwork.cli.main import main
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     with pytest.raises(SystemExit) as stopped:
-        raise SystemExit(main(["bench", *words]))
+        main(["bench", *words])
     captured = capsys.readouterr()
     return int(stopped.value.code or 0), captured.out + captured.err
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -34,7 +35,7 @@ FIGURES = Figures(
 
 def run(*words: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        raise SystemExit(main(words))
+        main(words)
     return int(stopped.value.code or 0)
 
 
@@ -91,7 +92,7 @@ def test_figures_of_other_engines_stay(tmp_path: Path) -> None:
         load(file)
 
 
-def _fields(figures: Figures) -> dict[str, object]:
+def _fields(figures: Figures) -> dict[str, Any]:
     return {name: getattr(figures, name) for name in figures.__struct_fields__}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -22,7 +22,7 @@ from cogwork.cluster.declarations import (
 if TYPE_CHECKING:
     from cogwork.consensus.replicated.placement import Placement
 
-OPTIONS = {"engine": "raft", "replicas": ["a", "b", "c"]}
+OPTIONS: dict[str, Any] = {"engine": "raft", "replicas": ["a", "b", "c"]}
 ORDERS = Declare("stream", "", "orders", OPTIONS)
 
 

@@ -176,11 +176,11 @@ def test_subscribers_that_leave_are_forgotten() -> None:
         for _ in range(3):
             waiting = asyncio.ensure_future(anext(engine.subscribe(Origin.NEXT)))
             await waiting
-            waiting = asyncio.ensure_future(read(engine.subscribe(Origin.NEXT)))
+            reading = asyncio.ensure_future(read(engine.subscribe(Origin.NEXT)))
             await asyncio.sleep(0)
-            waiting.cancel()
-            await asyncio.wait([waiting])
-        del reader, waiting
+            reading.cancel()
+            await asyncio.wait([reading])
+        del reader, waiting, reading
         gc.collect()
         assert not [each for each in gc.get_objects() if isinstance(each, orb.OrbSubscription)]
 

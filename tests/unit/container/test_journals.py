@@ -202,7 +202,9 @@ def test_connections_held_too_long_for_room_are_told_why(
         )
         box.log.problem = DiskFull("data")
         box.queue.send("a")
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(10):
+            while not told:
+                await asyncio.sleep(0.01)
         assert told == ["amqp:resource-limit-exceeded"]
         assert box.queue.store.depth == 1
         box.journals.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from hosted import LISTEN, Hosted
 from wires import Peer
@@ -84,14 +86,14 @@ def test_one_that_does_not_answer_the_close_is_given_up(hosted: Hosted, rule: Ru
 
 @pytest.mark.parametrize("name", [FORCE, CONSOLE])
 def test_some_are_never_sent_away(hosted: Hosted, rule: Rule, name: Symbol) -> None:
-    peer = opened(hosted, **{name.removeprefix("cogwork:"): True})
+    peer = opened(hosted, **cast("Any", {name.removeprefix("cogwork:"): True}))
     peer.begin()
     assert isinstance(peer.heard[-1][1], Begin)
     assert rule.asked == []
 
 
 def test_other_containers_are_not_sent_away(hosted: Hosted, rule: Rule) -> None:
-    opened(hosted, **{MESH.removeprefix("cogwork:"): True})
+    opened(hosted, **cast("Any", {MESH.removeprefix("cogwork:"): True}))
     assert rule.asked == []
     assert hosted.container.peers.redirected == 0
 
@@ -105,7 +107,7 @@ def test_only_true_is_force(hosted: Hosted, rule: Rule, force: object) -> None:
 def test_redirects_that_a_newcomer_tells_of_are_known(
     hosted: Hosted, rule: Rule, told: object, known: int
 ) -> None:
-    opened(hosted, **{REDIRECTS.removeprefix("cogwork:"): told})
+    opened(hosted, **cast("Any", {REDIRECTS.removeprefix("cogwork:"): told}))
     assert [newcomer.redirects for newcomer in rule.asked] == [known]
 
 

@@ -6,6 +6,7 @@ import heapq
 import itertools
 import random
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -177,8 +178,8 @@ class Crowd:
         self._counted: Counter[str] = Counter()
         self._heard: dict[str, dict[str, int]] = {name: {} for name in self.clients}
         for name in self.clients:
-            self._at(self.random.uniform(0, hello_s), lambda name=name: self._say_hello(name))
-            self._at(self.random.uniform(0, SWEEP_S), lambda name=name: self._sweep(name))
+            self._at(self.random.uniform(0, hello_s), partial(self._say_hello, name))
+            self._at(self.random.uniform(0, SWEEP_S), partial(self._sweep, name))
 
     def dial(self, name: str, at_s: float, redirects: int = 0) -> None:
         """Has a client dial a container."""
@@ -214,7 +215,7 @@ class Crowd:
         for other, heard in self._heard.items():
             if other != name:
                 arrival_s = self.now_s + self.latency_s  # hellos do not overtake each other
-                self._at(arrival_s, lambda heard=heard: heard.update({name: clients}))
+                self._at(arrival_s, partial(heard.update, {name: clients}))
         self._at(self.now_s + self._hello_s, lambda: self._say_hello(name))
 
     def _sweep(self, name: str) -> None:

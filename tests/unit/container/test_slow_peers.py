@@ -1,6 +1,7 @@
 """Whom the container detaches: slow subscribers, unfinished deliveries, and nobody else."""
 
 import time
+from typing import Any
 
 import pytest
 from hosted import LISTEN, Hosted
@@ -15,7 +16,11 @@ TIMEOUT_S = 0.05
 
 @pytest.fixture
 def hosted() -> Hosted:
-    address = {"distribution": "multicast", "block_timeout_s": TIMEOUT_S, "block_bytes": 10_000}
+    address: dict[str, Any] = {
+        "distribution": "multicast",
+        "block_timeout_s": TIMEOUT_S,
+        "block_bytes": 10_000,
+    }
     return Hosted(
         Configuration(
             id="hosted",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
@@ -17,6 +18,9 @@ from cogwork.dataplane.messages import Message
 from cogwork.gateways.zeromq.codec import JSON, MESSAGEPACK, codec_for, codec_of
 from cogwork.gateways.zeromq.errors import Fault
 from cogwork.gateways.zeromq.frames import MAGIC, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SCALARS = (
     some.none()
@@ -128,7 +132,9 @@ def test_random_frames_are_messages_or_faults() -> None:
         except Fault:
             continue
         made += 1
-        for read in (lambda f: f.id, lambda f: f.text("to"), lambda f: f.seconds("t", 1.0)):
+        readers: tuple[Callable[[Any], object], ...]
+        readers = (lambda f: f.id, lambda f: f.text("to"), lambda f: f.seconds("t", 1.0))
+        for read in readers:
             try:
                 read(frames)
             except Fault:

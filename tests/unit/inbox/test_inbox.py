@@ -178,7 +178,7 @@ class StyledCursor:
         return self._cursor.rowcount
 
     def execute(
-        self, operation: str, parameters: dict[str, object] | list[object] = (), /
+        self, operation: str, parameters: dict[str, object] | Sequence[object] = (), /
     ) -> object:
         pattern, meant = STYLES[self._style]
         expected = dict if self._style in ("named", "pyformat") else list

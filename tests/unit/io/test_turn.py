@@ -64,7 +64,7 @@ async def test_tasks_go_on_after_the_reader_and_are_flushed_once_all_have_run() 
 
     await story.read(reader)
     assert story.told == ["read", "one got a", "two got b", "flushed for one", "flushed for two"]
-    assert await asyncio.gather(one, two) == ["a", "b"]
+    assert list(await asyncio.gather(one, two)) == ["a", "b"]
 
 
 @on_a_loop
@@ -177,5 +177,10 @@ async def test_a_resumed_task_wakes_another_one_in_the_same_turn_or_the_next_pas
 
     other = story.loop.create_task(last())
     await asyncio.sleep(0)
-    await story.read(lambda: (first.set_result("a"), first_of_chain.set_result("c")))
-    assert await asyncio.gather(one, task, other) == ["a", "c", "b"]
+
+    def reader() -> None:
+        first.set_result("a")
+        first_of_chain.set_result("c")
+
+    await story.read(reader)
+    assert list(await asyncio.gather(one, task, other)) == ["a", "c", "b"]

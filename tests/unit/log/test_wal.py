@@ -47,7 +47,11 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_what_is_appended_after_a_restart_follows(tmp_path: Path) -> None:
     for turn in range(3):
-        found = opened(tmp_path, lambda log, turn=turn: log.put(b"%d" % turn))
+
+        def put(log: Log, turn: int = turn) -> None:
+            log.put(b"%d" % turn)
+
+        found = opened(tmp_path, put)
         assert found == [b"%d" % each for each in range(turn)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.message import Properties, Sections, Value, decode_sections, encode_sections
@@ -12,7 +12,7 @@ from cogwork.dataplane.core import Core
 from cogwork.dataplane.port import Port
 from cogwork.nodes.management import ManagementNode
 from cogwork.spi.effects import Effect, Send
-from cogwork.spi.management import ManagementError, OnOutcome, Row
+from cogwork.spi.management import ContainerView, ManagementError, OnOutcome, Row
 from cogwork.spi.node import NodeContext, Refused
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class World:
                 options={},
                 container_id="box",
                 emit=self._emit,
-                container=self.container,
+                container=cast("ContainerView", self.container),
             )
         )
 

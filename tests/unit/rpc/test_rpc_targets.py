@@ -20,7 +20,10 @@ def test_links_that_carry_nothing_are_given_up(monkeypatch: pytest.MonkeyPatch) 
 async def _idle(url: str) -> None:
     async with cogwork.connect(url) as mesh:
         service = mesh.service("idle")
-        service.method(lambda: None, name="nothing")
+
+        @service.method
+        def nothing() -> None: ...
+
         async with service:
             await asyncio.gather(*(mesh.call("idle", "nothing") for _ in range(5)))
             assert len(mesh.rpc.routed.targets) == 1

@@ -93,7 +93,7 @@ def test_a_property_that_was_anything_is_not_bound_later() -> None:
     assert why_not_covered({"properties": {"a": {"type": "string"}}}, {}) is not None
     assert why_not_covered({"additionalProperties": {}}, {"patternProperties": {"a": {}}})
     closed = {"properties": {"a": {"type": "string"}}, "additionalProperties": False}
-    open_before = {"properties": {"a": {}}, "patternProperties": {"^b": {}}}
+    open_before: dict[str, object] = {"properties": {"a": {}}, "patternProperties": {"^b": {}}}
     assert why_not_covered(closed, {**open_before, "additionalProperties": False}) is not None
 
 

@@ -142,6 +142,11 @@ class Server(ABC):
             self._process = None
 
     @property
+    def is_running(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def name(self) -> str:
         """What its cluster calls it."""
         return f"127.0.0.1:{self.port}"

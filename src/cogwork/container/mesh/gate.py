@@ -120,7 +120,7 @@ class Gate:
             raise Refused(f"{name!r} is no queue: only items are moved")
         self._demand_known(vhost, name)
         vhost.entry_of(name)
-        node = vhost.node_of(rule, name)
+        node = vhost.nodes.of(rule, name)
         assert isinstance(node, QueueNode)
         self._intakes[vhost.name].take(link, attach, origin, node)
 
@@ -132,7 +132,7 @@ class Gate:
         if rule.kind != "queue":
             raise Refused(f"{name!r} is no queue: only items are lent")
         self._demand_known(vhost, name)
-        node = vhost.node_of(rule, name)
+        node = vhost.nodes.of(rule, name)
         if isinstance(node, QueueNode) and node.replica is not None and node.replica.epoch is None:
             raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)
         filters = read_filters(source.filter)

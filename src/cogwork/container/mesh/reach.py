@@ -190,7 +190,7 @@ class Reach:
             name, rule = self.vhost.rule_of(address)
             if rule.kind != "topic":
                 return None
-            node = self.vhost.node_of(rule, name)
+            node = self.vhost.nodes.of(rule, name)
         except Refused:
             return None
         return node if isinstance(node, TopicNode) else None

@@ -129,7 +129,7 @@ class Heartbeat:
 
     def _count(self, kind: str) -> int:
         vhosts = self._container.vhosts.values()
-        return sum(rule.kind == kind for vhost in vhosts for rule in vhost.rules_in_use.values())
+        return sum(rule.kind == kind for vhost in vhosts for rule in vhost.nodes.rules.values())
 
     def _addresses(self) -> list[dict[str, object]]:
         busiest = nlargest(

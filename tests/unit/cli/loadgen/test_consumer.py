@@ -1,19 +1,23 @@
 """The receiving role: it grants credit, settles, and misses nothing that is wrong."""
 
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cogwork.amqp.performatives import Close, Disposition, Flow
 from cogwork.cli.loadgen.consumer import Consumer
-from cogwork.cli.loadgen.peer import Link
+from cogwork.cli.loadgen.peer import Link, Peer
 from cogwork.cli.loadgen.wire import FAILED, OVER
 
 from .wires import Bench, feed, frame, numbered, performatives, take
 
 
 def consumer(credit: int = 10) -> Consumer:
-    return Consumer(Bench(), [Link(handle=5, peer_handle=0)], producers=2, credit=credit)
+    return Consumer(
+        cast("Peer", Bench()), [Link(handle=5, peer_handle=0)], producers=2, credit=credit
+    )
 
 
 def test_credit_goes_out_first_and_is_topped_up_below_half_of_the_window() -> None:

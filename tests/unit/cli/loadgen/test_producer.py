@@ -1,12 +1,14 @@
 """The sending role: within credit and window, whatever the peer grants and when."""
 
+from typing import cast
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cogwork.amqp.outcomes import Accepted, Released
 from cogwork.amqp.performatives import Disposition, Flow, Role, Transfer
 from cogwork.cli.loadgen.image import delivery
-from cogwork.cli.loadgen.peer import Link
+from cogwork.cli.loadgen.peer import Link, Peer
 from cogwork.cli.loadgen.producer import Producer
 from cogwork.cli.loadgen.wire import OVER
 
@@ -15,7 +17,7 @@ from .wires import Bench, feed, flow, frame, performatives, take
 
 def producer(size: int = 100, *, settled: bool = True, window: int = 1000) -> Producer:
     image = delivery(0, size, 512, settled=settled)
-    return Producer(Bench(window=window), Link(0, 0), image, number=0)
+    return Producer(cast("Peer", Bench(window=window)), Link(0, 0), image, number=0)
 
 
 def sent(octets: bytes) -> list[Transfer]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -41,12 +41,14 @@ THREE = Membership(("a", "b", "c"))
 
 
 def group_of(
-    membership: Membership = THREE, entries: Sequence[Entry] = (), term: int = 0, **limits: int
+    membership: Membership = THREE, entries: Sequence[Entry] = (), term: int = 0, **limits: Any
 ) -> Group:
     recovered = Recovered(
         hard_state=HardState(term), snapshot=Snapshot(membership=membership), entries=entries
     )
-    return Group("a", recovered, Random(1), 0.0, settings=Settings(**limits))  # type: ignore[arg-type]  # whatever a test needs
+    return Group(
+        "a", recovered, Random(1), 0.0, settings=Settings(**limits)
+    )  # whatever a test needs
 
 
 def settle(group: Group) -> list[Ready]:
@@ -63,7 +65,7 @@ def sent(group: Group) -> list[tuple[str, Message]]:
     return [each for ready in settle(group) for each in ready.messages]
 
 
-def leader_of(**limits: int) -> Group:
+def leader_of(**limits: Any) -> Group:
     group = group_of(**limits)
     group.tick(group.wake_s)
     settle(group)

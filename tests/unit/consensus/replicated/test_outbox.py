@@ -67,8 +67,7 @@ class Leader:
             if isinstance(answer, Appended):
                 results.append(Place(answer.epoch, answer.first_offset, answer.is_repeated))
             else:
-                is_error = isinstance(answer, ConsensusError)
-                results.append(failure_of(answer) if is_error else answer)
+                results.append(failure_of(answer) if isinstance(answer, ConsensusError) else answer)
         return Results(call.number, results)
 
 

@@ -1,0 +1,156 @@
+"""The nodes of a virtual host, by address, or by prefix for those that serve one.
+
+Theory of operation. A node is made when somebody first names an address whose rule asks for it, and
+stays until it is deleted or the container ends. Whether its address is in use does not matter: a
+queue keeps its items, and a topic its subscribers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.container.captures import begin_capture, end_capture
+from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
+from cogwork.nodes.stream import StreamNode
+from cogwork.spi.effects import Report
+from cogwork.spi.node import Node, NodeContext, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.router.addresses import AddressRule
+    from cogwork.spi.audits import Audits
+    from cogwork.spi.effects import Effect
+    from cogwork.spi.journals import Journals
+    from cogwork.spi.node import Emit
+
+__all__ = ("HostedNodes",)
+
+
+class HostedNodes(dict[str, Node]):
+    """Makes nodes, keeps them, and lets time pass at them.
+
+    Attributes:
+        rules: The rule that each was made by.
+    """
+
+    def __init__(
+        self,
+        vhost: VirtualHost,
+        *,
+        container_id: str,
+        shard: int,
+        emit: Emit,
+        journals: Journals | None = None,
+        audits: Audits | None = None,
+    ) -> None:
+        """Starts without nodes.
+
+        Args:
+            vhost: Whose they are.
+            container_id: The container's.
+            shard: Of this container's parts of queues.
+            emit: Carries out what a node wants done.
+            journals: For the queues on disk.
+            audits: For whoever follows the queues.
+        """
+        super().__init__()
+        self.rules: dict[str, AddressRule] = {}
+        self._vhost = vhost
+        self._container_id = container_id
+        self._shard = shard
+        self._emit = emit
+        self._journals = journals
+        self._audits = audits
+        self._subscriptions = _Subscriptions(vhost)
+
+    def of(self, rule: AddressRule, address: str) -> Node:
+        """Returns the node behind an address; makes it where it is new.
+
+        Raises:
+            Refused: No node of the rule's kind is there.
+        """
+        is_prefix = rule.kind in PREFIX_KINDS and rule.prefix is not None
+        key = rule.prefix if is_prefix and rule.prefix is not None else address
+        node = self.get(key)
+        if node is None:
+            node = self._make(rule, key, is_prefix=is_prefix)
+            if isinstance(node, StreamNode):
+                begin_capture(self._vhost, node)
+            self[key] = node
+            self.rules[key] = rule
+        return node
+
+    def kind_at(self, address: str) -> str:
+        """Tells the kind of the node at an address; `direct` where there is none."""
+        return rule.kind if (rule := self.rules.get(address)) else "direct"
+
+    def _make(self, rule: AddressRule, key: str, *, is_prefix: bool) -> Node:
+        try:
+            factory = factory_of(rule.kind)
+        except PluginError as error:
+            raise Refused(str(error), Condition.INTERNAL_ERROR) from error
+        if factory is None:
+            raise Refused(
+                f"{key!r} needs a node of kind {rule.kind!r}, which this container does not have",
+                Condition.NOT_IMPLEMENTED,
+            )
+        options = dict(rule.options)
+        options.setdefault("unmatched", rule.unmatched.value)
+        for name, value in (("ttl_s", rule.ttl_s), ("dead_letter", rule.dead_letter)):
+            if value is not None:
+                options.setdefault(name, value)
+        return factory(
+            NodeContext(
+                core=self._vhost.core,
+                address=key,
+                is_prefix=is_prefix,
+                options=options,
+                container_id=self._container_id,
+                emit=self._emit,
+                container=self._vhost.view if rule.kind == "management" else None,
+                shard=self._shard,
+                reach=self._subscriptions,
+                engines=self._vhost.engines,
+                journals=self._journals,
+                audits=self._audits,
+            )
+        )
+
+    def remove(self, key: str) -> None:
+        """Gives up a node."""
+        node = self.pop(key, None)
+        self.rules.pop(key, None)
+        if isinstance(node, StreamNode):
+            end_capture(self._vhost, node)
+        if node is not None:
+            node.close()
+
+    def tick(self, now_s: float) -> Iterator[Effect]:
+        """Lets time pass at every node that needs it; yields what they want done."""
+        for key, node in list(self.items()):
+            if getattr(node, "is_idle", False):
+                continue
+            try:
+                yield from node.tick(now_s)
+            except Exception as error:  # one node's fault must not stop the others' time
+                yield Report(f"the node at {key!r} failed: {error!r}")
+
+
+class _Subscriptions:
+    """Passes on what nodes say their subscribers want, once there is somebody to tell."""
+
+    def __init__(self, vhost: VirtualHost) -> None:
+        self._vhost = vhost
+
+    def subscribe(self, address: str) -> None:
+        """Counts a subscription."""
+        if self._vhost.reach is not None:
+            self._vhost.reach.subscribe(address)
+
+    def unsubscribe(self, address: str) -> None:
+        """Counts one less."""
+        if self._vhost.reach is not None:
+            self._vhost.reach.unsubscribe(address)
