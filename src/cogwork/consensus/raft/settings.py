@@ -63,7 +63,7 @@ class Settings:
     window_chunks: int = 4
     uncommitted_bytes: int = 64 * MIB
     uncommitted_entries: int = 100_000
-    piggyback_bytes: int = 64 * KIB
+    piggyback_bytes: int = 256 * KIB
     unpersisted_bytes: int = 64 * MIB
     tail_bytes: int = 16 * MIB
     ready_bytes: int = 4 * MIB
