@@ -36,6 +36,8 @@ BATCH_ROWS: Final = 250_000
 BEGAN_US: Final = 1_790_000_000_000_000
 EVENTS_S: Final = 2_000
 """Events a second, as the archive tells."""
+LOOK_S: Final = 2.0
+"""How often memory is looked at: to add up what a JVM holds takes a tenth of a second of a core."""
 LAG: Final = 3000
 """Items that are in a queue at a time, about."""
 
@@ -258,7 +260,7 @@ class Memory(threading.Thread):
         self.ended = threading.Event()
 
     def run(self) -> None:
-        while not self.ended.wait(0.5):
+        while not self.ended.wait(LOOK_S):
             self.greatest_bytes = max(self.greatest_bytes, resident_bytes(os.getpid()))
 
 

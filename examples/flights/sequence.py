@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cogwork import Mesh
     from cogwork.client.outcome import Outcome
-    from cogwork.dataplane.outbox import Batch
+    from cogwork.dataplane.dispatches import Batch
 
     Advance = Callable[[str, int], None]
 

@@ -51,6 +51,7 @@ _NAMES = {
             "OutcomeState",
             "PermissionDenied",
             "Record",
+            "Records",
             "Rejected",
             "Released",
             "Retry",

@@ -87,9 +87,8 @@ def rows(columns: Columns) -> list[dict[str, object]]:
     texts = {name: strings(getattr(columns, name)) for name in TEXTS}
     keys, values, bodies = strings(columns.keys), strings(columns.values), strings(columns.body)
     assert columns.properties is not None
-    assert columns.properties_presence is not None
-    ends = struct.unpack(f"={count + 1}i", bytes(columns.properties))
-    bits = bytes(columns.properties_presence.bits)
+    ends = struct.unpack(f"={count + 1}i", bytes(columns.properties.ends))
+    bits = bytes(columns.properties.presence.bits)
     found = []
     for at in range(count):
         row: dict[str, object] = {

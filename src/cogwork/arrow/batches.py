@@ -14,7 +14,7 @@ from cogwork.consensus.replicated.outbox import OWN_MARK
 from cogwork.dataplane.columns import Columns
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.column import Column, Numbers, Presence, Room
+    from cogwork.dataplane.column import Column, Presence, Room
 
 __all__ = ("batch_of", "columns_from")
 
@@ -74,7 +74,7 @@ def _buffer(room: Room) -> pa.Buffer:
     return pa.py_buffer(room)
 
 
-def _numbers(kind: pa.DataType, rows: int, column: Numbers) -> pa.Array:
+def _numbers(kind: pa.DataType, rows: int, column: Column) -> pa.Array:
     presence = column.presence  # of columns that have no nulls it knows nothing
     buffers = [_bits(presence), _buffer(column.data)]
     return pa.Array.from_buffers(kind, rows, buffers, null_count=presence.nulls)
@@ -88,13 +88,13 @@ def _strings(kind: pa.DataType, rows: int, column: Column) -> pa.Array:
 
 def _properties(kind: pa.DataType, rows: int, columns: Columns) -> pa.Array:
     keys, values = columns.keys, columns.values
-    ends, presence = columns.properties, columns.properties_presence
+    properties = columns.properties
     assert keys is not None
     assert values is not None
-    assert ends is not None
-    assert presence is not None
+    assert properties is not None
+    presence = properties.presence
     count = keys.presence.count
     pairs = [_strings(pa.string(), count, keys), _strings(pa.string(), count, values)]
     entries = pa.Array.from_buffers(_ENTRIES, count, [None], null_count=0, children=pairs)
-    buffers = [_bits(presence), _buffer(ends)]
+    buffers = [_bits(presence), _buffer(properties.ends)]
     return pa.Array.from_buffers(kind, rows, buffers, null_count=presence.nulls, children=[entries])

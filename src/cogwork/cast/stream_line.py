@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cogwork.client import Mesh
     from cogwork.client.stream import Stream, StreamPublisher
     from cogwork.client.stream_reader import StreamReader
-    from cogwork.dataplane.stream_inbox import Record
+    from cogwork.dataplane.stream_records import Record, Records
 
 __all__ = ("StreamLine",)
 
@@ -117,7 +117,7 @@ async def _read(reader: StreamReader) -> AsyncGenerator[CanonicalBatch | CaughtU
     offset: int | None = None
     has_caught_up = False
     catching_up = asyncio.ensure_future(reader.caught_up())
-    taking: asyncio.Future[list[Record]] | None = None
+    taking: asyncio.Future[Records] | None = None
     try:
         while True:
             taking = taking or asyncio.ensure_future(reader.take())
@@ -142,7 +142,7 @@ async def _read(reader: StreamReader) -> AsyncGenerator[CanonicalBatch | CaughtU
         await asyncio.gather(catching_up, *([taking] if taking else []), return_exceptions=True)
 
 
-def _batches(records: list[Record]) -> Iterator[CanonicalBatch | Snapshot]:
+def _batches(records: Records) -> Iterator[CanonicalBatch | Snapshot]:
     """Puts those together that follow each other, of one producer and one time."""
     bodies: list[bytes] = []
     place: tuple[int, int, bytes] = (0, 0, b"")

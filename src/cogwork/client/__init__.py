@@ -45,7 +45,7 @@ from cogwork.consensus.engine import Snapshot
 from cogwork.dataplane.items import Item
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.posting_errors import BacklogFull, MessageTooLarge
-from cogwork.dataplane.stream_inbox import Record
+from cogwork.dataplane.stream_records import Record, Records
 
 __all__ = (
     "AuthenticationError",
@@ -75,6 +75,7 @@ __all__ = (
     "PermissionDenied",
     "Publisher",
     "Record",
+    "Records",
     "Rejected",
     "Released",
     "RemoteError",

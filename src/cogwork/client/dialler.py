@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Dialler",)
 
+SESSION_WINDOW_FRAMES = 16_384
+"""More than a link's credit is as a rule, whose flows then open the window along with it."""
+
 log = logging.getLogger("cogwork.client")
 
 
@@ -152,6 +155,7 @@ class Dialler:
         uplink = Uplink(endpoint, self._options, insists=insists, redirects=search.redirects)
         settings = ConnectionSettings(
             max_frame_size_bytes=self._options.max_frame_size_bytes,
+            session_window_frames=SESSION_WINDOW_FRAMES,
             idle_timeout_s=self._options.idle_timeout_s,
         )
         is_plain = endpoint.scheme == "amqp"

@@ -10,7 +10,7 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.link_end import LinkEnd
 from cogwork.client.outcome import outcome_of
-from cogwork.dataplane.outbox import Batch, Outbox, Post
+from cogwork.dataplane.outbox import Outbox
 from cogwork.dataplane.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cogwork.client.mesh import Mesh
     from cogwork.client.outcome import Outcome
+    from cogwork.dataplane.dispatches import Batch, Post
     from cogwork.dataplane.link import Link
 
 __all__ = ("OnDoubt", "Publisher")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.client.stream_reader import StreamReader
     from cogwork.dataplane.messages import Message
-    from cogwork.dataplane.stream_inbox import Record
+    from cogwork.dataplane.stream_records import Record
 
 __all__ = ("Schemas",)
 

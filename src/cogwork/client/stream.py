@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from cogwork.client.mesh import Mesh
     from cogwork.client.outcome import Outcome
-    from cogwork.dataplane.outbox import Batch, Post
-    from cogwork.dataplane.stream_inbox import Record
+    from cogwork.dataplane.dispatches import Batch, Post
+    from cogwork.dataplane.stream_records import Records
 
 __all__ = ("OnTruncated", "Stream", "StreamPublisher")
 
@@ -263,12 +263,12 @@ class Stream:
         credit: int = READ_CREDIT,
         selector: str | None = None,
         on_truncated: OnTruncated = "raise",
-    ) -> AsyncIterator[list[Record]]:
-        """Yields records list by list: the fast way.
+    ) -> AsyncIterator[Records]:
+        """Yields records batch by batch: the fast way.
 
         Args:
             start: As for `read`, and so are the rest.
-            count_max: How many records a list has at most.
+            count_max: How many records a batch has at most.
             credit: Records that may be on their way or waiting.
             selector: A condition in SQL over properties; None for all records.
             on_truncated: `raise` `StreamTruncated`, or go on with the `first` record that is left.

@@ -12,7 +12,8 @@ from cogwork.amqp.types import Symbol
 from cogwork.client.receiver import BATCH_MAX, Receiver, filters_of
 from cogwork.client.stream_start import start_filters
 from cogwork.consensus.engine import FromOffset
-from cogwork.dataplane.stream_inbox import Record, StreamInbox
+from cogwork.dataplane.stream_inbox import StreamInbox
+from cogwork.dataplane.stream_records import Record, Records
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -102,11 +103,13 @@ class StreamReader(Receiver[Record]):
             async for record in self._stream_inbox:
                 yield record
 
-    async def batches(self, count_max: int = BATCH_MAX) -> AsyncIterator[list[Record]]:
-        """Yields what has arrived, list by list, waiting only where there is nothing.
+    async def batches(  # type: ignore[override]  # made when they are looked at
+        self, count_max: int = BATCH_MAX
+    ) -> AsyncIterator[Records]:
+        """Yields what has arrived, batch by batch, waiting only where there is nothing.
 
         Args:
-            count_max: How many records a list holds at most.
+            count_max: How many records a batch holds at most.
         """
         if self._attached.done():
             while batch := await self.take(count_max):
@@ -115,6 +118,18 @@ class StreamReader(Receiver[Record]):
         async with self:
             while batch := await self.take(count_max):
                 yield batch
+
+    async def take(self, count_max: int = BATCH_MAX) -> Records:  # type: ignore[override]  # no list, but as good
+        """Returns what has arrived, at least one record; none once the reader is closed.
+
+        Args:
+            count_max: How many records at most.
+        """
+        return await self._stream_inbox.take_batch(count_max)
+
+    async def drain(self) -> Records:  # type: ignore[override]  # no list, but as good
+        """Returns what is there now, at most as much as the credit; does not wait for more."""
+        return await self._stream_inbox.drain()
 
     # -- the link
 

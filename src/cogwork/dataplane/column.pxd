@@ -14,95 +14,116 @@ cdef extern from "Python.h":
 cdef enum:
     TEXT_SIZE_MAX = 64
 
-# Octets that grow; whoever they are lent to finds them where they are.
-@cython.final
-cdef class Room:
-    cdef uint8_t* data
-    cdef readonly int64_t size
-    cdef int64_t capacity
-    cdef int grow(self, int64_t more) except -1
+# Octets that grow.
+cdef struct Growing:
+    uint8_t* data
+    int64_t size
+    int64_t capacity
 
-cdef inline int reserve(Room room, int64_t more) except -1:
-    if room.size + more > room.capacity:
-        return room.grow(more)
+cdef int grow(Growing* growing, int64_t more) except -1
+
+cdef inline int reserve(Growing* growing, int64_t more) except -1:
+    if growing.size + more > growing.capacity:
+        return grow(growing, more)
     return 0
+
+# The values of a column: their octets or numbers, where each ends, and which are there. Where all
+# are there, or none is, that is only counted; the bits, and the ends of nulls, are written once
+# they differ, or once somebody looks.
+cdef struct Values:
+    Growing data
+    Growing ends
+    Growing bits
+    int64_t count
+    int64_t nulls
+    bint is_mixed
+
+cdef int write_bit(Values* values, bint is_there) except -1
+cdef int write_ends(Values* values) except -1
+cdef int put_hex(Values* values, octets p, int64_t size) except -1
 
 # Adds where a value ends.
-cdef inline int put_end(Room ends, int64_t end) except -1:
-    reserve(ends, 4)
-    (<int32_t*>(ends.data + ends.size))[0] = <int32_t>end
-    ends.size += 4
+cdef inline int put_end(Values* values, int64_t end) except -1:
+    reserve(&values.ends, 4)
+    (<int32_t*>(values.ends.data + values.ends.size))[0] = <int32_t>end
+    values.ends.size += 4
     return 0
 
-# Which values there are, one bit each.
-@cython.final
-cdef class Presence:
-    cdef readonly Room bits
-    cdef readonly int64_t count
-    cdef readonly int64_t nulls
-
-# Takes down one more.
-cdef inline int note(Presence presence, bint is_there) except -1:
-    cdef Room bits = presence.bits
-    cdef int bit = presence.count & 7
-    if bit == 0:
-        reserve(bits, 1)
-        bits.data[bits.size] = 0
-        bits.size += 1
-    if is_there:
-        bits.data[bits.size - 1] |= 1 << bit
-    else:
-        presence.nulls += 1
-    presence.count += 1
+# Takes down whether one more is there.
+cdef inline int note(Values* values, bint is_there) except -1:
+    if values.is_mixed or values.nulls != (0 if is_there else values.count):
+        write_bit(values, is_there)
+    values.nulls += not is_there
+    values.count += 1
     return 0
 
-# Whole numbers of eight octets.
-@cython.final
-cdef class Numbers:
-    cdef readonly Room data
-    cdef readonly Presence presence
-
-# Adds a number that is there; its column has no others.
-cdef inline int put_number(Numbers column, int64_t number) except -1:
-    cdef Room data = column.data
-    reserve(data, 8)
-    (<int64_t*>(data.data + data.size))[0] = number
-    data.size += 8
+# Adds a number of eight octets; whether it is there is noted besides.
+cdef inline int put_number(Values* values, int64_t number) except -1:
+    reserve(&values.data, 8)
+    (<int64_t*>(values.data.data + values.data.size))[0] = number
+    values.data.size += 8
     return 0
 
-# Strings or binaries, one after the other.
-@cython.final
-cdef class Column:
-    cdef readonly Room data
-    cdef readonly Room ends
-    cdef readonly Presence presence
-    cdef int put_hex(self, octets p, int64_t size) except -1
+# Says that a value that is there ends where the octets end.
+cdef inline int end_value(Values* values) except -1:
+    if values.nulls == values.count:
+        write_ends(values)
+    put_end(values, values.data.size)
+    return note(values, True)
 
-# Says that a value ends where the octets end.
-cdef inline int end_value(Column column, bint is_there) except -1:
-    put_end(column.ends, column.data.size)
-    return note(column.presence, is_there)
+# Copies a few octets without a call.
+cdef inline void copy(uint8_t* to, octets p, int64_t size) noexcept nogil:
+    if size > 16:
+        memcpy(to, p, size)
+    elif size >= 8:
+        memcpy(to, p, 8)
+        memcpy(to + size - 8, p + size - 8, 8)
+    elif size >= 4:
+        memcpy(to, p, 4)
+        memcpy(to + size - 4, p + size - 4, 4)
+    elif size > 0:
+        to[0] = p[0]
+        to[size >> 1] = p[size >> 1]
+        to[size - 1] = p[size - 1]
 
 # Adds octets to the value that is being made.
-cdef inline int put_part(Column column, octets p, int64_t size) except -1:
-    cdef Room data = column.data
+cdef inline int put_part(Values* values, octets p, int64_t size) except -1:
     if size > 0:
-        reserve(data, size)
-        memcpy(data.data + data.size, p, size)
-        data.size += size
+        reserve(&values.data, size)
+        copy(values.data.data + values.data.size, p, size)
+        values.data.size += size
     return 0
 
 # Adds a value.
-cdef inline int put(Column column, octets p, int64_t size) except -1:
-    put_part(column, p, size)
-    return end_value(column, True)
+cdef inline int put(Values* values, octets p, int64_t size) except -1:
+    put_part(values, p, size)
+    return end_value(values)
 
 # Adds a value that is none.
-cdef inline int put_null(Column column) except -1:
-    return end_value(column, False)
+cdef inline int put_null(Values* values) except -1:
+    if values.nulls != values.count:
+        put_end(values, values.data.size)
+    return note(values, False)
+
+# A column, as long as its buffers are lent to somebody.
+@cython.final
+cdef class Column:
+    cdef Values values
+
+# One buffer of a column; whoever it is lent to finds the octets where they are.
+@cython.final
+cdef class Room:
+    cdef Column column
+    cdef Growing* growing
+
+# Which values of a column there are, one bit each.
+@cython.final
+cdef class Presence:
+    cdef Column column
 
 # Makes room for about as much as another column has taken.
 cdef inline int expect(Column column, Column before) except -1:
     if column is not None and before is not None:
-        reserve(column.data, before.data.size + (before.data.size >> 4))
+        reserve(&column.values.data, before.values.data.size + (before.values.data.size >> 4))
+        reserve(&column.values.ends, before.values.ends.size)
     return 0

@@ -1,10 +1,11 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from cogwork.dataplane.column cimport Column, Numbers, Presence, Room
+from cogwork.dataplane.column cimport Column, Values
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.parsed cimport Parsed
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.stream_records cimport Records, Sheaf
 
 # What a stream says of a record.
 cdef struct Place:
@@ -29,22 +30,22 @@ cdef class Columns:
     cdef int64_t mark_chunk
     cdef int64_t mark_next
     cdef int64_t mark_at
-    cdef readonly Numbers offset
-    cdef readonly Numbers time
+    cdef readonly Column offset
+    cdef readonly Column time
     cdef readonly Column producer
-    cdef readonly Numbers sequence
+    cdef readonly Column sequence
     cdef readonly Column address
     cdef readonly Column subject
     cdef readonly Column message_id
     cdef readonly Column correlation_id
     cdef readonly Column reply_to
     cdef readonly Column content_type
-    cdef readonly Room properties
-    cdef readonly Presence properties_presence
+    cdef readonly Column properties
     cdef readonly Column keys
     cdef readonly Column values
     cdef readonly Column body
     cdef bint add_record(self, octets p, int64_t size, const Place* place) except -1
+    cdef bint add_received(self, octets p, int64_t size) except -1
     cdef int put_fields(self, octets p, const Parsed* parsed) except -1
     cdef int put_properties(self, octets p, const Parsed* parsed) except -1
     cdef int put_body(self, octets p, int64_t size, const Parsed* parsed) except -1

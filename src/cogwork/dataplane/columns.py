@@ -17,9 +17,11 @@ from cython.cimports.cogwork.dataplane.column import (
     note,
     put,
     put_end,
+    put_hex,
     put_null,
     put_number,
     put_part,
+    write_ends,
 )
 from cython.cimports.cogwork.dataplane.octets import load_u32, load_u64, octets_of
 from cython.cimports.cogwork.dataplane.parsed import parse, size_without_annotations
@@ -36,9 +38,10 @@ from cython.cimports.cogwork.dataplane.sections import (
     Section,
     next_section,
 )
-from cython.cimports.cogwork.dataplane.value_text import put_value
+from cython.cimports.cogwork.dataplane.value_text import is_ascii, put_value
 from cython.cimports.cogwork.dataplane.values import (
     read_binary,
+    skip_short,
     skip_value,
 )
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
@@ -86,10 +89,10 @@ class Columns:
         self.is_full = start >= limit
         self.mark_chunk = -1
         wanted = frozenset(names)
-        self.offset = Numbers() if "offset" in wanted else None
-        self.time = Numbers() if "time" in wanted else None
+        self.offset = Column() if "offset" in wanted else None
+        self.time = Column() if "time" in wanted else None
         self.producer = Column() if "producer" in wanted else None
-        self.sequence = Numbers() if "sequence" in wanted else None
+        self.sequence = Column() if "sequence" in wanted else None
         self.address = Column() if "address" in wanted else None
         self.subject = Column() if "subject" in wanted else None
         self.message_id = Column() if "message_id" in wanted else None
@@ -98,11 +101,10 @@ class Columns:
         self.content_type = Column() if "content_type" in wanted else None
         self.body = Column() if "body" in wanted else None
         if "properties" in wanted:
-            self.properties = Room()
-            self.properties_presence = Presence()
+            self.properties = Column()
             self.keys = Column()
             self.values = Column()
-            put_end(self.properties, 0)
+            write_ends(cython.address(self.properties.values))
 
     def go_on(self, before: Columns) -> None:
         """Remembers where the batch before has stopped, and how much room it took."""
@@ -190,6 +192,9 @@ class Columns:
         Returns:
             Whether it was taken; else the batch is full.
         """
+        return self.add_received(octets_of(raw), PyBytes_GET_SIZE(raw))
+
+    def add_received(self, p, size):
         place = cython.declare(Place)
         record = cython.declare(Record)
         number: uint64_t = 0
@@ -200,27 +205,34 @@ class Columns:
         place.sequence = 0
         if self.is_full:
             return False
-        if read_record(octets_of(raw), PyBytes_GET_SIZE(raw), cython.address(record)) == FINE:
+        if read_record(p, size, cython.address(record)) == FINE:
             if find_annotation(cython.address(record), b"x-opt-time", 10, cython.address(number)):
                 place.time_ms = cython.cast(int64_t, number)
             place.producer = record.producer
             place.producer_size = record.producer_size
             place.has_sequence = record.has_sequence
             place.sequence = cython.cast(int64_t, record.sequence)
-        return self.add_record(octets_of(raw), PyBytes_GET_SIZE(raw), cython.address(place))
+        return self.add_record(p, size, cython.address(place))
 
-    def add_records(self, records: list, at: int) -> int:
-        """Adds records that a receiver got, from one of a list on.
+    def add_records(self, records: Records, at: int) -> int:
+        """Adds records that a receiver got, from one on.
 
         Args:
-            records: Messages, as they were received.
-            at: Where in the list.
+            records: What was received.
+            at: The index of the first one.
 
         Returns:
-            Where in the list the first one is that was not taken.
+            The index of the first one that was not taken.
         """
         index: cython.Py_ssize_t = at
-        while index < len(records) and self.add_message(records[index].encode()):
+        place: cython.Py_ssize_t
+        sheaf: Sheaf = records.sheaf
+        while index < records.length:
+            place = records.place(index)
+            if not self.add_received(
+                sheaf.data + sheaf.start_of(place), sheaf.ends[place] - sheaf.start_of(place)
+            ):
+                break
             index += 1
         return index
 
@@ -295,17 +307,22 @@ class Columns:
         self.held_bytes += measure
         self.malformed += not parsed.is_whole
         if self.offset is not None:
-            put_number(self.offset, self.next)
+            put_number(cython.address(self.offset.values), self.next)
         if self.time is not None:
-            put_number(self.time, cython.cast(int64_t, cython.cast(uint64_t, place.time_ms) * 1000))
+            put_number(
+                cython.address(self.time.values),
+                cython.cast(int64_t, cython.cast(uint64_t, place.time_ms) * 1000),
+            )
         if self.producer is not None:
             if place.producer == cython.NULL:
-                put_null(self.producer)
+                put_null(cython.address(self.producer.values))
             else:
-                put(self.producer, place.producer, place.producer_size)
+                put(cython.address(self.producer.values), place.producer, place.producer_size)
         if self.sequence is not None:
-            put_number(self.sequence, place.sequence if place.has_sequence else 0)
-            note(self.sequence.presence, place.has_sequence)
+            put_number(
+                cython.address(self.sequence.values), place.sequence if place.has_sequence else 0
+            )
+            note(cython.address(self.sequence.values), place.has_sequence)
         self.put_fields(p, cython.address(parsed))
         if self.properties is not None:
             self.put_properties(p, cython.address(parsed))
@@ -317,17 +334,17 @@ class Columns:
 
     def put_fields(self, p, parsed):
         if self.message_id is not None:
-            put_field(self.message_id, p, parsed, 0)
+            put_field(cython.address(self.message_id.values), p, parsed, 0)
         if self.address is not None:
-            put_field(self.address, p, parsed, 2)
+            put_field(cython.address(self.address.values), p, parsed, 2)
         if self.subject is not None:
-            put_field(self.subject, p, parsed, 3)
+            put_field(cython.address(self.subject.values), p, parsed, 3)
         if self.reply_to is not None:
-            put_field(self.reply_to, p, parsed, 4)
+            put_field(cython.address(self.reply_to.values), p, parsed, 4)
         if self.correlation_id is not None:
-            put_field(self.correlation_id, p, parsed, 5)
+            put_field(cython.address(self.correlation_id.values), p, parsed, 5)
         if self.content_type is not None:
-            put_field(self.content_type, p, parsed, 6)
+            put_field(cython.address(self.content_type.values), p, parsed, 6)
         return 0
 
     def put_properties(self, p, parsed):
@@ -335,39 +352,45 @@ class Columns:
         value: int64_t
         following: int64_t
         while parsed.is_whole and 0 <= at < parsed.pairs_end:
-            value = skip_value(p, at, parsed.pairs_end)
-            following = skip_value(p, value, parsed.pairs_end)
+            value = skip_short(p, at, parsed.pairs_end)
+            following = skip_short(p, value, parsed.pairs_end)
             if p[at] == 0x40:  # no key of a map in Arrow is null
-                self.keys.put_hex(p + at, 1)
+                put_hex(cython.address(self.keys.values), p + at, 1)
             else:
-                put_value(self.keys, p, at, value)
-            put_value(self.values, p, value, following)
+                put_text(cython.address(self.keys.values), p, at, value)
+            put_text(cython.address(self.values.values), p, value, following)
             at = following
-        put_end(self.properties, self.keys.presence.count)
-        return note(self.properties_presence, parsed.is_whole)
+        put_end(cython.address(self.properties.values), self.keys.values.count)
+        return note(cython.address(self.properties.values), parsed.is_whole)
 
     def put_body(self, p, size, parsed):
+        values: cython.pointer(Values) = cython.address(self.body.values)
         section: cython.pointer(cython.const[Section])
         code: uint8_t
+        head: int64_t
         if not parsed.is_whole:
-            return put(self.body, p, size)
+            return put(values, p, size)
         section = cython.address(parsed.layout.sections[BODY_RANK])
         if section.start < 0:
-            return put_null(self.body)
+            return put_null(values)
         if parsed.layout.body_code == DATA:
-            return self.put_sections(p, parsed)
+            if parsed.layout.body_sections > 1 or p[section.value] & 0xEF != 0xA0:
+                return self.put_sections(p, parsed)
+            head = 2 if p[section.value] == 0xA0 else 5
+            return put(values, p + section.value + head, section.end - section.value - head)
         if parsed.layout.body_code == VALUE:
             code = p[section.value]
             if code == 0x40:
-                return put_null(self.body)
+                return put_null(values)
             if code == 0xA0 or code == 0xA1:
-                return put(self.body, p + section.value + 2, section.end - section.value - 2)
+                return put(values, p + section.value + 2, section.end - section.value - 2)
             if code == 0xB0 or code == 0xB1:
-                return put(self.body, p + section.value + 5, section.end - section.value - 5)
-        return put(self.body, p + section.start, section.end - section.start)
+                return put(values, p + section.value + 5, section.end - section.value - 5)
+        return put(values, p + section.start, section.end - section.start)
 
     def put_sections(self, p, parsed):
         """Joins the data sections, which have been looked at."""
+        values: cython.pointer(Values) = cython.address(self.body.values)
         section = cython.declare(Section)
         data: octets = cython.NULL
         size: uint32_t = 0
@@ -376,20 +399,35 @@ class Columns:
         while at < end:
             next_section(p, end, at, cython.address(section))
             read_binary(p, section.value, section.end, cython.address(data), cython.address(size))
-            put_part(self.body, data, size)
+            put_part(values, data, size)
             at = section.end
-        return end_value(self.body, True)
+        return end_value(values)
 
 
 @cython.cfunc
 @cython.inline
 @cython.exceptval(-1)
 def put_field(
-    column: Column, p: octets, parsed: cython.pointer(cython.const[Parsed]), field: cython.int
+    values: cython.pointer(Values),
+    p: octets,
+    parsed: cython.pointer(cython.const[Parsed]),
+    field: cython.int,
 ) -> cython.int:
     if not parsed.is_whole or parsed.start[field] < 0:
-        return put_null(column)
-    return put_value(column, p, parsed.start[field], parsed.end[field])
+        return put_null(values)
+    return put_text(values, p, parsed.start[field], parsed.end[field])
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def put_text(values: cython.pointer(Values), p: octets, at: int64_t, end: int64_t) -> cython.int:
+    """Adds the text of an encoded value; the commonest ones are short strings of ASCII, or null."""
+    code: uint8_t = p[at]
+    if code == 0x40:
+        return put_null(values)
+    if (code == 0xA1 or code == 0xA3) and is_ascii(p + at + 2, end - at - 2):
+        return put(values, p + at + 2, end - at - 2)
+    return put_value(values, p, at, end)
 
 
 @cython.cfunc

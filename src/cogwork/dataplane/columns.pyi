@@ -1,8 +1,8 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from mmap import mmap
 
-from cogwork.dataplane.column import Column, Numbers, Presence, Room
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.column import Column
+from cogwork.dataplane.stream_records import Records
 
 SOURCE_HASH: str
 
@@ -13,18 +13,17 @@ class Columns:
     held_bytes: int
     malformed: int
     is_full: bool
-    offset: Numbers | None
-    time: Numbers | None
+    offset: Column | None
+    time: Column | None
     producer: Column | None
-    sequence: Numbers | None
+    sequence: Column | None
     address: Column | None
     subject: Column | None
     message_id: Column | None
     correlation_id: Column | None
     reply_to: Column | None
     content_type: Column | None
-    properties: Room | None
-    properties_presence: Presence | None
+    properties: Column | None
     keys: Column | None
     values: Column | None
     body: Column | None
@@ -34,5 +33,5 @@ class Columns:
     def go_on(self, before: Columns) -> None: ...
     def add_chunk(self, data: bytes | memoryview, at: int = 0, end: int = -1) -> bool: ...
     def add_blocks(self, data: bytes | memoryview | mmap, at: int, end: int) -> int: ...
-    def add_records(self, records: Sequence[Message], at: int) -> int: ...
+    def add_records(self, records: Records, at: int) -> int: ...
     def add_message(self, raw: bytes) -> bool: ...

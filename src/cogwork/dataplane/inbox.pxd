@@ -8,6 +8,8 @@ from cogwork.dataplane.flusher cimport Flusher
 from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
+cdef bytes UNDECODABLE_STATE
+
 cdef class Inbox(Terminus):
     cdef readonly Core core
     cdef readonly IncomingLink link
@@ -31,6 +33,8 @@ cdef class Inbox(Terminus):
     cdef int hand(self, object message) except -1
     cdef int drop_waiting(self) except -1
     cdef object next_waiting(self)
+    cdef uint32_t count_waiting(self) noexcept
+    cdef object pick(self, Py_ssize_t limit)
     cdef bint refill(self) noexcept
     cdef int top_up(self) except -1
     cdef int wake(self) except -1

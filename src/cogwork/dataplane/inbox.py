@@ -28,9 +28,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 TURN_MESSAGES = cython.declare(uint32_t, 256)
 """Messages handed over before other tasks get their turn, and the socket is read again."""
 
-UNDECODABLE_STATE = cython.declare(
-    bytes, b"\x00\x53\x25\xc0\x1a\x01\x00\x53\x1d\xc0\x14\x01\xa3\x11amqp:decode-error"
-)
+UNDECODABLE_STATE = b"\x00\x53\x25\xc0\x1a\x01\x00\x53\x1d\xc0\x14\x01\xa3\x11amqp:decode-error"
 """Rejected, for bytes that are no message: whoever is to look at them is elsewhere."""
 
 
@@ -80,7 +78,10 @@ class Inbox:
     @property
     def waiting(self) -> int:
         """Counts what has arrived and was not handed over."""
-        return len(self.ready) - self.at + len(self.arrivals)
+        return self.count_waiting()
+
+    def count_waiting(self):
+        return cython.cast(uint32_t, len(self.ready) - self.at + len(self.arrivals))
 
     # -- what the data plane does
 
@@ -141,7 +142,7 @@ class Inbox:
         used: uint32_t
         if self.link is None or self.is_over or self.is_stopped or self.draining is not None:
             return 0
-        used = cython.cast(uint32_t, self.waiting) + self.held
+        used = self.count_waiting() + self.held
         if used + self.link.credit <= self.window // 2:
             self.link.grant(self.window - used)
             return 1
@@ -219,7 +220,7 @@ class Inbox:
         self.handed_in_turn = 0
         await waiter
 
-    async def take_batch(self, count_max: int) -> list:
+    async def take_batch(self, count_max: int) -> object:
         """Hands over what waits, at least one message; none once the inbox is closed.
 
         Args:
@@ -228,9 +229,6 @@ class Inbox:
         Raises:
             CogworkError: The link ended for good.
         """
-        count: cython.Py_ssize_t
-        limit: cython.Py_ssize_t = count_max
-        batch: list
         if self.refill() and self.handed_in_turn >= TURN_MESSAGES:
             self.handed_in_turn = 0
             await TURN
@@ -238,9 +236,18 @@ class Inbox:
             try:
                 await self.arrival()
             except StopAsyncIteration:
-                return []
-        batch = []
-        while self.refill() and len(batch) < limit:
+                return self.pick(0)
+        batch = self.pick(count_max)
+        self.handed_in_turn += cython.cast(uint32_t, len(batch))
+        if self.top_up():
+            self.flusher.now()
+        return batch
+
+    def pick(self, limit):
+        """Hands over what waits, so many at most."""
+        count: cython.Py_ssize_t
+        batch: list = []
+        while len(batch) < limit and self.refill():
             count = min(limit - len(batch), len(self.ready) - self.at)
             if self.at == 0 and count == len(self.ready) and not batch:
                 batch = self.ready
@@ -248,20 +255,17 @@ class Inbox:
             else:
                 batch.extend(self.ready[self.at : self.at + count])
                 self.at += count
-        self.handed_in_turn += cython.cast(uint32_t, len(batch))
         for message in batch:
             self.hand(message)
-        if self.top_up():
-            self.flusher.now()
         return batch
 
-    async def drain(self) -> list:
+    async def drain(self) -> object:
         """Hands over what the sender has at once, as much as the window takes; perhaps nothing.
 
         Raises:
             CogworkError: The link ended for good.
         """
-        used: uint32_t = cython.cast(uint32_t, self.waiting) + self.held
+        used: uint32_t = self.count_waiting() + self.held
         if self.link is not None and self.draining is None and used < self.window:
             await self.exhausted(self.window - used)
         if self.failure is not None:
@@ -270,7 +274,7 @@ class Inbox:
             return await self.take_batch(self.window)
         self.top_up()
         self.flusher.later()
-        return []
+        return self.pick(0)
 
     async def stop(self) -> None:
         """Takes no more, and waits until all that was under way has arrived."""

@@ -6,8 +6,8 @@ batch. Each message has a token, by which its outcome finds it. When a link ends
 started is put back to the front of the backlog; what it had sent is in doubt, and is settled so, or
 put back too where the outbox may send twice.
 
-A post is awaitable and makes a future only when it is awaited before its outcome is there; a batch
-makes one future for all its messages.
+What is posted is a dispatch (`cogwork.dataplane.dispatches`), one message or a batch. A batch goes
+out in runs, and the outcomes of a run are taken in at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections import deque
 
 import cython
+from cython.cimports.cogwork.dataplane.dispatches import Batch, Dispatch, Post, Shipper
+from cython.cimports.cogwork.dataplane.flights import Flights
 from cython.cimports.cogwork.dataplane.messages import Message
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.section_writer import data_section
@@ -23,6 +25,8 @@ from cython.cimports.cogwork.dataplane.shipment import (
     LOST,
     RECEIVED,
     RELEASED,
+    RUN_MAX,
+    Piece,
     Shipment,
     fill_shipment,
     state_of,
@@ -33,7 +37,7 @@ from cython.cimports.libc.stdint import int64_t, uint32_t
 
 from cogwork.dataplane.posting_errors import BacklogFull, MessageTooLarge
 
-__all__ = ("ACCEPTED_CODE", "IN_DOUBT_CODE", "SOURCE_HASH", "Batch", "Outbox", "Post")
+__all__ = ("ACCEPTED_CODE", "IN_DOUBT_CODE", "SOURCE_HASH", "Outbox")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -45,179 +49,8 @@ BACKLOG_MAX = cython.declare(int64_t, 100_000)
 READY_BACKLOG = cython.declare(int64_t, 1_000)
 """Below so many waiting messages an outbox calls itself ready: enough to use credit that comes."""
 
-FAILURES_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
-"""Posts that failed and that nobody awaited yet, kept to be reported by `flushed`."""
 
-
-class Dispatch:
-    """Something that was given to an outbox."""
-
-    def advance(self):
-        """Sends as much as the link takes; returns 1 once nothing is left to be sent."""
-        return 1
-
-    def resolved(self, token, code, state):
-        return 0
-
-    def lost(self, token):
-        """Makes a message that was sent one that is to be sent."""
-        return 0
-
-    def fail(self, failure):
-        """Gives up: no outcome will come any more."""
-        return 0
-
-    def unsent(self):
-        return 0
-
-    def wake(self):
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
-        return 0
-
-
-class Post(Dispatch):
-    """One message on its way. Awaiting it returns once it is accepted, and raises otherwise.
-
-    Attributes:
-        code: The outcome's descriptor code; 0 while there is none. A message that is sent settled
-            counts as accepted once it was written.
-        queued: Whether it waits for credit.
-        failure: Why there will be no outcome; None else.
-        on_error: Called with the exception where the message is not accepted.
-        on_done: Called with the post once its outcome is known, in the place of `on_error`.
-    """
-
-    def advance(self):
-        if self.outbox.ship(self, self.first_token, self.data) == 0:
-            return 0
-        if self.settled:
-            self.resolved(self.first_token, ACCEPTED, None)
-        return 1
-
-    def resolved(self, token, code, state):
-        self.code = code
-        self.state = state
-        self.data = None
-        if self.on_done is not None:
-            self.on_done(self)
-        elif code != ACCEPTED:
-            if self.on_error is not None:
-                self.on_error(self.error())
-            elif not self.is_watched and len(self.outbox.failed) < FAILURES_KEPT:
-                self.outbox.failed.append(self)
-        return self.wake()
-
-    def fail(self, failure):
-        self.failure = failure
-        return self.resolved(self.first_token, LOST, None)
-
-    def unsent(self):
-        return 1
-
-    def withdraw(self) -> bool:
-        """Takes back a message that waits for credit, and releases it; returns whether it did."""
-        if not self.queued:
-            return False
-        self.outbox.withdraw(self)
-        self.code = RELEASED
-        self.data = None
-        self.wake()
-        return True
-
-    def error(self) -> object:
-        """Returns the exception that awaiting raises; None where the message was accepted."""
-        if self.failure is not None:
-            return self.failure
-        if self.code == ACCEPTED:
-            return None
-        return self.outbox.explain(self.code, self.state).error()
-
-    @property
-    def is_done(self) -> bool:
-        """Whether its outcome is known."""
-        return self.code != 0
-
-    def __await__(self):
-        self.is_watched = True
-        while self.code == 0:
-            if self.waiter is None or self.waiter.done():
-                self.waiter = self.outbox.create_future()
-            yield from self.waiter
-        error = self.error()
-        if error is not None:
-            raise error
-
-
-class Batch(Dispatch):
-    """Several messages on their way. Awaiting it returns the list of their outcomes."""
-
-    def __len__(self) -> int:
-        return len(self.messages)
-
-    def advance(self):
-        count: cython.Py_ssize_t = len(self.messages)
-        while self.at < count:
-            if self.codes[self.at] == 0:
-                if (
-                    self.outbox.ship(
-                        self, self.first_token + self.at, cython.cast(bytes, self.messages[self.at])
-                    )
-                    == 0
-                ):
-                    return 0
-                if self.settled:
-                    self.codes[self.at] = ACCEPTED
-                    self.waiting -= 1
-            self.at += 1
-        if self.waiting == 0:
-            self.wake()
-        return 1
-
-    def resolved(self, token, code, state):
-        index: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, token - self.first_token)
-        if self.codes[index] != 0:
-            return 0
-        self.codes[index] = code
-        if state is not None:
-            self.states[index] = state
-        self.waiting -= 1
-        return self.wake() if self.waiting == 0 else 0
-
-    def lost(self, token):
-        index: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, token - self.first_token)
-        self.at = min(self.at, index)
-        return 0
-
-    def fail(self, failure):
-        self.failure = failure
-        return self.wake()
-
-    def unsent(self):
-        return len(self.messages) - self.at
-
-    def __await__(self):
-        while self.waiting > 0 and self.failure is None:
-            if self.waiter is None or self.waiter.done():
-                self.waiter = self.outbox.create_future()
-            yield from self.waiter
-        if self.failure is not None:
-            raise self.failure
-        return self.outcomes()
-
-    def outcomes(self) -> list:
-        """Lists the outcomes in the order of the messages; all must be known."""
-        explain = self.outbox.explain
-        accepted = explain(ACCEPTED, None)
-        found: list = [accepted] * len(self.messages)
-        index: cython.Py_ssize_t
-        for index in range(len(self.messages)):
-            if self.codes[index] != ACCEPTED:
-                found[index] = explain(self.codes[index], self.states.get(index))
-        return found
-
-
-class Outbox:
+class Outbox(Shipper):
     """One sender's messages, from link to link.
 
     Attributes:
@@ -246,7 +79,7 @@ class Outbox:
         self.explain = explain
         self.resends = resends
         self.backlog = deque()
-        self.sent = {}
+        self.sent = Flights()
         self.next_token = 1
         self.waiters = []
         self.failed = []
@@ -347,7 +180,7 @@ class Outbox:
     @property
     def unsettled_count(self) -> int:
         """Counts what was sent and has no outcome yet."""
-        return len(self.sent)
+        return self.sent.count
 
     def waiter(self):
         waiter = self.create_future()
@@ -365,7 +198,7 @@ class Outbox:
         Raises:
             CogworkError: The first of the posts that failed without anybody awaiting them.
         """
-        while self.backlog or self.sent:
+        while self.backlog or self.sent.count:
             await self.waiter()
         failed, self.failed = self.failed, []
         for post in failed:
@@ -412,8 +245,7 @@ class Outbox:
         """Takes no more; what has no outcome fails with `failure`."""
         dispatch: Dispatch
         self.failure = failure
-        unresolved = [*self.sent.values(), *self.backlog]
-        self.sent.clear()
+        unresolved = [*self.sent.clear(), *self.backlog]
         self.backlog.clear()
         self.backlog_count = 0
         for dispatch in unresolved:
@@ -459,9 +291,39 @@ class Outbox:
         s.source_generation = self.generation
         s.token = token
         if not dispatch.settled:
-            self.sent[token] = dispatch
+            self.sent.take_off(dispatch, token, 1, 1)
         link.take(cython.address(s))
         return 1
+
+    def ship_batch(self, batch):
+        """Writes messages of a batch, a run at most; returns how many the link has taken."""
+        s: Shipment
+        pieces: Piece[RUN_MAX]
+        data: bytes
+        at: cython.Py_ssize_t = batch.at
+        count: uint32_t = 0
+        taken: uint32_t
+        size: uint32_t = cython.cast(uint32_t, len(batch.messages))
+        link: OutgoingLink = self.link
+        if link is None or not link.is_ready():
+            return 0
+        while count < RUN_MAX and at + count < size and batch.codes[at + count] == 0:
+            data = batch.messages[at + count]
+            pieces[count].data = octets_of(data)
+            pieces[count].size = cython.cast(uint32_t, PyBytes_GET_SIZE(data))
+            pieces[count].token = batch.first_token + at + count
+            count += 1
+        fill_shipment(cython.address(s), pieces[0].data, pieces[0].size)
+        s.settled = batch.settled
+        s.source_index = self.index
+        s.source_generation = self.generation
+        s.token = pieces[0].token
+        if not batch.settled:
+            self.sent.take_off(batch, batch.first_token, size, count)
+        taken = cython.cast(uint32_t, link.take_run(cython.address(s), pieces, count))
+        if taken < count and not batch.settled:
+            self.sent.land(self.sent.find(pieces[count - 1].token), count - taken)
+        return taken
 
     def on_ready(self, link):
         return self.pump()
@@ -470,7 +332,7 @@ class Outbox:
         dispatch: Dispatch
         if verdict.code == RECEIVED:
             return 0
-        dispatch = self.sent.pop(token, None)
+        dispatch = self.landed(token)
         if dispatch is None:
             return 1
         if self.stopping and (verdict.code == RELEASED or (verdict.code == LOST and self.resends)):
@@ -482,6 +344,36 @@ class Outbox:
         if self.waiters:
             self.release_waiters()
         return 1
+
+    def landed(self, token):
+        """Returns whose message has its outcome now; None where it is not under way."""
+        index: cython.Py_ssize_t = self.sent.find(token)
+        return None if index < 0 else self.sent.land(index, 1)
+
+    def resolve_run(self, token, count, verdict):
+        if verdict.code != ACCEPTED:
+            return Shipper.resolve_run(self, token, count, verdict)
+        self.accept_run(token, count)
+        return self.release_waiters() if self.waiters else 0
+
+    def accept_run(self, token, count):
+        """Takes in that messages with consecutive tokens were accepted."""
+        dispatch: Dispatch
+        index: cython.Py_ssize_t
+        part: uint32_t
+        while count:
+            index = self.sent.find(token)
+            part = 1
+            if index >= 0:
+                part = min(count, self.sent.left(index, token))
+                dispatch = self.sent.land(index, part)
+                if part == 1:
+                    dispatch.resolved(token, ACCEPTED, None)
+                else:
+                    cython.cast(Batch, dispatch).accept(token, part)
+            token += part
+            count -= part
+        return 0
 
     def release_waiters(self):
         """Wakes whoever waits for room or for the last outcome; each looks for itself."""

@@ -1,7 +1,8 @@
 import asyncio
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
+from cogwork.dataplane.dispatches import Batch, Post
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.outgoing import OutgoingLink
 
@@ -13,24 +14,6 @@ class _Outcome(Protocol):
     def error(self) -> Exception | None: ...
 
 _O = TypeVar("_O", bound=_Outcome)
-
-class Post:
-    code: int
-    queued: bool
-    failure: Exception | None
-    on_error: Callable[[Exception], object] | None
-    on_done: Callable[[Post], object] | None
-    @property
-    def is_done(self) -> bool: ...
-    def withdraw(self) -> bool: ...
-    def error(self) -> Exception | None: ...
-    def __await__(self) -> Generator[Any]: ...
-
-class Batch(Generic[_O]):
-    failure: Exception | None
-    def __len__(self) -> int: ...
-    def outcomes(self) -> list[_O]: ...
-    def __await__(self) -> Generator[Any, None, list[_O]]: ...
 
 class Outbox(Generic[_O]):
     link: OutgoingLink | None

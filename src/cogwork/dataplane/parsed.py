@@ -25,7 +25,7 @@ from cython.cimports.cogwork.dataplane.values import (
     list_header,
     map_header,
     read_binary,
-    skip_value,
+    skip_short,
 )
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -64,7 +64,7 @@ def parse_fields(p: octets, parsed: cython.pointer(Parsed)) -> cython.bint:
     if at < 0 or count > PROPERTY_FIELDS:
         return False
     for field in range(count):
-        following = skip_value(p, at, end)
+        following = skip_short(p, at, end)
         if following < 0:
             return False
         if field < FIELDS:
@@ -89,10 +89,10 @@ def parse_pairs(p: octets, parsed: cython.pointer(Parsed)) -> cython.bint:
         return False
     parsed.pairs = at
     while at < parsed.pairs_end:
-        at = skip_value(p, at, parsed.pairs_end)
+        at = skip_short(p, at, parsed.pairs_end)
         if at < 0:
             return False
-        at = skip_value(p, at, parsed.pairs_end)
+        at = skip_short(p, at, parsed.pairs_end)
         if at < 0:
             return False
     return True
@@ -110,6 +110,9 @@ def parse_body(p: octets, parsed: cython.pointer(Parsed)) -> cython.bint:
     at: int64_t = parsed.layout.sections[BODY_RANK].start
     if at < 0 or parsed.layout.body_code != DATA:
         return True
+    if parsed.layout.body_sections == 1:
+        at = parsed.layout.sections[BODY_RANK].value
+        return read_binary(p, at, end, cython.address(data), cython.address(size)) == end
     while at < end:
         if next_section(p, end, at, cython.address(section)) == MALFORMED:
             return False

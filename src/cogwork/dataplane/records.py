@@ -9,6 +9,7 @@ have neither, and are kept byte for byte. Nothing here allocates or touches Pyth
 import cython
 from cython.cimports.cogwork.dataplane.octets import load_u32, load_u64, store_u32
 from cython.cimports.cogwork.dataplane.sections import (
+    DATA,
     DELIVERY_ANNOTATIONS_RANK,
     FOUND,
     HEADER_RANK,
@@ -23,6 +24,9 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 SECTION_SIZE = cython.declare(int64_t, 12)
 """Descriptor and constructor of a wide map: 0x00 0x53 0x72, 0xD1, size, count."""
+
+SMALL_HEAD_SIZE = cython.declare(int64_t, 5)
+"""What stands before the octets of a data section that has less than 256."""
 
 
 def read_record(data, size, record):
@@ -39,6 +43,8 @@ def read_record(data, size, record):
     record.producer_size = 0
     record.has_sequence = record.is_snapshot = False
     record.sequence = record.snapshot = 0
+    if is_one_section(data, size):
+        return FINE
     if locate(data, size, cython.address(layout)) != FOUND:
         return MALFORMED_RECORD
     if layout.sections[HEADER_RANK].start >= 0:
@@ -55,6 +61,22 @@ def read_record(data, size, record):
     if record.pairs < 0 or record.pairs_end != record.rest:
         return MALFORMED_RECORD
     return read_pairs(record)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def is_one_section(data: octets, size: int64_t) -> cython.bint:
+    """Says whether a message is nothing but one small data section, as most records are."""
+    return (
+        size >= SMALL_HEAD_SIZE
+        and data[0] == 0x00
+        and data[1] == 0x53
+        and data[2] == DATA
+        and data[3] == 0xA0
+        and data[4] + SMALL_HEAD_SIZE == size
+    )
 
 
 @cython.cfunc

@@ -8,7 +8,7 @@ from __future__ import annotations
 import cython
 from cython.cimports.cogwork.dataplane.encoder import put_symbol, put_text, put_value
 from cython.cimports.cogwork.dataplane.header import HEADER_SIZE_MAX, Header, write_header
-from cython.cimports.cogwork.dataplane.octets import store_u32
+from cython.cimports.cogwork.dataplane.section_writer import data_head_size, put_data_head
 from cython.cimports.cogwork.dataplane.sections import (
     APPLICATION_PROPERTIES,
     CONTENT_ENCODING_FIELD,
@@ -147,19 +147,8 @@ def put_annotations(
 
 def data_section(body: bytes) -> bytes:
     """Returns a message that is nothing but `body` in a data section."""
-    size: cython.Py_ssize_t = PyBytes_GET_SIZE(body)
-    message: bytes = PyBytes_FromStringAndSize(cython.NULL, size + (5 if size < 256 else 8))
+    size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(body))
+    message: bytes = PyBytes_FromStringAndSize(cython.NULL, data_head_size(size) + size)
     at: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(message))
-    at[0] = 0x00
-    at[1] = 0x53
-    at[2] = DATA
-    if size < 256:
-        at[3] = 0xA0
-        at[4] = cython.cast(uint8_t, size)
-        at += 5
-    else:
-        at[3] = 0xB0
-        store_u32(at + 4, cython.cast(uint32_t, size))
-        at += 8
-    memcpy(at, PyBytes_AS_STRING(body), size)
+    memcpy(put_data_head(at, size), PyBytes_AS_STRING(body), size)
     return message

@@ -42,6 +42,7 @@ from cython.cimports.cogwork.dataplane.values import (
     descriptor_code,
     list_header,
     read_string,
+    skip_short,
     skip_value,
 )
 from cython.cimports.libc.stdint import int64_t, uint32_t
@@ -156,7 +157,7 @@ def locate(data: octets, size: int64_t, layout: cython.pointer(Layout)) -> cytho
         code = section_code(data, size, at, cython.address(value))
         if code == MALFORMED:
             return MALFORMED
-        end = skip_value(data, value, size)
+        end = skip_short(data, value, size)
         if end < 0:
             return MALFORMED
         rank = rank_of(code)

@@ -1,34 +1,21 @@
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.inbox import Inbox
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.stream_records import Records
 
 SOURCE_HASH: str
 CAUGHT_UP_PREFIX: bytes
-
-class Record(Message):
-    @property
-    def offset(self) -> int: ...
-    @property
-    def time_ms(self) -> int: ...
-    @property
-    def time(self) -> datetime: ...
-    @property
-    def producer(self) -> bytes | None: ...
-    @property
-    def producer_sequence(self) -> int | None: ...
-    @property
-    def is_snapshot(self) -> bool: ...
 
 class StreamInbox(Inbox):
     on_caught_up: Callable[[], None] | None
     def __init__(
         self, flusher: Flusher, create_future: Callable[[], asyncio.Future[Any]], window: int
     ) -> None: ...
+    async def take_batch(self, count_max: int) -> Records: ...  # type: ignore[override]  # no list, but as good
+    async def drain(self) -> Records: ...  # type: ignore[override]  # no list, but as good
     @property
     def is_caught_up(self) -> bool: ...
     @property

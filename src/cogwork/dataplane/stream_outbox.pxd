@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
-from cogwork.dataplane.outbox cimport Dispatch, Outbox
+from cogwork.dataplane.dispatches cimport Dispatch
+from cogwork.dataplane.outbox cimport Outbox
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 
@@ -20,6 +21,7 @@ cdef class StreamOutbox(Outbox):
     cdef object reason
     cdef int note_reason(self, int code, bytes state) except -1
     cdef int give_in(self) except -1
+    cdef int look_further(self) except -1
     cdef bytes stamped(self, bytes data, bint is_plain)
     cdef int hold(self, uint64_t token, Dispatch dispatch) except -1
     cdef int renew(self) except -1

@@ -15,9 +15,11 @@ it would have to take a new one everything that has no outcome fails instead.
 from __future__ import annotations
 
 import cython
+from cython.cimports.cogwork.dataplane.dispatches import Batch, Dispatch, Post, Shipper
 from cython.cimports.cogwork.dataplane.octets import octets_of, store_u32, store_u64
-from cython.cimports.cogwork.dataplane.outbox import Batch, Dispatch, Outbox, Post
+from cython.cimports.cogwork.dataplane.outbox import Outbox
 from cython.cimports.cogwork.dataplane.records import FINE, Record, read_record, write_pairs
+from cython.cimports.cogwork.dataplane.section_writer import data_head_size, put_data_head
 from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
     LOST,
@@ -124,16 +126,19 @@ class StreamOutbox(Outbox):
             raise
 
     def checked(self, body):
-        return self.fitting(self.stamped(Outbox.checked(self, body), type(body) is bytes))
+        if type(body) is bytes:
+            return self.fitting(self.stamped(body, True))
+        return self.fitting(self.stamped(Outbox.checked(self, body), False))
 
     def stamped(self, data, is_plain):
         """Returns a message with the producer's id and the next sequence.
 
-        One that is plain is nothing but a body: nobody has to look for annotations in it.
+        What is plain is no message but the body of one: its octets are copied once.
         """
         r: Record
         size: int64_t
         total: int64_t
+        head_size: int64_t = 0
         producer_size: int64_t = PyBytes_GET_SIZE(self.producer)
         made: bytes
         p: cython.pointer(uint8_t)
@@ -141,10 +146,11 @@ class StreamOutbox(Outbox):
             r.data = octets_of(data)
             r.head_end = r.rest = r.kept_size = 0
             r.kept = 0
+            head_size = data_head_size(cython.cast(uint32_t, PyBytes_GET_SIZE(data)))
         elif read_record(octets_of(data), PyBytes_GET_SIZE(data), cython.address(r)) != FINE:
             raise EncodeError("the annotations x-opt-producer and x-opt-sequence are the stream's")
         size = STAMP_SIZE + producer_size + r.kept_size
-        total = 12 + size + r.head_end + PyBytes_GET_SIZE(data) - r.rest
+        total = 12 + size + r.head_end + head_size + PyBytes_GET_SIZE(data) - r.rest
         made = PyBytes_FromStringAndSize(cython.NULL, total)
         p = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(made))
         memcpy(p, r.data, r.head_end)
@@ -162,6 +168,8 @@ class StreamOutbox(Outbox):
         p += 25
         if r.kept:
             p = write_pairs(p, cython.address(r))
+        if is_plain:
+            p = put_data_head(p, cython.cast(uint32_t, PyBytes_GET_SIZE(data)))
         memcpy(p, r.data + r.rest, PyBytes_GET_SIZE(data) - r.rest)
         self.sequence += 1
         return made
@@ -172,7 +180,7 @@ class StreamOutbox(Outbox):
         Raises:
             CogworkError: The first of the posts that failed without anybody awaiting them.
         """
-        while self.backlog or self.sent or self.again:
+        while self.backlog or self.sent.count or self.again:
             waiter = self.create_future()
             self.waiters.append(waiter)
             await waiter
@@ -185,11 +193,22 @@ class StreamOutbox(Outbox):
             return 0
         return Outbox.ship(self, dispatch, token, data)
 
+    def ship_batch(self, batch):
+        return 0 if self.is_paused else Outbox.ship_batch(self, batch)
+
+    def resolve_run(self, token, count, verdict):
+        if verdict.code != ACCEPTED or self.doubtful:
+            return Shipper.resolve_run(self, token, count, verdict)
+        self.is_failing = False
+        self.pause_s = PAUSE_FIRST_S
+        self.accept_run(token, count)
+        return self.look_further()
+
     def resolve_outcome(self, token, verdict):
         dispatch: Dispatch
         if verdict.code == RECEIVED:
             return 0
-        dispatch = self.sent.pop(token, None)
+        dispatch = self.landed(token)
         if dispatch is None:
             return 1
         if self.stopping and (verdict.code == RELEASED or verdict.code == LOST):
@@ -214,11 +233,16 @@ class StreamOutbox(Outbox):
             self.is_paused = True
             self.note_reason(verdict.code, state_of(verdict))
             dispatch.resolved(token, verdict.code, state_of(verdict))
-        if self.is_paused and not self.sent:
+        self.look_further()
+        return 1
+
+    def look_further(self):
+        """Goes on after outcomes: sends again where all are there, and wakes who waits."""
+        if self.is_paused and not self.sent.count:
             self.call_later(self.pause_s if self.again else 0.0, self.go_on)
         elif self.waiters:
             self.release_waiters()
-        return 1
+        return 0
 
     def hold(self, token, dispatch):
         """Keeps what was not taken, and all that is to follow it, until it is sent again."""
@@ -293,9 +317,8 @@ class StreamOutbox(Outbox):
     def give_in(self):
         """Fails all that has no outcome, and takes nothing more."""
         dispatch: Dispatch
-        unresolved: list = [*self.sent.values(), *self.backlog]
+        unresolved: list = [*self.sent.clear(), *self.backlog]
         self.failure = self.reason
-        self.sent.clear()
         self.backlog.clear()
         self.backlog_count = 0
         for dispatch in unresolved:

@@ -2,8 +2,9 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
+from cogwork.dataplane.dispatches import Batch, Post
 from cogwork.dataplane.flusher import Flusher
-from cogwork.dataplane.outbox import Batch, Outbox, Post
+from cogwork.dataplane.outbox import Outbox
 
 SOURCE_HASH: str
 

@@ -12,6 +12,7 @@ from cython.cimports.cogwork.dataplane.column import (
     Py_DTSF_ADD_DOT_0,
     PyOS_double_to_string,
     put,
+    put_hex,
     put_null,
 )
 from cython.cimports.cogwork.dataplane.octets import load_u16, load_u32, load_u64, load_word
@@ -60,34 +61,36 @@ def is_utf8(p, size):
     return True
 
 
-def put_value(column, p, at, end):
+def put_value(values, p, at, end):
     """Adds the text of the one encoded value from `at` to `end`, which lies there whole."""
     code: uint8_t = p[at]
     if code == 0xA1 or code == 0xA3:
-        return put_checked(column, p, at, at + 2, end)
+        return put_checked(values, p, at, at + 2, end)
     if code == 0xB1 or code == 0xB3:
-        return put_checked(column, p, at, at + 5, end)
+        return put_checked(values, p, at, at + 5, end)
     if code == 0x40:
-        return put_null(column)
+        return put_null(values)
     if code == 0xA0:
-        return column.put_hex(p + at + 2, end - at - 2)
+        return put_hex(values, p + at + 2, end - at - 2)
     if code == 0xB0:
-        return column.put_hex(p + at + 5, end - at - 5)
-    return put_plain(column, p, at, end)
+        return put_hex(values, p + at + 5, end - at - 5)
+    return put_plain(values, p, at, end)
 
 
 @cython.cfunc
 @cython.exceptval(-1)
-def put_checked(column: Column, p: octets, at: int64_t, start: int64_t, end: int64_t) -> cython.int:
+def put_checked(
+    values: cython.pointer(Values), p: octets, at: int64_t, start: int64_t, end: int64_t
+) -> cython.int:
     """Adds a string or a symbol."""
     if is_utf8(p + start, end - start):
-        return put(column, p + start, end - start)
-    return column.put_hex(p + at, end - at)
+        return put(values, p + start, end - start)
+    return put_hex(values, p + at, end - at)
 
 
 @cython.cfunc
 @cython.exceptval(-1)
-def put_plain(column: Column, p: octets, at: int64_t, end: int64_t) -> cython.int:
+def put_plain(values: cython.pointer(Values), p: octets, at: int64_t, end: int64_t) -> cython.int:
     """Adds a value of a fixed width."""
     text: uint8_t[TEXT_SIZE_MAX]
     out: Digits = text
@@ -106,12 +109,12 @@ def put_plain(column: Column, p: octets, at: int64_t, end: int64_t) -> cython.in
     elif code == 0x73:
         size = write_character(out, load_u32(p + at + 1))
     elif code == 0x72 or code == 0x82:
-        return put_float(column, p, at)
+        return put_float(values, p, at)
     else:
         size = write_number(out, p, at)
     if size == 0:
-        return column.put_hex(p + at, end - at)
-    return put(column, out, size)
+        return put_hex(values, p + at, end - at)
+    return put(values, out, size)
 
 
 @cython.cfunc
@@ -267,7 +270,7 @@ def write_character(out: Digits, point: uint32_t) -> cython.int:
 
 @cython.cfunc
 @cython.exceptval(-1)
-def put_float(column: Column, p: octets, at: int64_t) -> cython.int:
+def put_float(values: cython.pointer(Values), p: octets, at: int64_t) -> cython.int:
     single: cython.float = 0
     number: cython.double = 0
     bits: uint64_t
@@ -282,7 +285,7 @@ def put_float(column: Column, p: octets, at: int64_t) -> cython.int:
         memcpy(cython.address(number), cython.address(bits), 8)
     text = PyOS_double_to_string(number, b"r", 0, Py_DTSF_ADD_DOT_0, cython.NULL)
     try:
-        put(column, cython.cast(octets, text), strlen(text))
+        put(values, cython.cast(octets, text), strlen(text))
     finally:
         PyMem_Free(text)
     return 0

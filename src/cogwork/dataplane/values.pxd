@@ -9,6 +9,19 @@ cdef int64_t map_header(octets p, int64_t at, int64_t end, int64_t* map_end) noe
 cdef int64_t read_binary(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil
 cdef int read_string(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil
 
+# The same as skip_value, without a call where the width stands in an octet, or there is none.
+cdef inline int64_t skip_short(octets p, int64_t at, int64_t end) noexcept nogil:
+    cdef uint8_t kind
+    if at + 2 > end:
+        return skip_value(p, at, end)
+    kind = p[at] >> 4
+    if kind == 0xA or kind == 0xC:
+        at += 2 + p[at + 1]
+        return at if at <= end else -1
+    if kind == 0x4:
+        return at + 1
+    return skip_value(p, at, end)
+
 # Returns a numeric descriptor of one octet and where its value starts; -1 where there is none.
 cdef inline int descriptor_code(octets p, int64_t end, int64_t* body) noexcept nogil:
     if end >= 3 and p[0] == 0x00 and p[1] == 0x53:

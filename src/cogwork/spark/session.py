@@ -46,6 +46,14 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 OF_PY4J = "An error occurred while calling"
 """So begins what the JVM raised; the next line says what it was."""
 
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+PLAIN_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+"""Writes a checkpoint's files as durably as Spark's own choice does, and as atomically on disks and
+HDFS; but that one starts three programs (`readlink`, `chmod`) for each file on a disk: a trigger
+writes two, and waits for each."""
+
 LOG_CONFIGURATION = """\
 status = error
 rootLogger.level = warn
@@ -63,6 +71,7 @@ SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.python.filterPushdown.enabled": "true",
+    CHECKPOINT_FILES: PLAIN_FILES,
     "spark.sql.session.timeZone": "UTC",
 }
 """What a session of ours has, unless it is told otherwise."""

@@ -3,13 +3,17 @@
 Theory of operation. Spark's daemon has a worker collect garbage after each task, and after each
 query that it has planned. That goes through all that the worker has ever loaded, pandas among it,
 and takes longer than many a task: fifty milliseconds of a core. What is loaded stays until the
-worker ends, so the collector may leave it out. It finds what a task leaves behind as before.
+worker ends, so the collector may leave it out. It finds what a task leaves behind as before. And
+a task goes through many batches of some mebibytes: the memory of those that it has passed on is
+kept for those that come (`cogwork.io.heap`).
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+
+from cogwork.io.heap import keep_freed
 
 __all__ = ("keep_loaded",)
 
@@ -27,6 +31,7 @@ def keep_loaded() -> None:
     if not _kept and _is_worker():
         _kept.append(True)
         gc.freeze()
+        keep_freed()
 
 
 def _is_worker() -> bool:

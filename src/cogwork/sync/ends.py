@@ -13,7 +13,7 @@ from cogwork.dataplane.messages import Message
 from cogwork.sync.loop_thread import LoopThread, on_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from cogwork.client.consumer import Consumer as AsyncConsumer
     from cogwork.client.fields import MessageFields
@@ -88,7 +88,7 @@ class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
         self._taken.clear()
         return taken
 
-    async def _take(self, timeout_s: float | None) -> list[M]:
+    async def _take(self, timeout_s: float | None) -> Sequence[M]:
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._counterpart.take(self._batch_max)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import resource
+from itertools import pairwise
 
 import pytest
 
 from cogwork.container import memory
-from cogwork.container.memory import GROWTH_BYTES, QUIET_BYTES, Memory, resident_bytes
+from cogwork.container.memory import GROWTH_BYTES, PAUSE_MAX, QUIET_BYTES, Memory, resident_bytes
 
 BLOCK_BYTES = 64 * 1024
 BLOCKS = 1000
@@ -41,3 +43,46 @@ def test_during_a_burst_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "resident_bytes", lambda: next(sizes))
     kept = Memory()
     assert not kept.sweep(held_bytes=QUIET_BYTES + 1)
+
+
+def test_what_is_taken_again_at_once_is_given_back_more_and_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = [0]
+    monkeypatch.setattr(memory, "resident_bytes", lambda: sizes[-1])
+    kept = Memory()
+    given_back = []
+    second = 0
+    while len(given_back) < 7:
+        second += 1
+        sizes.append(sizes[-1] + 2 * GROWTH_BYTES)
+        if kept.sweep(held_bytes=0):
+            given_back.append(second)
+    pauses = [after - before for before, after in pairwise(given_back)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] == 2, "at first it is tried again soon"
+    assert pauses[-1] == PAUSE_MAX + 1, "and never less often than that"
+    for _ in range(PAUSE_MAX + 1):
+        assert not kept.sweep(held_bytes=0), "nothing has grown since"
+    sizes.append(sizes[-1] + 2 * GROWTH_BYTES)
+    assert kept.sweep(held_bytes=0), "after a quiet time it is as at first"
+
+
+def test_the_end_of_the_heap_is_kept_between_bursts() -> None:
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "malloc_trim"):
+        pytest.skip("this allocator is another one")
+    libc.malloc.restype = ctypes.c_void_p
+    libc.free.argtypes = [ctypes.c_void_p]
+    Memory()
+    faults = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        blocks = [libc.malloc(ctypes.c_size_t(BLOCK_BYTES)) for _ in range(BLOCKS // 2)]
+        for block in blocks:
+            ctypes.memset(block, 1, BLOCK_BYTES)
+        for block in reversed(blocks):
+            libc.free(block)
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    pages = BLOCKS // 2 * BLOCK_BYTES // resource.getpagesize()
+    assert max(faults[1:]) < pages // 10, f"page faults of three bursts: {faults}"

@@ -27,6 +27,7 @@ from cogwork.container.access import Access
 from cogwork.container.listeners import Listeners
 from cogwork.container.peers import Peers
 from cogwork.dataplane.core import Core
+from cogwork.io.heap import keep_freed
 from cogwork.io.time_slice import set_time_slice
 
 if TYPE_CHECKING:
@@ -150,5 +151,6 @@ async def run(
         load: Reads it again.
     """
     set_time_slice(0)  # the container's own are short
+    keep_freed()
     os.nice(configuration.arrow.nice)
     await Reader(job, configuration).run(load)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.caller import Caller, Request
     from cogwork.client.rpc.replies import Replies
     from cogwork.client.rpc.targets import Target
-    from cogwork.dataplane.outbox import Post
+    from cogwork.dataplane.dispatches import Post
 
 __all__ = ("WINDOW", "Parts")
 

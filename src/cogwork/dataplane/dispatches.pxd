@@ -1,0 +1,53 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.terminus cimport Terminus
+
+cdef class Dispatch
+cdef class Batch
+
+
+cdef class Shipper(Terminus):
+    cdef object create_future
+    cdef object explain
+    cdef list failed
+    cdef int ship(self, Dispatch dispatch, uint64_t token, bytes data) except -1
+    cdef Py_ssize_t ship_batch(self, Batch batch) except -1
+    cdef int withdraw(self, Dispatch dispatch) except -1
+
+
+# Something that was given to an outbox: it knows what of it is still to be sent.
+cdef class Dispatch:
+    cdef Shipper outbox
+    cdef uint64_t first_token
+    cdef bint settled
+    cdef readonly bint queued
+    cdef object waiter
+    cdef readonly object failure
+    cdef int advance(self) except -1
+    cdef int resolved(self, uint64_t token, int code, bytes state) except -1
+    cdef int lost(self, uint64_t token) except -1
+    cdef int fail(self, object failure) except -1
+    cdef int64_t unsent(self) noexcept
+    cdef int wake(self) except -1
+
+
+@cython.final
+cdef class Post(Dispatch):
+    cdef bytes data
+    cdef readonly int code
+    cdef bytes state
+    cdef bint is_watched
+    cdef public object on_error
+    cdef public object on_done
+
+
+@cython.final
+cdef class Batch(Dispatch):
+    cdef list messages
+    cdef bytearray codes
+    cdef dict states
+    cdef Py_ssize_t at
+    cdef Py_ssize_t waiting
+    cdef int accept(self, uint64_t token, Py_ssize_t count) except -1

@@ -1,0 +1,211 @@
+"""A reader's end of a stream: what a block sends is what is taken, however that is done."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from peers import Peer
+
+from cogwork.amqp.types import ULong
+from cogwork.consensus.batch import Batch
+from cogwork.dataplane.blocks import Block, Feed
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.flusher import Flusher
+from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.messages import Message
+from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.stream_inbox import StreamInbox
+from cogwork.dataplane.stream_records import Records
+from cogwork.nodes.stream.reader import marker_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from cogwork.dataplane.stream_records import Record
+
+FIRST = 1000
+PRODUCER = b"who made them"
+
+
+def looped(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
+    """Runs a test on an event loop."""
+
+    @functools.wraps(test)
+    def run() -> None:
+        asyncio.run(test())
+
+    return run
+
+
+class Line:
+    """A stream's sending link, and a reader's inbox on the other side."""
+
+    def __init__(self, window: int) -> None:
+        self.sender, self.receiver = Peer(Core()), Peer(Core())
+        self.link = OutgoingLink(self.sender.session, 0, presettles=True)
+        self.sender.session.map_link(0, self.link)
+        self.feed = Feed(self.sender.core, self)
+        core = self.receiver.core
+        self.inbox = StreamInbox(
+            Flusher(core, lambda run: run()), asyncio.get_running_loop().create_future, window
+        )
+        entry = AddressEntry(core, "stream/line", CLOSEST_CODE)
+        entry.add_outlet(self.inbox)
+        end = IncomingLink(self.receiver.session, 0, entry)
+        self.receiver.session.map_link(0, end)
+        self.inbox.attach(end)
+        self.inbox.start()
+        self.carry()
+
+    def on_batch(self, feed: Feed) -> None:
+        feed.woken = []
+
+    def carry(self) -> None:
+        """Brings each side what the other one has sent."""
+        self.receiver.core.flush()
+        while said := self.receiver.wire.take_output():
+            self.sender.wire.feed(said)
+        self.sender.core.flush()
+        while said := self.sender.wire.take_output():
+            self.receiver.wire.feed(said)
+
+    def send(self, block: Block, offset: int) -> int:
+        following = block.send(self.link, self.feed, offset)
+        self.carry()
+        return following
+
+    def send_one(self, message: bytes) -> None:
+        assert self.link.send(self.feed, 0, message, True)
+        self.carry()
+
+
+def made(chance: random.Random, count: int) -> list[Message]:
+    """Makes messages of many kinds."""
+    kinds = (
+        lambda: Message(chance.randbytes(chance.choice((0, 1, 100, 255, 256, 1000)))),
+        lambda: Message(chance.randbytes(100_000)),
+        lambda: Message({"a": chance.random()}, subject="it"),
+        lambda: Message("words", annotations={"x-own": 1, "x-opt-producer": PRODUCER}),
+        lambda: Message.data(b"two", b"parts"),
+        lambda: Message(b"with", properties={"n": 1}, priority=7),
+    )
+    return [chance.choices(kinds, (20, 1, 3, 0, 3, 3))[0]() for _ in range(count)]
+
+
+def block_of(messages: list[Message]) -> Block:
+    """Makes a block of records, as a stream keeps them."""
+    batch = Batch.of([message.encode() for message in messages], PRODUCER, 7)
+    block = Block(FIRST)
+    block.add(1_700_000_000_000, batch.producer, batch.sequence, batch.count, batch.payload)
+    return block
+
+
+async def taken(line: Line, chance: random.Random) -> list[Record]:
+    """Takes some of what is there, in one of the ways there are."""
+    way = chance.randrange(4)
+    if way == 0:
+        return [await line.inbox.__anext__() for _ in range(min(line.inbox.waiting, 300))]
+    if way == 1:
+        return list(await line.inbox.take_batch(chance.randrange(1, 50)))
+    records = await line.inbox.take_batch(10_000)
+    return [records[index] for index in range(len(records))] if way == 2 else list(records)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_sent_arrives_however_it_is_taken(seed: int) -> None:
+    asyncio.run(_take_all(seed))
+
+
+async def _take_all(seed: int) -> None:
+    chance = random.Random(seed)
+    messages = made(chance, 1200)
+    line, block = Line(chance.choice((3, 100, 10_000))), block_of(messages)
+    found: list[Record] = []
+    offset = FIRST
+    while len(found) < len(messages):
+        offset = line.send(block, offset)
+        if line.inbox.waiting:
+            found += await taken(line, chance)
+        assert line.inbox.next_offset == FIRST + len(found) + line.inbox.waiting, f"seed {seed}"
+    assert [record.offset for record in found] == list(range(FIRST, FIRST + len(messages)))
+    for number, (record, message) in enumerate(zip(found, messages, strict=True)):
+        assert record.body == message.body, f"seed {seed}, record {number}"
+        assert record.properties == message.properties
+        assert (record.producer, record.producer_sequence) == (PRODUCER, 7 + number)
+        assert record.time_ms == 1_700_000_000_000
+    assert line.inbox.undecodable == 0
+
+
+@looped
+async def test_records_are_a_sequence() -> None:
+    line = Line(1000)
+    line.send(block_of([Message(bytes([number])) for number in range(20)]), FIRST)
+    records: Any = await line.inbox.take_batch(1000)
+    assert isinstance(records, Records)
+    assert isinstance(records, Sequence)
+    offsets = list(range(FIRST, FIRST + 20))
+    assert [record.offset for record in records] == offsets
+    assert [record.offset for record in reversed(records)] == offsets[::-1]
+    for index in (0, 7, 19, -1, -20):
+        assert records[index].offset == offsets[index]
+    for index in (20, -21):
+        with pytest.raises(IndexError, match="of 20"):
+            records[index]
+    places = (slice(None), slice(3, 9), slice(None, None, 5), slice(-4, None), slice(9, 2, -3))
+    for place in places:
+        assert [record.offset for record in records[place]] == offsets[place]
+        assert [record.offset for record in records[place][1:]] == offsets[place][1:]
+    assert not records[5:5]
+    assert records[5:5] == []
+    assert records == list(records)
+    assert records[1:] != records[:-1]
+    assert repr(records) == "<20 records>"
+
+
+@looped
+async def test_what_is_held_outlives_what_comes_after_it() -> None:
+    line = Line(64)
+    block = block_of([Message(bytes([number])) for number in range(200)])
+    offset = line.send(block, FIRST)
+    held: list[Sequence[Record]] = []
+    while line.inbox.waiting:
+        held.append(await line.inbox.take_batch(7))
+        offset = line.send(block, offset)
+    assert [record.body for records in held for record in records] == [
+        bytes([number]) for number in range(200)
+    ]
+
+
+@looped
+async def test_the_marker_comes_between_records_and_is_none() -> None:
+    line = Line(100)
+    told: list[int] = []
+    line.inbox.on_caught_up = lambda: told.append(1)
+    assert line.inbox.next_offset is None
+    line.send(block_of([Message(b"one"), Message(b"two")]), FIRST)
+    line.send_one(marker_of(FIRST + 2))
+    assert not line.inbox.is_caught_up
+    assert len(await line.inbox.take_batch(1)) == 1
+    assert not told
+    assert len(await line.inbox.take_batch(1)) == 1
+    assert told == [1]
+    assert line.inbox.is_caught_up
+
+
+@looped
+async def test_a_snapshot_says_where_to_go_on_and_what_is_no_message_is_counted() -> None:
+    line = Line(100)
+    snapshot = Message(b"state", annotations={"x-opt-snapshot": ULong(44)})
+    line.send_one(snapshot.encode())
+    assert line.inbox.next_offset == 44
+    line.send_one(b"\x00\x53\x99 no message")
+    assert line.inbox.undecodable == 1
+    (record,) = await line.inbox.take_batch(10)
+    assert record.is_snapshot
+    assert (record.offset, record.body) == (44, b"state")
