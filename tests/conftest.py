@@ -79,9 +79,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
     files = sorted(each.name for each in (HERE / "spark").glob("test_*.py") if has_session(each))
     sessions = {name: f"spark-{at % SPARK_SESSIONS}" for at, name in enumerate(files)}
 
-    class FewSessions(LoadFileScheduling):
+    class FewSessions(LoadFileScheduling):  # type: ignore[misc]  # xdist tells no types
         def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
+            file = str(super()._split_scope(nodeid))
             return sessions.get(Path(file).name, file)
 
     return FewSessions(config, log)

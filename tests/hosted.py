@@ -47,6 +47,7 @@ class Hosted:
         container: It does not listen; time passes when it is told so.
         core: The container's data plane.
         peers: All that connected.
+        links: None is known here: ends of links are the container's.
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -55,6 +56,7 @@ class Hosted:
         self.container.peers.on_fault = self._on_fault  # type: ignore[method-assign]  # it watches
         self.core = self.container.core
         self.peers: list[Peer] = []
+        self.links: dict[str, Any] = {}
 
     def _on_fault(self, connection: Connection, error: BaseException) -> None:
         self.container.faults.append(error)

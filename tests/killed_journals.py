@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mains import Files, Mains, put
 
@@ -213,7 +213,7 @@ class KilledJournal:
         for turn in range(self.chance.randrange(2, 30)):
             self._number += 1
             if self.chance.random() < 0.7:
-                writing.add(journal, self._write())
+                writing.add(cast("Journal", journal), self._write())
             self._last[self._number] = self._now.last
             writing.end_turn(self._number)
             with suppress(LogError):

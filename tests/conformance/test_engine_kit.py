@@ -234,7 +234,7 @@ def appends_later(self: OrbEngine, batch: Batch, epoch: int | None = None) -> Aw
 
 
 MUTANTS: dict[str, type[OrbHost]] = {
-    each.__name__: make(each)
+    each.__name__: make(each)  # type: ignore[no-untyped-call]  # makers of several kinds
     for make, each in [
         *(
             (lambda made: with_state("append", made), each)

@@ -52,6 +52,8 @@ def test_a_server_that_synchronises_now_and_then_declares_no_disk(
         await host.close()
         return engine.capabilities.durability
 
+    if not server.is_running:
+        server.start()
     lax.start()
     try:
         assert asyncio.run(durability(lax.url)) is Durability.MEMORY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Attach, Open, ReceiverSettleMode, Role, SenderSettleMode
@@ -52,12 +52,12 @@ class Broker:
         self.selector: Callable[[bytes], bool] | None = None
         self.no_local = False
         self.peers: list[Peer] = []
-        self.links: dict[str, IncomingLink | OutgoingLink] = {}
+        self.links: dict[str, Any] = {}
         self.faults: list[BaseException] = []
         self.closed: list[AmqpError | None] = []
         self.drained: list[object] = []
         self.node = Port(self.core, self)
-        self.taken: list[tuple[bytes, int, Terminus, bool]] = []
+        self.taken: list[tuple[bytes, int, Terminus | None, bool]] = []
 
     def entry(self, address: str) -> AddressEntry:
         found = self.space.entries.get(address.encode())
@@ -72,7 +72,7 @@ class Broker:
     def _resolve(self, address: bytes) -> AddressEntry | None:
         return None if address.startswith(b"nowhere") else self.entry(address.decode())
 
-    def peer(self, **settings: object) -> Peer:
+    def peer(self, **settings: Any) -> Peer:
         """Connects a peer; it has opened and begun a session."""
         peer = Peer(self, **settings)
         peer.greet()
@@ -176,7 +176,7 @@ class Broker:
 
     def on_stopping(self, link: Link) -> None:
         if isinstance(link.context, AddressEntry):
-            link.context.remove_outlet(link.end)
+            link.context.remove_outlet(cast("Terminus", link.end))
             link.context = None
 
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.performatives import (
     Attach,
@@ -101,9 +101,9 @@ class Channel:
     def end(self) -> None:
         self.say(End())
 
-    def flow(self, **fields: object) -> None:
+    def flow(self, **fields: Any) -> None:
         """Says the session's state."""
-        values: dict[str, object] = {
+        values: dict[str, Any] = {
             "next_incoming_id": self.next_incoming_id,
             "incoming_window": self.peer.incoming_window,
             "next_outgoing_id": self.next_outgoing_id,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import MAX_UINT, Attach, Detach, Disposition, Flow, Role, Transfer
 
 if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
-    from cogwork.dataplane.incoming import IncomingLink
-    from cogwork.dataplane.outgoing import OutgoingLink
 
     from .channel import Channel
 
@@ -60,11 +58,12 @@ class Publisher:
         return left if left <= MAX_UINT // 2 else 0
 
     @property
-    def end(self) -> IncomingLink | OutgoingLink:
+    def end(self) -> Any:
+        """The broker's end, of whichever class."""
         return self.channel.peer.broker.links[self.name]
 
     def send(
-        self, body: bytes = b"message", *, settled: bool = False, pieces: int = 1, **fields: object
+        self, body: bytes = b"message", *, settled: bool = False, pieces: int = 1, **fields: Any
     ) -> int:
         """Sends a message, in several transfers where asked; returns its delivery-id."""
         size = -(-len(body) // pieces) if body else 0
@@ -78,14 +77,19 @@ class Publisher:
         """Sends messages in a single batch of bytes; returns their delivery-ids."""
         said: list[bytes] = []
         peer = self.channel.peer
-        peer.split = lambda data: said.append(data) or []
+
+        def hold(data: bytes) -> list[bytes]:
+            said.append(data)
+            return []
+
+        peer.split = hold
         sent = [self.send(body, settled=settled) for body in bodies]
         peer.split = lambda data: [data]
         peer.feed(b"".join(said))
         return sent
 
     def start(
-        self, piece: bytes, *, settled: bool = False, more: bool = True, **fields: object
+        self, piece: bytes, *, settled: bool = False, more: bool = True, **fields: Any
     ) -> int:
         channel = self.channel
         delivery_id = channel.next_delivery_id
@@ -93,7 +97,7 @@ class Publisher:
         self.delivery_count += 1
         if not settled:
             self.sent.add(delivery_id)
-        values: dict[str, object] = {
+        values: dict[str, Any] = {
             "handle": self.handle,
             "delivery_id": delivery_id,
             "delivery_tag": delivery_id.to_bytes(4, "big"),
@@ -104,7 +108,7 @@ class Publisher:
         channel.say(Transfer(**(values | fields)), piece)
         return delivery_id
 
-    def more(self, piece: bytes = b"", *, more: bool = True, **fields: object) -> None:
+    def more(self, piece: bytes = b"", *, more: bool = True, **fields: Any) -> None:
         self.channel.next_outgoing_id += 1
         self.channel.say(Transfer(handle=self.handle, more=more, **fields), piece)
 
@@ -148,7 +152,8 @@ class Consumer:
     delivery_count: int = 0
 
     @property
-    def end(self) -> IncomingLink | OutgoingLink:
+    def end(self) -> Any:
+        """The broker's end, of whichever class."""
         return self.channel.peer.broker.links[self.name]
 
     @property
@@ -159,7 +164,7 @@ class Consumer:
     def last(self) -> Arrival:
         return self.arrivals[-1]
 
-    def flow(self, credit: int, **fields: object) -> None:
+    def flow(self, credit: int, **fields: Any) -> None:
         self.channel.flow(
             handle=self.handle, delivery_count=self.delivery_count, link_credit=credit, **fields
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cogwork.amqp.frames import AMQP_HEADER, PROTOCOL_HEADER_BYTES, FrameReader, encode_frame
 from cogwork.amqp.performatives import Begin, Close, Open, decode_performative, encode_performative
@@ -20,14 +20,22 @@ if TYPE_CHECKING:
     from .links import Consumer, Publisher
 
 
+Said = TypeVar("Said")
+
+
 class Host(Protocol):
     """Where peers connect: a broker of these tests, or a whole container.
 
     Attributes:
         peers: All that connected.
+        links: This side's ends of links, by name.
     """
 
     peers: list[Peer]
+    links: dict[str, Any]
+
+    def settle_down(self) -> None:
+        """Lets every peer hear what there is to hear."""
 
     def connect(self, **settings: Any) -> Connection:
         """Makes the other side of a connection."""
@@ -87,10 +95,10 @@ class Peer:
     def main(self) -> Channel:
         return self.channels[0]
 
-    def publisher(self, address: str | None, **options: object) -> Publisher:
+    def publisher(self, address: str | None, **options: Any) -> Publisher:
         return self.main.publisher(address, **options)
 
-    def consumer(self, address: str, credit: int = 0, **options: object) -> Consumer:
+    def consumer(self, address: str, credit: int = 0, **options: Any) -> Consumer:
         return self.main.consumer(address, credit, **options)
 
     # -- saying and hearing
@@ -137,7 +145,7 @@ class Peer:
         if heard.channel in self.channels and not isinstance(performative, (Open, Close, Begin)):
             self.channels[heard.channel].note(performative, heard.body[at:])
 
-    def of(self, kind: type[object]) -> list[object]:
+    def of(self, kind: type[Said]) -> list[Said]:
         """Lists what was heard of one kind of performative."""
         return [each for _, each in self.heard if type(each) is kind]
 

@@ -51,7 +51,7 @@ def test_what_is_taken_again_at_once_is_given_back_more_and_more_rarely(
     sizes: list[int] = [0]
     monkeypatch.setattr(memory, "resident_bytes", lambda: sizes[-1])
     kept = Memory()
-    given_back = []
+    given_back: list[int] = []
     second = 0
     while len(given_back) < 7:
         second += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from cogwork.container.mesh.gate import Gate
 from cogwork.container.mesh.names import FROM, MOVE
 from cogwork.dataplane.core import Core
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ATTACHES = {
     "lends": Attach(name="x", handle=0, role=Role.RECEIVER, source=Source(address="work/x")),
     "takes": Attach(name="x", handle=0, role=Role.SENDER, target=Target(address="work/x")),
@@ -19,6 +23,14 @@ ATTACHES = {
         name="x", handle=0, role=Role.SENDER, target=Target(address="work/x"), properties={MOVE: 1}
     ),
 }
+
+
+class Nodes(dict[str, object]):
+    """Those of the virtual host, which makes none."""
+
+    def __init__(self, make: Callable[..., object]) -> None:
+        super().__init__()
+        self.of = make
 
 
 class Here:
@@ -33,7 +45,7 @@ class Here:
 
     def __init__(self, *, is_current: bool, kind: str = "queue") -> None:
         self.core, self.name = Core(), ""
-        self.nodes: dict[str, object] = {}
+        self.nodes = Nodes(self.make)
         self.readiness = SimpleNamespace(holds_all=lambda: is_current)
         self.made: list[str] = []
         self.refused: list[str] = []
@@ -48,7 +60,7 @@ class Here:
         self.made.append(str(what[-1]))
         raise StopIteration  # it would be attached now
 
-    entry_of = near_entry_of = node_of = make
+    entry_of = near_entry_of = make
 
     def refuse(self, condition: str, description: str) -> None:
         assert condition == "amqp:not-found"

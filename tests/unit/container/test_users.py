@@ -140,7 +140,11 @@ def test_overload_is_refused_with_a_reason(alice: User, monkeypatch: pytest.Monk
 
 
 def test_the_event_loop_goes_on_meanwhile(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "_derive", lambda *_: (time.sleep(0.05), b"")[1])
+    def slow(*_: object) -> bytes:
+        time.sleep(0.05)
+        return b""
+
+    monkeypatch.setattr(users, "_derive", slow)
 
     async def story() -> int:
         checker = PasswordChecker([alice])

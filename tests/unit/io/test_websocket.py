@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wsproto.frame_protocol import FrameProtocol, Opcode
 
-from cogwork.io.stream import StackedStream
+from cogwork.io.stream import Chunk, StackedStream
 from cogwork.io.websocket import REQUEST_BYTES_MAX, WebSocketError, WebSocketStream
 
 
@@ -231,10 +231,10 @@ class Rot13:
         self.closed = False
         self._output = b""
 
-    def feed(self, data: bytes) -> bytes:
+    def feed(self, data: Chunk) -> bytes:
         return bytes(byte ^ 0x0D for byte in data)
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: Chunk) -> None:
         self._output += self.feed(data)
 
     def take_output(self) -> bytes:
