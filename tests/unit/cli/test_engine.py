@@ -111,7 +111,7 @@ def test_a_file_of_something_else_is_one_line(
 
 def test_the_bench_measures_an_engine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "engines.json"
-    words = ("--engine", "orb", "--seconds", "0.1", "--file", str(file), "--json")
+    words = ("--engine", "orb", "--seconds", "0.001", "--file", str(file), "--json")
     assert run("bench", "engines", *words) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["engine"] == "orb"
@@ -142,7 +142,7 @@ def test_an_engine_that_is_not_to_be_had_is_an_error_where_it_was_asked_for(
 ) -> None:
     monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
     monkeypatch.setattr("cogwork.cli.bench_engines.MEASURED", ("orb", "kafka"))
-    words = ("bench", "engines", "--seconds", "0.1", "--file", str(tmp_path / "engines.json"))
+    words = ("bench", "engines", "--seconds", "0.001", "--file", str(tmp_path / "engines.json"))
     assert run(*words) == 0
     assert "cogwork: kafka: not measured: " in capsys.readouterr().err
     assert run(*words, "--engine", "kafka") == ExitCode.ERROR

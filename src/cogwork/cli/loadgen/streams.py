@@ -123,8 +123,9 @@ async def _throughput(stream: Engine, count: int, seconds: float) -> float:
 
 
 async def _append(stream: Engine, batch: Batch, end_s: float) -> int:
+    """Appends until the time is over, however short it is at least once; returns how many."""
     records = 0
-    while time.monotonic() < end_s:
+    while not records or time.monotonic() < end_s:
         try:
             await stream.append(batch)
             records += batch.count
@@ -137,7 +138,7 @@ async def _latencies(stream: Engine, seconds: float) -> list[float]:
     batch = Batch.of([bytes(RECORD_BYTES)])
     found: list[float] = []
     end_s = time.monotonic() + seconds
-    while time.monotonic() < end_s:
+    while not found or time.monotonic() < end_s:
         began_s = time.monotonic()
         await stream.append(batch)
         found.append(time.monotonic() - began_s)
