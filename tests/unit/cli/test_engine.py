@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 
 from cogwork.cli.engine import ABILITIES, declared
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.loadgen.streams import Figures
+from cogwork.cli.loadgen.streams import Figures, measure
 from cogwork.cli.main import main
 from cogwork.cli.measured import load, save
+from cogwork.consensus.orb import OrbHost
 from cogwork.consensus.registry import factory_of
 from cogwork.plugins import PluginError
 
@@ -111,12 +113,19 @@ def test_a_file_of_something_else_is_one_line(
 
 def test_the_bench_measures_an_engine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "engines.json"
-    words = ("--engine", "orb", "--seconds", "0.001", "--file", str(file), "--json")
+    words = ("--engine", "orb", "--seconds", "0.1", "--file", str(file), "--json")
     assert run("bench", "engines", *words) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["engine"] == "orb"
     assert found["batched_per_s"] > 0
     assert list(load(file)) == ["orb/0"]
+
+
+def test_each_case_is_measured_once_at_least() -> None:
+    figures = asyncio.run(measure("orb", OrbHost(), 0, {}, 0.0))
+    assert figures.single_per_s > 0
+    assert figures.batched_per_s > 0
+    assert figures.p50_ms > 0
 
 
 def test_an_engine_that_cannot_be_measured_is_an_error(
@@ -142,7 +151,7 @@ def test_an_engine_that_is_not_to_be_had_is_an_error_where_it_was_asked_for(
 ) -> None:
     monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
     monkeypatch.setattr("cogwork.cli.bench_engines.MEASURED", ("orb", "kafka"))
-    words = ("bench", "engines", "--seconds", "0.001", "--file", str(tmp_path / "engines.json"))
+    words = ("bench", "engines", "--seconds", "0.1", "--file", str(tmp_path / "engines.json"))
     assert run(*words) == 0
     assert "cogwork: kafka: not measured: " in capsys.readouterr().err
     assert run(*words, "--engine", "kafka") == ExitCode.ERROR
