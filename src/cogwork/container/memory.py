@@ -7,9 +7,8 @@ back: where it has grown, and little is held by now, the allocator is asked to g
 process that has grown for good is asked once for each such step. What is given back and taken again
 at once costs a page fault for each page: where that is seen, it is waited longer and longer.
 
-Between these times the allocator keeps what is free. By itself it gives the end of the heap back as
-soon as that is twice the largest block of late, and a container with a stream has it go up and down
-by some mebibytes many times a second.
+Between these times the allocator keeps what is free (`cogwork.io.heap`): a container with a stream
+has the end of the heap go up and down by some mebibytes many times a second.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
+
+from cogwork.io.heap import keep_freed
 
 __all__ = ("Memory", "resident_bytes")
 
@@ -28,15 +29,6 @@ QUIET_BYTES = 1024 * 1024
 
 PAUSE_MAX = 16
 """So many seconds are left out at most where what was given back is taken again at once."""
-
-KEPT_BYTES = 64 * 1024 * 1024
-"""So much may be free at the end of the heap before the allocator itself gives it back."""
-
-BLOCK_BYTES = 32 * 1024 * 1024
-"""Smaller blocks come from the heap: that is the largest that the allocator allows."""
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""What `mallopt` calls them, in glibc."""
 
 _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
@@ -55,11 +47,8 @@ class Memory:
 
     def __init__(self) -> None:
         """Starts from the size that the process has now."""
-        libc = ctypes.CDLL(None)
-        self._trim = getattr(libc, "malloc_trim", None)  # glibc has it, and then the other one
-        if self._trim is not None:
-            libc.mallopt(_TRIM_THRESHOLD, KEPT_BYTES)
-            libc.mallopt(_MMAP_THRESHOLD, BLOCK_BYTES)
+        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+        keep_freed()
         self._floor_bytes = resident_bytes()
         self._left_out = 0
         self._pause = 0
