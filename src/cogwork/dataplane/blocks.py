@@ -59,7 +59,7 @@ HEAD_SIZE = cython.declare(int64_t, 12)
 STAMP_SIZE_MAX = cython.declare(int64_t, 151)
 """The pairs of a stamp with a producer id of the largest size."""
 
-SIZE_MIN = cython.declare(uint32_t, 4)
+SIZE_MIN = cython.declare(int64_t, 4)
 
 
 class Feed(Terminus):
