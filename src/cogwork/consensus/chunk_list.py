@@ -84,10 +84,17 @@ class ChunkList(Generic[T]):
             self._gone = 0
         return chunk
 
-    def trim(self, before: int) -> None:
-        """Gives up those that lie wholly below an offset."""
-        while self.first < self.next and self[self.first].next_offset <= before:
+    def trim(self, before: int, count: int | None = None) -> bool:
+        """Gives up those that lie wholly below an offset; tells whether there are more of them.
+
+        Args:
+            before: The offset.
+            count: So many at most, as each takes its time; None for all.
+        """
+        end = self.next if count is None else min(self.next, self.first + count)
+        while self.first < end and self[self.first].next_offset <= before:
             self.drop_first()
+        return self.first < self.next and self[self.first].next_offset <= before
 
     def find(self, offset: int) -> int:
         """Returns the ordinal of the chunk that holds an offset; the next one if none does yet."""

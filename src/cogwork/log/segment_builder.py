@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 __all__ = ("PIECE_BYTES", "build_segment")
 
 PIECE_BYTES = 1 << 20
-PIECE_BLOCKS = 256
-"""What is made at a time: about a millisecond's work, after which others have their turn."""
+PIECE_BLOCKS = 32
+"""What is made at a time: half a millisecond's work, after which others have their turn."""
 
 JOINED_BYTES_MAX = 2048
 """Parts that are larger on average are written as they are."""

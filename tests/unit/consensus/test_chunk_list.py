@@ -10,6 +10,7 @@ steps = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, 4)),
         st.tuples(st.just("trim"), st.integers(0, 40)),
+        st.tuples(st.just("some"), st.integers(0, 40)),
         st.tuples(st.just("drop"), st.integers(1, 70)),
         st.tuples(st.just("many"), st.integers(50, 100)),
     ),
@@ -37,9 +38,11 @@ def test_it_finds_what_a_plain_list_finds(given_steps: list[tuple[str, int]]) ->
         elif step == "many":
             for _ in range(number):
                 append(1)
-        elif step == "trim":
-            chunks.trim(number)
-            plain = [each for each in plain if each[1].next_offset > number]
+        elif step in ("trim", "some"):
+            below = sum(each[1].next_offset <= number for each in plain)
+            count = below if step == "trim" else min(3, below)
+            assert chunks.trim(number, None if step == "trim" else 3) == (below > count)
+            del plain[:count]
         else:
             for _ in range(min(number, len(plain))):
                 assert chunks.drop_first() is plain.pop(0)[1]

@@ -30,13 +30,23 @@ __all__ = ("Following",)
 class Following:
     """A follower of one leader after the other."""
 
-    __slots__ = ("_acked", "_arriving", "_came", "_core", "_is_asked", "_matched", "_term")
+    __slots__ = (
+        "_acked",
+        "_arriving",
+        "_came",
+        "_core",
+        "_is_asked",
+        "_leader_durable",
+        "_matched",
+        "_term",
+    )
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._term = core.term
         self._matched = core.commit
         self._acked = 0
+        self._leader_durable = 0
         self._is_asked = False
         self._arriving: Snapshot | None = None
         self._came = 0
@@ -47,6 +57,7 @@ class Following:
         if self._term != core.term:
             self._term = core.term
             self._matched = self._acked = core.commit
+            self._leader_durable = 0
             self._is_asked = False
             core.draw_timeout()
         if core.leader != leader:
@@ -108,6 +119,8 @@ class Following:
     def on_commit(self, commit: Commit) -> None:
         """Goes as far as the leader has committed, and the log is known to be the leader's."""
         self._commit(commit.commit)
+        self._leader_durable = max(self._leader_durable, commit.durable)
+        self.count()
 
     def on_heartbeat(self, leader: str, heartbeat: Heartbeat) -> None:
         """Answers; falls asleep with the group, where nothing is missing here."""
@@ -127,6 +140,23 @@ class Following:
     def _commit(self, index: int) -> None:
         core = self._core
         core.commit_to(min(index, self._matched))
+
+    def count(self) -> None:
+        """Commits what is durable here and at the leader, where these two are a majority.
+
+        What the leader counts, its members may: an entry of its term that a majority has durable is
+        in the log of every later leader (Raft §5.4.3). The membership must be the leader's, too, so
+        it has to stand in what is known to be the same; one that the leader has appended since is
+        of no concern, as these entries come before it.
+        """
+        core = self._core
+        index = min(self._leader_durable, self._matched, core.outbox.durable_index)
+        if index <= core.commit or core.leader is None or self._term != core.term:
+            return
+        is_known = core.membership_index <= self._matched
+        suffices = is_known and core.membership.is_quorum((core.own, core.leader))
+        if suffices and core.log.term(index) == core.term:
+            core.commit_to(index)
 
     # Snapshots.
 
@@ -181,6 +211,13 @@ class Following:
                 self._core.outbox.send(self._core.leader, reply)
 
     # Answers.
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to tell the leader."""
+        core = self._core
+        match = min(self._matched, core.outbox.durable_index)
+        return self._is_asked or match > self._acked
 
     def flush(self) -> None:
         """Tells the leader how far this log is durable and the same as its own."""

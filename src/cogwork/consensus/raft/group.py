@@ -240,6 +240,8 @@ class Group:
         self._elections.review()
         if core.leadership is not None:
             core.leadership.commit()
+        else:
+            self._following.count()
 
     def propose(self, payload: bytes, now_s: float) -> tuple[int, int]:
         """Appends a command; returns the term and the index that it will have, if it is committed.
@@ -396,18 +398,13 @@ class Group:
 
     @property
     def has_news(self) -> bool:
-        """Whether `ready` may have something to say after an answer, or a write that is durable.
-
-        A leader is asked here at each of them; whoever does not lead is taken to have something.
-        """
+        """Whether `ready` may have something to say after an answer, or a write that is durable."""
         core = self._core
-        leadership = core.leadership
         return (
-            leadership is None
-            or core.outbox.has_news(core.log.last_index)
+            core.outbox.has_news(core.log.last_index)
             or core.applied < min(core.commit, core.outbox.durable_index)
-            or bool(core.events or core.reads)
-            or leadership.has_news
+            or bool(core.events or core.reads or self._reads.waiting)
+            or (core.leadership or self._following).has_news
         )
 
     def ready(self) -> Ready:

@@ -30,7 +30,7 @@ from cogwork.consensus.raft.errors import Violation
 from cogwork.consensus.raft.frames import Frames
 from cogwork.consensus.raft.group import Group
 from cogwork.consensus.raft.heartbeats import Beat
-from cogwork.consensus.raft.messages import Append, AppendReply
+from cogwork.consensus.raft.messages import Append, AppendReply, Commit
 from cogwork.consensus.raft.neighbours import Neighbours
 from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.raft.wheel import Wheel
@@ -60,6 +60,9 @@ SLOTS = 20
 
 REPORTS_MAX = 64
 """In one turn."""
+
+_QUIET = frozenset({AppendReply, Commit})
+"""Messages that often need nothing done."""
 
 
 class Carrier(Protocol):
@@ -253,13 +256,14 @@ class RaftHost:
     def _step(self, number: int, container: str, message: Message, now_s: float) -> None:
         group = self._groups[number]
         # An answer that only repeats what is known already, as each one after the majority's, and
-        # one that finds nothing more to send: that is no reason for a turn.
-        is_answer = type(message) is AppendReply and not group.is_quiescent
+        # one that finds nothing more to send, and news of what is not durable here: that is no
+        # reason for a turn.
+        is_quiet = type(message) in _QUIET and not group.is_quiescent
         try:
             group.step(container, message, now_s)
         except Violation as error:
             self._report(f"group {number}: {error}")
-        if not is_answer or group.has_news:
+        if not is_quiet or group.has_news:
             self._touched[number] = None
 
     def _report(self, text: str) -> None:

@@ -161,6 +161,7 @@ class Leadership:
             return
         self._count_committed(index)
         core.commit_to(index)
+        self.reads.answer(self._round_of)
         self.changes.step(self._has_reached)
         self._follow_membership()
 
@@ -183,7 +184,7 @@ class Leadership:
         core = self._core
         return (
             not self.reads.is_empty
-            or self._replication.has_news
+            or self._replication.has_news(self.uncommitted_bytes)
             or core.own not in core.membership.all_voters
         )
 
@@ -191,7 +192,9 @@ class Leadership:
         """Sends what is new, and begins a round of heartbeats for new reads."""
         core = self._core
         self._replication.flush(self.uncommitted_bytes)
-        if core.commit >= self.first_index and self.reads.begin_round():
+        # Some may have committed more than the leader knows: no read is to be older than that.
+        current = max(core.commit, self._replication.announced_index)
+        if core.commit >= self.first_index and self.reads.begin_round(current):
             for member in sorted(core.membership.all_voters - {core.own}):
                 self._beat(member, self.progress[member])
             self.reads.answer(self._round_of)

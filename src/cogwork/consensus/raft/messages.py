@@ -106,16 +106,19 @@ class AppendReply:
 
 @dataclass(slots=True)
 class Commit:
-    """Tells an idle follower at once how far it is committed; nobody answers.
+    """Tells a follower at once how far it is committed, or may count by itself; nobody answers.
 
     Attributes:
         term: The leader's.
         commit: The leader's commit index; the follower goes as far as it knows its log to be the
             leader's.
+        durable: So far the leader's own log is durable, where that and the follower's are a
+            majority; else 0.
     """
 
     term: int
     commit: int
+    durable: int = 0
 
 
 @dataclass(slots=True)

@@ -59,7 +59,8 @@ class Progress:
         phase: How it is brought up to date.
         match: So far its log is known to be durable and the leader's.
         next: The index of the entry that is sent next.
-        commit_sent: The commit index that it was told last.
+        commit_sent: The commit index that it was told last, or knows by itself.
+        durable_sent: So far it was told that the leader's own log is durable.
         is_paused: A probe is on the way.
         sending: The snapshot on its way; None in other phases.
         heard_s: When the last answer came.
@@ -75,6 +76,7 @@ class Progress:
         "_window_bytes",
         "beat_s",
         "commit_sent",
+        "durable_sent",
         "heard_s",
         "is_paused",
         "match",
@@ -90,7 +92,7 @@ class Progress:
         self.phase = Phase.PROBE
         self.match = 0
         self.next = next_index
-        self.commit_sent = 0
+        self.commit_sent = self.durable_sent = 0
         self.is_paused = False
         self.sending: Sending | None = None
         self.heard_s = now_s
@@ -137,7 +139,7 @@ class Progress:
         """Begins to look where the logs agree."""
         self._leave(Phase.PROBE)
         self.next = max(self.match + 1, next_index)
-        self.commit_sent = 0
+        self.commit_sent = self.durable_sent = 0
 
     def replicate(self) -> None:
         """Begins to send entries as they come, behind those that a probe has on the way."""

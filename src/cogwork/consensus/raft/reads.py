@@ -1,8 +1,9 @@
 """Reads that are current without a place in the log (dissertation §6.4).
 
-The leader notes its commit index, hears from a majority that it still led after that, and then
-answers. Reads that come meanwhile share the next round of heartbeats. A follower asks the leader
-for the index, waits until it has applied that, and answers from its own state.
+The leader notes how far anybody may have committed, hears from a majority that it still led after
+that, has committed as much itself, and then answers. Reads that come meanwhile share the next round
+of heartbeats. A follower asks the leader for the index, waits until it has applied that, and
+answers from its own state.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ("FollowerReads", "LeaderReads")
 
 class _Waiting(NamedTuple):
     round: int
-    commit: int
+    current: int
     asker: str
     token: object
 
@@ -59,32 +60,36 @@ class LeaderReads:
             return
         self._new.append((asker, token))
 
-    def begin_round(self) -> bool:
-        """Gives new reads the commit index; tells whether there are any, and heartbeats are needed.
+    def begin_round(self, current: int) -> bool:
+        """Gives new reads their index; tells whether there are any, and heartbeats are needed.
 
-        The caller has committed an entry of its own term: before that its commit index may be old.
+        Args:
+            current: So far anybody may have committed. The caller has committed an entry of its own
+                term: before that it may not know.
         """
         if not self._new:
             return False
         self.round += 1
-        index = self._core.commit
-        self._waiting.extend(_Waiting(self.round, index, *read) for read in self._new)
+        self._waiting.extend(_Waiting(self.round, current, *read) for read in self._new)
         self._new.clear()
         return True
 
     def answer(self, round_of: Callable[[str], int]) -> None:
-        """Answers the reads of all rounds that a majority has answered."""
+        """Answers the reads of all rounds that a majority has answered, once all is committed."""
         core = self._core
         if not self._waiting:
             return
         done = core.membership.quorum_index(round_of)
-        while self._waiting and self._waiting[0].round <= done:
-            _, index, asker, token = self._waiting.popleft()
+        while self._waiting:
+            number, current, asker, token = self._waiting[0]
+            if number > done or current > core.commit:
+                break
+            self._waiting.popleft()
             if asker == core.own:
-                core.reads.append((index, token))
+                core.reads.append((current, token))
             else:
                 assert isinstance(token, int)
-                core.outbox.send(asker, ReadIndexReply(core.term, token, index))
+                core.outbox.send(asker, ReadIndexReply(core.term, token, current))
 
     def end(self) -> None:
         """Fails what this member has asked itself."""

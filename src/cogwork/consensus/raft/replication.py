@@ -3,7 +3,9 @@
 Entries that came in one turn go out in one message to each member, ahead of the answers to those
 before; members that are at the same place get the same message. The leader's own disk works at the
 same time (dissertation §10.2.1). A member that has everything is told at once what is committed,
-unless so much is on its way that something else is about to tell it.
+unless so much is on its way that something else is about to tell it. One that is a majority
+together with the leader, as each follower among three voters, is told what is durable here: it
+commits as soon as it has the same, and does not wait until its answer comes back as a commit.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from cogwork.consensus.raft.progress import Phase
 
 if TYPE_CHECKING:
     from cogwork.consensus.raft.core import Core
+    from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.messages import AppendReply, SnapshotReply
     from cogwork.consensus.raft.progress import Progress
 
@@ -23,23 +26,37 @@ __all__ = ("Replication",)
 
 
 class Replication:
-    """What goes to the members of a leader."""
+    """What goes to the members of a leader.
 
-    __slots__ = ("_core", "_made", "_progress")
+    Attributes:
+        announced_index: So far anybody may have committed by itself.
+    """
+
+    __slots__ = ("_core", "_made", "_membership", "_progress", "_sufficing", "announced_index")
 
     def __init__(self, core: Core, progress: dict[str, Progress]) -> None:
         self._core = core
         self._progress = progress
         self._made: dict[int, tuple[Append, int]] = {}
+        self._membership: Membership | None = None
+        self._sufficing: frozenset[str] = frozenset()
+        self.announced_index = 0
 
-    @property
-    def has_news(self) -> bool:
-        """Whether somebody lacks something that is not on its way."""
+    def has_news(self, uncommitted_bytes: int) -> bool:
+        """Tells whether somebody lacks something that is not on its way.
+
+        Args:
+            uncommitted_bytes: As in `flush`.
+        """
         core = self._core
         last, commit = core.log.last_index, core.commit
+        tells = uncommitted_bytes <= core.settings.piggyback_bytes
         return any(
-            each.next <= last or each.commit_sent < commit or each.phase is not Phase.REPLICATE
-            for each in self._progress.values()
+            each.next <= last
+            or each.commit_sent < commit
+            or each.phase is not Phase.REPLICATE
+            or (tells and each.commit_sent < self._durable_for(member, each) > each.durable_sent)
+            for member, each in self._progress.items()
         )
 
     def flush(self, uncommitted_bytes: int) -> None:
@@ -68,13 +85,36 @@ class Replication:
             if not progress.has_room(settings.window_messages, settings.window_bytes):
                 return
             self._send_entries(member, progress)
-        if (
-            progress.commit_sent < core.commit
-            and progress.phase is Phase.REPLICATE
-            and tells_commit
-        ):
-            core.outbox.send(member, Commit(core.term, core.commit))
-            progress.commit_sent = core.commit
+        if tells_commit and progress.phase is Phase.REPLICATE:
+            self._tell(member, progress)
+
+    def _tell(self, member: str, progress: Progress) -> None:
+        """Tells a member what is committed, or durable here, unless it knows or will by itself."""
+        core = self._core
+        commit = core.commit
+        durable = self._durable_for(member, progress)
+        known = progress.durable_sent if durable else 0
+        if max(known, progress.commit_sent) < max(durable, commit):
+            core.outbox.send(member, Commit(core.term, commit, durable))
+            progress.durable_sent = durable
+            self.announced_index = max(self.announced_index, durable)
+        progress.commit_sent = max(progress.commit_sent, commit)
+
+    def _durable_for(self, member: str, progress: Progress) -> int:
+        """Returns how far the log is durable here, where a member needs nobody else to count that.
+
+        It does by the membership in its own log: 0 where it does not have the present one.
+        """
+        core = self._core
+        membership = core.membership
+        if membership is not self._membership:
+            self._membership = membership
+            everyone = membership.everyone
+            pairs = {each for each in everyone if membership.is_quorum((core.own, each))}
+            self._sufficing = frozenset(pairs)
+        if member not in self._sufficing or progress.match < core.membership_index:
+            return 0
+        return core.outbox.durable_index
 
     def _send_entries(self, member: str, progress: Progress) -> None:
         core = self._core

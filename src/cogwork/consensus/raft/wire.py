@@ -185,11 +185,11 @@ def _append_reply(term: int, data: Octets, start: int, end: int) -> AppendReply:
 
 
 def _commit_body(commit: Commit) -> list[bytes]:
-    return [_ONE.pack(commit.commit)]
+    return [_TWO.pack(commit.commit, commit.durable)]
 
 
 def _commit(term: int, data: Octets, start: int, end: int) -> Commit:
-    return Commit(term, *_exactly(_ONE, data, start, end))
+    return Commit(term, *_exactly(_TWO, data, start, end))
 
 
 # Heartbeats.

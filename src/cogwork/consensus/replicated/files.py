@@ -130,6 +130,10 @@ class ReplicaFiles:
         self.state = state
         return state
 
+    def nothing(self) -> Operation:
+        """Does nothing, but lets others have their turn."""
+        return Operation(self._directory.fd)
+
     @staticmethod
     def blocks(chunks: Iterable[Chunk]) -> Iterator[Block]:
         """Yields what a segment stores of chunks."""

@@ -45,7 +45,7 @@ from cogwork.consensus.retention import Retention
 from cogwork.consensus.sequencer import Sequencer, Trim, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from cogwork.consensus.batch import Chunk
     from cogwork.consensus.raft.entries import Entry
@@ -56,14 +56,21 @@ if TYPE_CHECKING:
     from cogwork.consensus.replicated.calls import Answer, Call
     from cogwork.consensus.replicated.files import ReplicaFiles
     from cogwork.consensus.replicated.journal import Journal
-    from cogwork.consensus.replicated.replica import Replica
+    from cogwork.consensus.replicated.replica import Replica, Sealing
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.consensus.replicated.stream import Stream
+    from cogwork.log.disk_queue import Operation
 
 __all__ = ("Member", "MemberStorage")
 
 SEAL_BYTES = 8 << 20
-"""So much in memory is sealed."""
+"""So much in memory is sealed by the first of the replicas; it takes others as much time."""
+
+SEAL_LATER = 0.25
+"""By so much of it the next one is later: they would all be slow at the same time."""
+
+LET_GO_CHUNKS = 128
+"""So many of what was sealed are given up at a time; then others have their turn."""
 
 SEAL_ENTRIES = 20_000
 """So many entries are replaced by a snapshot, however small they are."""
@@ -404,7 +411,8 @@ class Member:
     def look_whether_to_seal(self) -> None:
         """Has the tail sealed, where it has grown enough."""
         grown = self.replica.applied - self.group.compacted_index
-        if self.replica.tail_bytes >= SEAL_BYTES or grown >= SEAL_ENTRIES:
+        share = 1 + SEAL_LATER * self.group.membership.rank(self.group.own)
+        if self.replica.tail_bytes >= SEAL_BYTES * share or grown >= SEAL_ENTRIES * share:
             self.seal()
 
     def seal(self) -> None:
@@ -419,9 +427,14 @@ class Member:
         content = sealing.state
         snapshot = self.group.snapshot_of(sealing.index, len(content), tag_of(content))
         state = KeptState(snapshot, content)
-        self._service.start(
-            self.files.sealing(sealing.chunks, state), self._sealed, self._not_sealed
-        )
+        self._service.start(self._sealing(sealing, state), self._sealed, self._not_sealed)
+
+    def _sealing(self, sealing: Sealing, state: KeptState) -> Generator[Operation, None, KeptState]:
+        """Makes the segment and keeps the state, then gives up what need not be in memory."""
+        yield from self.files.sealing(sealing.chunks, state)
+        while self.replica.let_go(LET_GO_CHUNKS):
+            yield self.files.nothing()
+        return state
 
     def _sealed(self, state: KeptState) -> None:
         if self.is_closed:

@@ -199,10 +199,13 @@ class Replica:
         """Whether that is under way."""
         return self._is_sealing
 
+    def let_go(self, count: int) -> bool:
+        """Gives up some chunks in memory that are in a segment; tells whether there are more."""
+        return self.tail.trim(self.sealed_offset, count)
+
     def sealed(self) -> None:
-        """The segment is there: what is in it need not be in memory."""
+        """The segment is there, and what is in it need not be in memory: something else may be."""
         self._is_sealing = False
-        self.tail.trim(self.sealed_offset)
         self._trim()
 
     def not_sealed(self) -> None:

@@ -477,9 +477,9 @@ class RaftService:
             self._writing.end_turn(ready.number)
         for container, frame in ready.frames:
             self._carrier.send(container, FRAME, *frame)
+        self._write()  # first: whoever is sent something may take the processor from here
         if ready.frames:
-            self._carrier.flush()  # others wait for that longer than for anything that is done here
-        self._write()
+            self._carrier.flush()  # others wait for that longer than for what comes after it
         for number, each in ready.groups:
             if (member := members.get(number)) is not None:
                 member.take(each)
