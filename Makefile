@@ -16,8 +16,9 @@ SANITIZE := LD_PRELOAD="$$(cc -print-file-name=libasan.so)" PYTHONMALLOC=malloc 
 TEST_PROCESSES ?= 4
 
 # Tests whose types hold; a comparison that mypy knows to fail is often one after something was called.
-TYPED_TESTS := tests/conformance tests/sim tests/wires $(wildcard tests/*.py) \
-	$(filter-out tests/unit/dataplane tests/unit/router %__pycache__,$(wildcard tests/unit/*))
+# What `cogwork pipeline run` runs has names that it is given.
+TYPED_TESTS := bench tests/conformance tests/fuzz tests/oslo tests/property tests/sim tests/unit tests/wires \
+	$(wildcard tests/*.py) $(filter-out %_job.py %/conftest.py,$(wildcard tests/spark/*.py))
 
 .PHONY: setup build test lint demo bench soak sim sanitized fuzz fuzz-short clean
 
