@@ -36,13 +36,15 @@ ROWS = 1000
 
 WAIT_S = 120.0
 
+CONSUMER = "org.cogwork.consumer"
+
 
 def rows_of(url: str, kind: str) -> list[dict[str, Any]]:
     """Returns what a container tells of its consumers, or of its connections."""
 
     async def ask() -> list[dict[str, Any]]:
         async with cogwork.connect(url) as mesh:
-            return (await Manager(mesh).rows(f"org.cogwork.{kind}"))[0]
+            return (await Manager(mesh).rows(kind))[0]
 
     return loop_thread().wait(ask())
 
@@ -116,7 +118,7 @@ def test_ctrl_c_ends_what_runs_at_the_server(server: str, url: str, tmp_path: Pa
     )
     worker = tmp_path / "worker"
     with running:
-        wait_until(lambda: any(each["position"] == ROWS for each in rows_of(url, "consumer")))
+        wait_until(lambda: any(each["position"] == ROWS for each in rows_of(url, CONSUMER)))
         wait_until(lambda: worker.exists() and worker.read_text() != "")
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does
         out, err = running.communicate(timeout=WAIT_S)
@@ -127,5 +129,5 @@ def test_ctrl_c_ends_what_runs_at_the_server(server: str, url: str, tmp_path: Pa
     (query,) = told["queries"]
     assert (query["query"], query["rows"]) == ("copier", ROWS)
     wait_until(lambda: is_gone(int(worker.read_text())))
-    wait_until(lambda: rows_of(url, "consumer") == [])
+    wait_until(lambda: rows_of(url, CONSUMER) == [])
     wait_until(lambda: len(rows_of(url, "connection")) == 1)
