@@ -16,8 +16,12 @@ SANITIZE := LD_PRELOAD="$$(cc -print-file-name=libasan.so)" PYTHONMALLOC=malloc 
 TEST_PROCESSES ?= 4
 
 # Tests whose types hold; a comparison that mypy knows to fail is often one after something was called.
-TYPED_TESTS := tests/conformance tests/sim tests/wires $(wildcard tests/*.py) \
-	$(filter-out tests/unit/dataplane tests/unit/router %__pycache__,$(wildcard tests/unit/*))
+# What `cogwork pipeline run` runs has names that it is given.
+TYPED_TESTS := bench tests/conformance tests/fuzz tests/oslo tests/property tests/sim tests/unit tests/wires \
+	$(wildcard tests/*.py tests/interop/*.py tests/system/*.py) \
+	$(filter-out %_job.py %/conftest.py,$(wildcard tests/spark/*.py))
+# Programs: their folder is where they look for modules.
+TYPED_PROGRAMS := tests/interop/peers tests/system/clients
 
 .PHONY: setup build test lint demo bench soak sim sanitized fuzz fuzz-short clean
 
@@ -44,6 +48,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy --disable-error-code comparison-overlap $(TYPED_TESTS)
+	$(foreach folder,$(TYPED_PROGRAMS),MYPYPATH=$(folder) $(BIN)/mypy --explicit-package-bases $(folder) &&) true
 	$(BIN)/lint-imports
 
 # The compiled modules once more, under AddressSanitizer and UndefinedBehaviorSanitizer.

@@ -31,6 +31,7 @@ import cogwork
 from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Attach, Begin, Flow, Open, Role, encode_performative
 from cogwork.amqp.terminus import Source, Target
+from cogwork.amqp.types import Symbol
 from cogwork.cli.manager import Manager
 from cogwork.cli.servers.process import free_ports
 from cogwork.dataplane.codec import encode
@@ -123,7 +124,7 @@ def service(peer: Peer, number: int) -> None:
         f"broadcast/{group}": "copy",
     }
     for address, mode in addresses.items():
-        source = Source(address=address, distribution_mode=mode)
+        source = Source(address=address, distribution_mode=Symbol(mode))
         peer.attach(f"{address}#{number}", Role.RECEIVER, source, Target(address="service"))
 
 

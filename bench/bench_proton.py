@@ -22,7 +22,7 @@ ADDRESS = "unicast/rpc/proton"
 __all__ = ("proton_client", "proton_service")
 
 
-class _Server(MessagingHandler):  # type: ignore[misc]  # untyped
+class _Server(MessagingHandler):
     def __init__(self, url: str) -> None:
         super().__init__(prefetch=200)
         self._url = url
@@ -42,7 +42,7 @@ class _Server(MessagingHandler):  # type: ignore[misc]  # untyped
         self._relay.send(Message(body=number, address=asked.reply_to, correlation_id=asked.id))
 
 
-class _Client(MessagingHandler):  # type: ignore[misc]  # untyped
+class _Client(MessagingHandler):
     """Makes calls, phase by phase: how many, and how many at once."""
 
     def __init__(self, url: str, *plan: tuple[int, int]) -> None:

@@ -53,12 +53,12 @@ async def consume(mesh: cogwork.Mesh, manner: str, count: int) -> int:
         print("ready", flush=True)
         if manner == "singly":
             async for message in messages:
-                taken += len(message.body) == len(BODY)
+                taken += message.body == BODY
                 if taken == count:
                     break
         else:
             async for batch in messages.batches():
-                taken += sum(len(message.body) == len(BODY) for message in batch)
+                taken += sum(message.body == BODY for message in batch)
                 if taken >= count:
                     break
     return taken

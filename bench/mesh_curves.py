@@ -236,9 +236,10 @@ def write_tables(lines: list[Line]) -> None:
         ]
         rows.append(f"| {case}: {_UNITS[name]} | {' | '.join(cells)} |")
     names = ("bytes", "cpu_ms", "memory_kib", "entries")
+    units = " | ".join(_UNITS[name] for name in names)
     rows += [
         "",
-        f"| at one of ten containers; for each other one | {' | '.join(map(_UNITS.get, names))} |",
+        f"| at one of ten containers; for each other one | {units} |",
         "|---" * (1 + len(names)) + "|",
     ]
     for line in lines:

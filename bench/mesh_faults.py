@@ -88,6 +88,7 @@ async def _flow(fleet: Fleet, address: str, number: int) -> float:
             mesh.subscribe(address) as messages,
         ):
             async for message in messages:
+                assert isinstance(message.body, int)
                 note(message.body)
 
     async def send() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
+from functools import partial
 from random import Random
 from time import process_time
 from typing import TYPE_CHECKING
@@ -68,7 +69,7 @@ class Cluster:
         self.spent_s[name] += process_time() - began_s
         for to, parts in ready.frames:
             data = b"".join(parts)
-            self.run(to, lambda other, data=data: other.receive(name, data, self.now_s))
+            self.run(to, partial(RaftHost.receive, container=name, data=data, now_s=self.now_s))
         return bool(ready)
 
     def elect(self) -> str:
@@ -98,10 +99,10 @@ def measure(entries: int, size_bytes: int, turn: int, groups: int) -> dict[str, 
         cluster.now_s += 0.0005
         for place in range(first, min(entries, first + turn)):
             number = place % groups + 1
-            cluster.run(
-                leaders[number],
-                lambda host, number=number: host.propose(number, payload, cluster.now_s),
+            proposed = partial(
+                RaftHost.propose, number=number, payload=payload, now_s=cluster.now_s
             )
+            cluster.run(leaders[number], proposed)
         cluster.turn()
     took_s = process_time() - began_s
     assert all(cluster.applied[name] - before[name] == entries for name in IDS)

@@ -153,7 +153,9 @@ class Bench:
 
     def cpu_s(self) -> dict[str, float]:
         """Returns what each party has taken so far."""
-        java = self.spark.sparkContext._gateway.proc.pid
+        gateway = self.spark.sparkContext._gateway
+        assert gateway is not None
+        java = gateway.proc.pid
         container, jvm = own_cpu_s(self.container), own_cpu_s(java)
         return {
             "container": container,

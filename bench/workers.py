@@ -165,8 +165,10 @@ def measure(name: str, workers: int, runs: int) -> Line:
                     result.worker_cpu_s * per_million,
                 )
             )
-    middle = [median(values) for values in zip(*figures, strict=True)]
-    return Line(name, workers, *middle, [each[3] for each in figures], sorted(problems))
+    rate, cpu_s, busiest_s, capacity, generator_s = map(median, zip(*figures, strict=True))
+    capacities = [each[3] for each in figures]
+    middle = (rate, cpu_s, busiest_s, capacity, generator_s)
+    return Line(name, workers, *middle, capacities, sorted(problems))
 
 
 def write_table(lines: list[Line], runs: int) -> None:

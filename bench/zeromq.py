@@ -104,7 +104,7 @@ class Client:
 
 def dealer(endpoint: str) -> zmq.Socket[bytes]:
     """Connects a DEALER."""
-    socket = zmq.Context.instance().socket(zmq.DEALER)
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
     socket.linger = 0
     socket.rcvtimeo = TIMEOUT_MS
     socket.connect(endpoint)

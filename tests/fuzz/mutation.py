@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.frames import encode_frame
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Released
-from cogwork.amqp.performatives import Role
+from cogwork.amqp.performatives import Detach, End, Role
 from cogwork.amqp.types import Symbol
 from fuzz import seeds
 
@@ -184,12 +184,12 @@ class Mutator:
 
     def _detach(self) -> bytes:
         rng = self.random
-        detach = seeds.Detach(handle=rng.choice(HANDLES), closed=rng.random() < 0.5)
+        detach = Detach(handle=rng.choice(HANDLES), closed=rng.random() < 0.5)
         return seeds.frame(detach, b"", rng.choice((0, 0, 0, 1)))
 
     def _other(self) -> bytes:
         begin = seeds.begin(self.random.choice((0, 1, 2, 300)))
-        return self.random.choice((begin, encode_frame(0, b""), seeds.frame(seeds.End())))
+        return self.random.choice((begin, encode_frame(0, b""), seeds.frame(End())))
 
     def _transfer(self) -> bytes:
         rng = self.random

@@ -8,7 +8,7 @@ Run `python -m fuzz.seeds` to write the corpus anew.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER, FrameType, encode_frame
@@ -58,7 +58,7 @@ def sasl(body: SaslInit | SaslResponse) -> bytes:
     return encode_frame(0, encode_sasl(body), FrameType.SASL)
 
 
-def opening(**fields: object) -> bytes:
+def opening(**fields: Any) -> bytes:
     return frame(Open(container_id="hostile", **fields))
 
 
@@ -66,7 +66,7 @@ def begin(channel: int = 0) -> bytes:
     return frame(Begin(next_outgoing_id=0, incoming_window=100, outgoing_window=100), b"", channel)
 
 
-def sender(handle: int, address: str | None, **fields: object) -> bytes:
+def sender(handle: int, address: str | None, **fields: Any) -> bytes:
     return frame(
         Attach(
             name=f"s{handle}", handle=handle, role=Role.SENDER, source=Source(),
@@ -76,7 +76,7 @@ def sender(handle: int, address: str | None, **fields: object) -> bytes:
 
 
 def receiver(
-    handle: int, address: str | None, source: Source | None = None, **fields: object
+    handle: int, address: str | None, source: Source | None = None, **fields: Any
 ) -> bytes:
     return frame(
         Attach(
@@ -86,8 +86,8 @@ def receiver(
     )  # fmt: skip  # a line for what belongs together
 
 
-def flow(handle: int | None = None, credit: int = 20, **fields: object) -> bytes:
-    values: dict[str, object] = {
+def flow(handle: int | None = None, credit: int = 20, **fields: Any) -> bytes:
+    values: dict[str, Any] = {
         "next_incoming_id": 0, "incoming_window": 100, "next_outgoing_id": 0,
         "outgoing_window": 100, "handle": handle,
     }  # fmt: skip  # a line for what belongs together
@@ -96,12 +96,12 @@ def flow(handle: int | None = None, credit: int = 20, **fields: object) -> bytes
     return frame(Flow(**(values | fields)))
 
 
-def transfer(handle: int, delivery: int | None, body: bytes = BODY, **fields: object) -> bytes:
+def transfer(handle: int, delivery: int | None, body: bytes = BODY, **fields: Any) -> bytes:
     tag = None if delivery is None else b"%d" % delivery
     return frame(Transfer(handle=handle, delivery_id=delivery, delivery_tag=tag, **fields), body)
 
 
-def burst(handle: int, first: int, **fields: object) -> bytes:
+def burst(handle: int, first: int, **fields: Any) -> bytes:
     """Encodes eight messages that are routed as a run, where they come in one read."""
     bodies = [b"x" * (70 + 400 * (number == 5)) for number in range(8)]
     return b"".join(
@@ -109,15 +109,15 @@ def burst(handle: int, first: int, **fields: object) -> bytes:
     )
 
 
-def settle(first: int, last: int | None = None, **fields: object) -> bytes:
-    values: dict[str, object] = {"role": Role.RECEIVER, "settled": True, "state": Accepted()}
+def settle(first: int, last: int | None = None, **fields: Any) -> bytes:
+    values: dict[str, Any] = {"role": Role.RECEIVER, "settled": True, "state": Accepted()}
     return frame(Disposition(first=first, last=last, **(values | fields)))
 
 
 def filters() -> Source:
     selector = Described(Symbol("apache.org:selector-filter:string"), "a = 1 OR b LIKE 'x%'")
     no_local = Described(ULong(0x0000468C00000003), [])
-    names = {Symbol("selector"): selector, Symbol("no-local"): no_local}
+    names: dict[Symbol, object] = {Symbol("selector"): selector, Symbol("no-local"): no_local}
     return Source(address="topic/a.#", filter=names)
 
 

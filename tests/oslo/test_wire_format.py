@@ -43,11 +43,12 @@ def test_a_plain_client_serves_a_call(url: str) -> None:
                 assert 0 < request.ttl_s <= 20
                 assert body["context"] == {"who": "me"}
                 request.accept_nowait()
-                key = {"correlation_id": request.message_id}
                 assert request.reply_to is not None
                 await mesh.publish(request.reply_to, "nobody's", correlation_id="unknown")
                 answer = body["request"]["args"]["answer"]
-                await mesh.publish(request.reply_to, answer, settled=True, **key)
+                await mesh.publish(
+                    request.reply_to, answer, settled=True, correlation_id=request.message_id
+                )
                 if answer == json.dumps({"response": "last"}):
                     return
 

@@ -16,10 +16,12 @@ import unittest
 from types import TracebackType
 from typing import Any, TypeAlias
 
-import testscenarios  # type: ignore[import-untyped]  # it has no types
-from eventlet import hubs  # type: ignore[import-untyped]  # it has no types
+import testscenarios
+from eventlet import hubs
 
-Failure: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None]
+Failure: TypeAlias = (
+    tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
+)
 
 
 class Result(unittest.TestResult):

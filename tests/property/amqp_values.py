@@ -6,6 +6,7 @@ import math
 import struct
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
@@ -29,10 +30,12 @@ from cogwork.amqp.types import (
 
 RANGED = (UByte, UShort, UInt, ULong, Byte, Short, Int)
 
+Ranged: TypeAlias = UByte | UShort | UInt | ULong | Byte | Short | Int
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def ranged(kind: type) -> st.SearchStrategy[object]:
+def ranged(kind: type[Ranged]) -> st.SearchStrategy[Ranged]:
     return st.integers(kind.MIN, kind.MAX).map(kind)
 
 
@@ -92,7 +95,7 @@ values = st.recursive(
 )
 
 
-def same(left: object, right: object) -> bool:  # noqa: PLR0911  # a case for each type
+def same(left: Any, right: Any) -> bool:  # noqa: PLR0911  # a case for each type
     """Whether both are one AMQP value: equal, of one type, bit by bit for floats."""
     if type(left) is not type(right):
         return False
@@ -102,7 +105,7 @@ def same(left: object, right: object) -> bool:  # noqa: PLR0911  # a case for ea
                 math.isnan(left) and math.isnan(right)
             )
         case Decimal():
-            return left.as_tuple() == right.as_tuple()
+            return bool(left.as_tuple() == right.as_tuple())
         case list() | tuple():
             return len(left) == len(right) and all(map(same, left, right))
         case dict():
@@ -114,4 +117,4 @@ def same(left: object, right: object) -> bool:  # noqa: PLR0911  # a case for ea
                 [left.descriptor, *left.items], [right.descriptor, *right.items]
             )
         case _:
-            return left == right
+            return bool(left == right)

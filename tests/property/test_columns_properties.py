@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import struct
+from typing import Any
 
 import pytest
 from amqp_values import scalars, texts, values
@@ -45,7 +46,7 @@ TEXT = st.none() | texts
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
     """Makes a message with a body of any kind."""
-    fields = {
+    fields: dict[str, Any] = {
         "subject": draw(TEXT),
         "to": draw(TEXT),
         "reply_to": draw(TEXT),
@@ -92,7 +93,8 @@ def rows(columns: Columns) -> list[dict[str, object]]:
     found = []
     for at in range(count):
         row: dict[str, object] = {
-            name: None if each[at] is None else each[at].decode() for name, each in texts.items()
+            name: None if (text := each[at]) is None else text.decode()
+            for name, each in texts.items()
         }
         pairs = [
             (key.decode(), None if value is None else value.decode())

@@ -25,7 +25,10 @@ CODES = sorted(
 
 
 def outcome(
-    decode: Callable[..., tuple[object, int]], data: bytes, offset: int, end: int | None
+    decode: Callable[..., tuple[object, int]],
+    data: bytes | memoryview,
+    offset: int,
+    end: int | None,
 ) -> list[object]:
     try:
         return list(decode(data, offset, end))
@@ -33,7 +36,7 @@ def outcome(
         return [str(error), error.offset]
 
 
-def check_decoding(data: bytes, offset: int = 0, end: int | None = None) -> None:
+def check_decoding(data: bytes | memoryview, offset: int = 0, end: int | None = None) -> None:
     expected = outcome(reference.decode, data, offset, end)
     assert same(outcome(compiled.decode, data, offset, end), expected)
 

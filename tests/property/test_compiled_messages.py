@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amqp_values import same, symbols, texts, timestamps, values
 from hypothesis import given
@@ -41,12 +41,18 @@ headers = st.builds(
     first_acquirer=st.booleans(),
     delivery_count=st.just(0) | uints,
 )
-KINDS = {"message-id": message_ids, "binary": st.binary(max_size=300), "string": texts}
-KINDS |= {"symbol": symbols, "timestamp": timestamps, "uint": uints}
+KINDS: dict[str, st.SearchStrategy[Any]] = {
+    "message-id": message_ids,
+    "binary": st.binary(max_size=300),
+    "string": texts,
+    "symbol": symbols,
+    "timestamp": timestamps,
+    "uint": uints,
+}
 properties = st.builds(
     Properties, **{row.attribute: st.none() | KINDS[row.kind.name] for row in Properties.TABLE}
 )
-annotations = st.dictionaries(
+noted = st.dictionaries(
     symbols | st.integers(0, 2**64 - 1).map(ULong), values, min_size=1, max_size=3
 )
 bodies: st.SearchStrategy[Body] = st.one_of(
@@ -57,12 +63,12 @@ bodies: st.SearchStrategy[Body] = st.one_of(
 messages = st.builds(
     Sections,
     header=st.none() | headers.filter(lambda header: header != Header()),
-    delivery_annotations=st.none() | annotations,
-    message_annotations=st.none() | annotations,
+    delivery_annotations=st.none() | noted,
+    message_annotations=st.none() | noted,
     properties=st.none() | properties.filter(lambda made: made != Properties()),
     application_properties=st.none() | st.dictionaries(texts, values, min_size=1, max_size=3),
     body=bodies,
-    footer=st.none() | annotations,
+    footer=st.none() | noted,
 )
 
 

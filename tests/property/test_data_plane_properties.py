@@ -217,7 +217,8 @@ class World:
             self._lose(sender.link.channel.peer)
 
     def _lose(self, peer: Peer) -> None:
-        for end in (*self.senders, *self.receivers):
+        ends: list[Sender | Receiver] = [*self.senders, *self.receivers]
+        for end in ends:
             if end.link.channel.peer is peer:
                 end.is_gone = True
         peer.vanish()

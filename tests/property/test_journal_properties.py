@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 from kept_queues import KeptQueue
@@ -11,6 +12,9 @@ from text_messages import text_of
 from cogwork.amqp.message import Header, Properties
 from cogwork.amqp.outcomes import Accepted, Modified, Rejected, Released
 
+if TYPE_CHECKING:
+    from peers import Arrival
+
 SEEDS = 40
 TURNS = 40
 OUTCOMES = (Accepted(), Accepted(), Released(), Modified(delivery_failed=True), Rejected())
@@ -18,7 +22,7 @@ OUTCOMES = (Accepted(), Accepted(), Released(), Modified(delivery_failed=True), 
 
 def held(queue: KeptQueue, *, restarted: bool) -> dict[object, tuple[object, ...]]:
     """Items by number, as far as a restart keeps what is known of them."""
-    found = {}
+    found: dict[object, tuple[object, ...]] = {}
     for data, facts in queue.store.peek(1000):
         is_out = facts["state"] in {"out", "in-doubt"}
         assert not (restarted and facts["state"] == "out")
@@ -43,7 +47,7 @@ def test_records_make_the_queue_again_at_every_cut(seed: int) -> None:
     queue.store.maximum_delivery_count = 3
     consumer = queue.peer()
     link = consumer.consumer(queue.store, 5)
-    arrivals = []
+    arrivals: list[Arrival] = []
     cuts = []
     for turn in range(TURNS):
         for number in range(chance.randrange(4)):

@@ -100,19 +100,21 @@ class Through:
         return [arrival.message for arrival in self.receiver.take()]
 
 
-def kept(annotations: dict[Symbol, object] | None) -> dict[object, object]:
+def kept(annotations: dict[Symbol | ULong, object] | None) -> dict[object, object]:
     return {key: value for key, value in (annotations or {}).items() if key not in OWN}
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(MESSAGES, PRODUCERS), min_size=1, max_size=8))
 @example([(Sections(body=Data([b""])), None)])
-def test_what_comes_out_is_what_went_in(given_: list[tuple[Sections, object]]) -> None:
+def test_what_comes_out_is_what_went_in(
+    given_: list[tuple[Sections, tuple[bytes, int] | None]],
+) -> None:
     through = Through()
     messages = []
     for sections, producer in given_:
-        if isinstance(producer, tuple):
-            own = dict(zip(OWN[3:5], producer, strict=True))
+        if producer is not None:
+            own: dict[Symbol | ULong, object] = dict(zip(OWN[3:5], producer, strict=True))
             sections.message_annotations = {**(sections.message_annotations or {}), **own}
         messages.append(encode_sections(sections))
     found = through.carry(messages)

@@ -1,5 +1,7 @@
 """A stream's state machine against a list of records that anybody can follow."""
 
+from typing import TypeAlias
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,10 +23,13 @@ steps = st.lists(
 )
 
 
-def command_of(step: object, epoch: int | None) -> Append | Fence | Trim:
+Step: TypeAlias = tuple[bytes, int, int] | Fence | Trim
+
+
+def command_of(step: Step, epoch: int | None) -> Append | Fence | Trim:
     if isinstance(step, Fence | Trim):
         return step
-    producer, sequence, count = step  # type: ignore[misc]  # what is left are sends
+    producer, sequence, count = step
     records = [record(producer, sequence + i) for i in range(count)]
     return Append(Batch.of(records, producer, sequence), epoch, 0)
 
@@ -32,7 +37,7 @@ def command_of(step: object, epoch: int | None) -> Append | Fence | Trim:
 @settings(deadline=None)
 @given(steps, st.lists(st.integers(0, 39), max_size=3), st.sampled_from([None, 0, 1]))
 def test_each_record_is_there_once_and_in_order(
-    given_steps: list[object], restarts: list[int], epoch: int | None
+    given_steps: list[Step], restarts: list[int], epoch: int | None
 ) -> None:
     stream = Sequencer()
     chunks: list[Chunk] = []

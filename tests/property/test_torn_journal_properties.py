@@ -148,6 +148,7 @@ def check_damaged(journal: KilledJournal, written: Files) -> Iterator[bool]:
         end_lsn = start_lsn + DAMAGED_BYTES
         whole = [each for each in marks if each.end_lsn <= start_lsn or end_lsn <= each.lsn]
         newest = Mark.of(whole[-1]) if whole else Mark(0, 1)
+        assert newest is not None
         number = number_of(start_lsn)
         is_read = newest.oldest_number <= number and start_lsn < last_lsns.get(number, NOWHERE_LSN)
         up_to_lsn = start_lsn if is_read else NOWHERE_LSN
@@ -164,7 +165,7 @@ def check_damaged(journal: KilledJournal, written: Files) -> Iterator[bool]:
 
 
 def test_damage_below_a_mark_is_refused_and_else_cut_off(tmp_path: Path) -> None:
-    refusals = set()
+    refusals: set[bool] = set()
     for seed in range(SEEDS):
         print(f"seed {seed}")  # noqa: T201  # shown where it fails
         for journal, _, written in run(seed, tmp_path / str(seed), 1):

@@ -49,7 +49,8 @@ class Directory:
 
 
 def numbered(stream: str, at: int, record: Record) -> Record:
-    row = dict.fromkeys(schema_of().names) | {"offset": at, "body": b""} | record
+    row: Record = dict.fromkeys(schema_of().names)
+    row |= {"offset": at, "body": b""} | record
     if row["time"] is None:
         row["time"] = BEGAN_US + row["offset"] * STEP_US
     return row | {"stream": stream}

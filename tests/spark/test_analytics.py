@@ -184,7 +184,9 @@ def test_the_model_gives_the_documents_figures() -> None:
 
 
 def test_estimates_are_for_what_was_asked() -> None:
-    values = {name: BENCH[name] for name in ("bench", "time_us", "brokers", "queues", "size_bytes")}
+    values: dict[str, Any] = {
+        name: BENCH[name] for name in ("bench", "time_us", "brokers", "queues", "size_bytes")
+    }
     run = Run(
         **values,
         seconds=1,

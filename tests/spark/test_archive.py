@@ -64,7 +64,10 @@ def test_what_is_archived_is_what_the_stream_has(url: str, tmp_path: Path) -> No
     with Archive.open(str(tmp_path)) as archive:
         assert archive.tables() == [STREAM]
         table = archive.table(STREAM)
-        said = table.table.current_snapshot().summary.additional_properties
+        snapshot = table.table.current_snapshot()
+        assert snapshot is not None
+        assert snapshot.summary is not None
+        said = snapshot.summary.additional_properties
         assert (said[layout.STREAM], said[layout.NEXT]) == (STREAM, "310")
         assert (archive.mark(STREAM), table.first) == (310, 0)
         assert ds.dataset(archive.files(STREAM)).count_rows() == 310

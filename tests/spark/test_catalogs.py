@@ -9,7 +9,7 @@ import subprocess
 import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -154,10 +154,24 @@ def postgres() -> Iterator[str]:
             ["mktemp", "-d", "-p", "/tmp"], user=user, text=True, cwd="/"
         ).strip()
     )
-    common = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/", "user": user}
-    initdb = [POSTGRES / "initdb", "-D", place, "-U", "jo", "-A", "trust", "--no-sync"]
+    common: dict[str, Any] = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "cwd": "/",
+        "user": user,
+    }
+    initdb: list[str | Path] = [
+        POSTGRES / "initdb",
+        "-D",
+        place,
+        "-U",
+        "jo",
+        "-A",
+        "trust",
+        "--no-sync",
+    ]
     subprocess.run(initdb, check=True, **common)
-    settings = ["-p", str(port), "-k", place, "-h", "127.0.0.1", "-F"]
+    settings: list[str | Path] = ["-p", str(port), "-k", place, "-h", "127.0.0.1", "-F"]
     process = subprocess.Popen([POSTGRES / "postgres", "-D", place, *settings], **common)
     try:
         within(30, lambda: is_ready(port), "the server answers")
@@ -169,7 +183,7 @@ def postgres() -> Iterator[str]:
 
 
 def is_ready(port: int) -> bool:
-    words = [POSTGRES / "pg_isready", "-h", "127.0.0.1", "-p", str(port), "-q"]
+    words: list[str | Path] = [POSTGRES / "pg_isready", "-h", "127.0.0.1", "-p", str(port), "-q"]
     return subprocess.run(words, check=False).returncode == 0
 
 

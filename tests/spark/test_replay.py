@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -134,9 +135,7 @@ def test_at_its_own_pace(url: str, tmp_path: Path) -> None:
         table = archive.table("slow")
         for speed, run_name in ((1.0, "a"), (1000.0, "b")):
             plan = plan_of(table, "first", "end", "stream/paced", run_name)
-            outcome = archives.reach(
-                url, lambda mesh, plan=plan, speed=speed: replay(mesh, table, plan, speed=speed)
-            )
+            outcome = archives.reach(url, partial(replay, table=table, plan=plan, speed=speed))
             assert outcome.sent == 4
             if speed == 1.0:
                 assert outcome.duration_s >= span_s * 0.9

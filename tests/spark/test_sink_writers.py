@@ -42,6 +42,7 @@ def bodies(url: str, stream: str) -> list[bytes]:
     with cogwork.sync.connect(url) as mesh, mesh.stream(stream).read("first") as reader:
         found = []
         while (record := reader.receive(0.3)) is not None:
+            assert isinstance(record.body, bytes)
             found.append(record.body)
         return found
 

@@ -22,7 +22,7 @@ from cogwork.spark.errors import DataLoss, OptionError, SourceError
 from cogwork.spark.source import CogworkSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.types import DataType
@@ -61,7 +61,7 @@ def source(url: str, **options: str) -> CogworkSource:
     return CogworkSource({"url": url, **options})
 
 
-def rows_of(reader: object, partitions: list[InputPartition]) -> list[tuple[Any, ...]]:
+def rows_of(reader: object, partitions: Sequence[InputPartition]) -> list[tuple[Any, ...]]:
     """Reads as a worker does: what was pickled, and nothing else."""
     sent: Any = pickle.loads(pickle.dumps(reader))
     found = []
@@ -106,8 +106,8 @@ def test_ranges_by_offset_and_time_and_pattern(url: str) -> None:
     assert [row[0] for row in found] == [3, 4]
     assert read(url, stream="ranges-a", startingOffsets="latest") == []
     assert len(read(url, streamPattern="ranges-*")) == 11
-    both = {"stream": "ranges-a,ranges-b", "startingOffsets": '{"ranges-a": 9, "ranges-b": -2}'}
-    assert read(url, **both) == [(9, b"9"), (0, b"x")]
+    starts = '{"ranges-a": 9, "ranges-b": -2}'
+    assert read(url, stream="ranges-a,ranges-b", startingOffsets=starts) == [(9, b"9"), (0, b"x")]
     assert read(url, stream="ranges-a", startingTimestamp="2000-01-01")[0] == (0, b"0")
     assert read(url, stream="ranges-a", endingTimestamp="2000-01-01") == []
     pieces = source(url, stream="ranges-a", minPartitions="4").reader(columns(TWO))

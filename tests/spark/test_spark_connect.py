@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,20 +17,51 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("grpc", reason="the extra [spark] is not installed")
 
 from archives import assert_no_orphan, assert_whole
-from spark_clusters import HERE, command, connect_server
+from spark_clusters import HERE, command, connect_server, environment
 
 import cogwork.sync
 import cogwork.testing
+from cogwork.arrow.loop_thread import loop_thread
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.manager import Manager
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
-NAMES = ("in", "out", "again")
+NAMES = ("in", "out", "again", "copies")
 
 STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in NAMES)
 
 ROWS = 1000
+
+WAIT_S = 120.0
+
+CONSUMER = "org.cogwork.consumer"
+
+
+def rows_of(url: str, kind: str) -> list[dict[str, Any]]:
+    """Returns what a container tells of its consumers, or of its connections."""
+
+    async def ask() -> list[dict[str, Any]]:
+        async with cogwork.connect(url) as mesh:
+            return (await Manager(mesh).rows(kind))[0]
+
+    return loop_thread().wait(ask())
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+
+
+def is_gone(process: int) -> bool:
+    """Says whether a process has ended, be it that nobody has asked how."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +98,36 @@ def test_an_archive_is_written_and_audited_over_spark_connect(
     assert_no_orphan(tmp_path / "archive", "in")
     report = json.loads(command("pipeline", "audit", "--archive", to, *remote, place=tmp_path))
     assert [check["verdict"] for check in report["checks"]] == ["holds"] * 3
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(sys.platform != "linux", reason="the worker is looked for in /proc")
+def test_ctrl_c_ends_what_runs_at_the_server(server: str, url: str, tmp_path: Path) -> None:
+    options = ("--url", url, "--remote", server, "--json")
+    running = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "cogwork.cli.main", "pipeline", "run", *options),
+            *(str(HERE / "interrupted_job.py"), str(tmp_path)),
+        ],
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    worker = tmp_path / "worker"
+    with running:
+        wait_until(lambda: any(each["position"] == ROWS for each in rows_of(url, CONSUMER)))
+        wait_until(lambda: worker.exists() and worker.read_text() != "")
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        out, err = running.communicate(timeout=WAIT_S)
+    assert running.returncode == ExitCode.INTERRUPTED
+    assert err.strip() == "begun"
+    told = json.loads(out)
+    assert (told["exit_code"], told["error"]) == (ExitCode.INTERRUPTED, "interrupted")
+    (query,) = told["queries"]
+    assert (query["query"], query["rows"]) == ("copier", ROWS)
+    wait_until(lambda: is_gone(int(worker.read_text())))
+    wait_until(lambda: rows_of(url, CONSUMER) == [])
+    wait_until(lambda: len(rows_of(url, "connection")) == 1)

@@ -37,7 +37,7 @@ class Manager:
     ) -> None:
         self.connection.close()
 
-    def ask(self, operation: str, kind: str = "", body: Json = None, **properties: Json) -> Message:
+    def ask(self, operation: str, kind: str = "", body: Json = None, **properties: Json) -> Json:
         """Sends a request; returns the reply whole."""
         asked = {"operation": operation, **({"type": kind} if kind else {}), **properties}
         return self._client.call(Message(properties=asked, body=body))

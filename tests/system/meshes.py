@@ -18,7 +18,7 @@ from cogwork.cli.servers.process import free_ports
 from .served import COGWORK, READY_TIMEOUT_S, Served, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 HEARTBEAT_S = 0.3
@@ -117,7 +117,7 @@ class Member:
 def meshed(
     folder: Path,
     ids: Iterable[str],
-    edges: Iterable[tuple[str, str]],
+    edges: Iterable[Sequence[str]],
     configuration: str = "",
     *,
     head: Callable[[str], str] = lambda _name: "",

@@ -47,7 +47,7 @@ class Peer:
     def send(self, address: str | None, message: Message) -> tuple[str, str, dict[str, Any]]:
         """Sends a message; returns the outcome, and of a rejection the error's parts."""
         sender = self.connection.create_sender(address)
-        delivery = sender.link.send(message)
+        delivery: Any = sender.link.send(message)
         self.connection.wait(lambda: delivery.settled, msg="the outcome")
         found = delivery.remote
         state = {

@@ -71,7 +71,7 @@ async def test_bound_patterns_are_bound_again(url: str) -> None:
         await messages.bind("rebound.b")
         proxy.cut()
         await connected_again(mesh, 2)
-        got = asyncio.create_task(anext(messages))
+        got = asyncio.ensure_future(anext(messages))
         while not got.done():
             await other.publish("topic/rebound.b", "again")
             await asyncio.sleep(0.01)
@@ -212,7 +212,7 @@ async def test_the_next_host_of_the_list_takes_over(url: str) -> None:
             proxy.cut()
             await connected_again(mesh, 2)
             async with cogwork.connect(second) as other:
-                got = asyncio.create_task(anext(messages))
+                got = asyncio.ensure_future(anext(messages))
                 while not got.done():
                     await published(other, "topic/moved", "here")
                     await asyncio.sleep(0.01)
@@ -253,7 +253,7 @@ async def test_giving_up_ends_everything() -> None:
     async with cogwork.connect(url, retry=retry) as mesh:
         messages = mesh.subscribe("topic/over")
         await messages.open()
-        waiting = asyncio.create_task(anext(messages))
+        waiting = asyncio.ensure_future(anext(messages))
         await asyncio.to_thread(broker.stop)
         with pytest.raises(cogwork.Disconnected, match="not connected any more"):
             await waiting

@@ -194,7 +194,7 @@ def test_a_call_is_answered(container: Served) -> None:
             reply = Message(
                 address=request.reply_to,
                 correlation_id=request.correlation_id or request.id,
-                body=f"{request.body} to you",
+                body=f"{request.body!s} to you",
             )
             connection.create_sender(None).send(reply)
             out, err = caller.communicate(timeout=10)

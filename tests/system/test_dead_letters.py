@@ -84,7 +84,7 @@ def full_and_killed(tmp_path: Path, policy: str, kills: int) -> None:
         for each in letters:
             said = each.annotations
             assert said["x-opt-dead-letter-reason"] == "rejected"
-            assert said["x-opt-dead-letter-error"].endswith(f"no {each.body}")
+            assert str(said["x-opt-dead-letter-error"]).endswith(f"no {each.body}")
         within(SETTLE_TIMEOUT_S, lambda: row(box, QUEUE)["leaving"] == 0, "nothing waits")
         restart(box)
         assert (row(box, QUEUE)["depth"], row(box, QUEUE)["leaving"]) == (0, 0)

@@ -45,14 +45,16 @@ def cluster_at(member: Member) -> dict[str, Any]:
     return cast("dict[str, Any]", member.served.status()["container"]["cluster"])
 
 
+def has_streams(member: Member, streams: list[str]) -> None:
+    """Waits until one has these streams."""
+    what = f"{member.id} has {streams}"
+    within(READY_TIMEOUT_S, lambda: streams_at(member) == streams, what)
+
+
 def all_have(members: dict[str, Member], streams: list[str]) -> None:
     """Waits until everybody has these streams, and sees that all agree."""
     for member in members.values():
-        within(
-            READY_TIMEOUT_S,
-            lambda member=member: streams_at(member) == streams,
-            f"{member.id} has {streams}",
-        )
+        has_streams(member, streams)
     digests = {name: cluster_at(member)["digest"] for name, member in members.items()}
     assert len(set(digests.values())) == 1, digests
 

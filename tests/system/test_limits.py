@@ -407,4 +407,5 @@ def test_a_session_of_a_stranger_is_not_ours(container: Served) -> None:
         assert "on channel 7, where no session has begun" in peer.said()
     with Manager(container.url) as manager:
         within(30, lambda: len(manager.rows("connection")) == before, "the stranger has gone")
+        assert manager.connection.conn is not None
         assert isinstance(manager.connection.conn.session(), Session)

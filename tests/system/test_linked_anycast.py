@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,13 +22,26 @@ QUIET_S = 0.1
 BIG = b"x" * 300_000
 
 
-async def consumer(mesh: Linked, name: str, address: str, credit: int = 50) -> cogwork.Subscription:
+async def consumer(
+    mesh: Linked, name: str, address: str, credit: int = 50
+) -> cogwork.client.Subscription:
     """Takes messages at a container until the test ends."""
     client = await mesh.client(name)
     return await mesh.enter(client.subscribe(address, credit=credit))
 
 
-async def rest(messages: cogwork.Subscription) -> list[object]:
+def answered(name: str, request: cogwork.Message) -> list[object]:
+    """Replies with a container's name, and what was asked."""
+    return [name, request.body]
+
+
+def sequences(mesh: Linked) -> list[int]:
+    """Returns how often each container has told what it wants."""
+    tables = [each.mesh.mesh.interests.own_table for each in mesh.containers.values()]
+    return [0 if table is None else table.sequence for table in tables]
+
+
+async def rest(messages: cogwork.client.Subscription) -> list[object]:
     """Takes what is there, after all has had its time."""
     await asyncio.sleep(QUIET_S)
     taken: list[object] = []
@@ -46,7 +60,7 @@ async def test_a_consumer_is_found_wherever_it_is(address: str, is_named: bool) 
         for name in "abc":
             client = await mesh.client(name)
             async with client.publisher(address if is_named else None) as publisher:
-                to = {} if is_named else {"to": address}
+                to: dict[str, Any] = {} if is_named else {"to": address}
                 await publisher.send(f"small from {name}", **to)
                 await publisher.send(BIG, **to)
         assert await rest(there) == [body for name in "abc" for body in (f"small from {name}", BIG)]
@@ -61,7 +75,7 @@ async def test_closest_takes_its_own_consumers_first(is_named: bool) -> None:
         await mesh.settle()
         client = await mesh.client("a")
         publisher = await mesh.enter(client.publisher("unicast/a" if is_named else None))
-        to = {} if is_named else {"to": "unicast/a"}
+        to: dict[str, Any] = {} if is_named else {"to": "unicast/a"}
         for number in range(10):
             await publisher.send(number, **to)
         assert await rest(near) == list(range(10))
@@ -140,7 +154,7 @@ async def test_the_publisher_hears_why_its_message_is_rejected(is_named: bool) -
         await mesh.settle()
         here = await mesh.client("a")
         async with here.publisher("unicast/x" if is_named else None) as publisher:
-            to = {} if is_named else {"to": "unicast/x"}
+            to: dict[str, Any] = {} if is_named else {"to": "unicast/x"}
             sent = [asyncio.create_task(publisher.send(number, **to)) for number in range(3)]
             for _ in sent:
                 (item,) = await items.take(1)
@@ -177,7 +191,7 @@ async def test_a_consumer_that_stops_stops_its_publishers_and_nobody_else() -> N
         )
         assert held <= 200, "nothing bounds what is on its way"
         assert stopped.waiting == 5
-        got = []
+        got: list[object] = []
         while len(got) < 1000:
             got += [each.body for each in await stopped.take()]
         assert got == list(range(1000))
@@ -191,9 +205,7 @@ async def test_requests_and_replies_cross_the_mesh(edges: tuple[str, ...]) -> No
     async with linked(*edges) as mesh:
         for name in mesh.containers:
             client = await mesh.client(name)
-            await mesh.enter(
-                client.serve(f"unicast/{name}", lambda request, name=name: [name, request.body])
-            )
+            await mesh.enter(client.serve(f"unicast/{name}", partial(answered, name)))
         await mesh.settle()
         for asking in mesh.containers:
             client = await mesh.client(asking)
@@ -209,16 +221,12 @@ async def test_reply_addresses_cost_the_protocol_nothing() -> None:
         server = await mesh.client("c")
         await mesh.enter(server.serve("unicast/echo", lambda request: request.body))
         await mesh.settle()
-        sequences = [
-            each.mesh.mesh.interests.own_table.sequence for each in mesh.containers.values()
-        ]
+        before = sequences(mesh)
         for number in range(20):
             async with cogwork.connect(mesh.containers["a"].endpoints[0]) as client:
                 reply = await client.request("unicast/echo", number, timeout_s=5)
                 assert reply.body == number
-        assert sequences == [
-            each.mesh.mesh.interests.own_table.sequence for each in mesh.containers.values()
-        ]
+        assert sequences(mesh) == before
         reach = mesh.containers["c"].mesh.reaches[""]
         assert len(reach._gateways) == 1
 
@@ -264,12 +272,15 @@ async def test_ways_that_nobody_uses_any_more_are_closed(monkeypatch: pytest.Mon
         async with client.publisher("unicast/a") as publisher:
             await publisher.send(1)
         assert (await client.request("unicast/echo", 2, timeout_s=5)).body == 2
-        links = lambda: sum(  # noqa: E731  # short
-            len(session.links)
-            for each in mesh.containers.values()
-            for connection in each.mesh.data_connections()
-            for session in connection.sessions
-        )
+
+        def links() -> int:
+            return sum(
+                len(session.links)
+                for each in mesh.containers.values()
+                for connection in each.mesh.data_connections()
+                for session in connection.sessions
+            )
+
         assert links() >= 4
         await eventually(lambda: links() == 0, "all links between containers are closed")
         await client.publish("unicast/a", 3)

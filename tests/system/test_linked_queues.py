@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -17,6 +17,8 @@ from .linked import Linked, linked
 from .stories import eventually, story
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cogwork.container.mesh.lending import Lending
 
 LINE = ("a-b", "b-c")
@@ -27,7 +29,7 @@ BIG = b"x" * 300_000
 
 async def consumer(
     mesh: Linked, name: str, address: str = QUEUE, credit: int = 50, **options: object
-) -> cogwork.Consumer:
+) -> cogwork.client.Consumer:
     """Takes items at a container until the test ends."""
     client = await mesh.client(name)
     return await mesh.enter(client.consume(address, credit=credit, **options))  # type: ignore[arg-type]  # whatever a test needs
@@ -49,7 +51,12 @@ def lending(mesh: Linked, name: str) -> Lending:
     return mesh.containers[name].mesh.reaches[""].lending
 
 
-async def take(items: cogwork.Consumer, count: int) -> list[cogwork.Item]:
+def numbers(items: Iterable[cogwork.Item]) -> list[int]:
+    """Returns what is in items that are numbers."""
+    return [cast("int", item.body) for item in items]
+
+
+async def take(items: cogwork.client.Consumer, count: int) -> list[cogwork.Item]:
     """Takes so many items."""
     taken: list[cogwork.Item] = []
     async with asyncio.timeout(10):
@@ -102,7 +109,7 @@ async def test_own_consumers_come_first_and_the_rest_goes_where_consumers_wait()
         assert (own.waiting, far.waiting) == (10, 0)
         await post(mesh, "a", *range(10, 20))
         got = await take(far, 10)
-        assert sorted(item.body for item in got) == list(range(10, 20))
+        assert sorted(numbers(got)) == list(range(10, 20))
         assert own.waiting == 10
 
 
@@ -181,9 +188,9 @@ async def test_a_group_stays_in_order_and_with_one_consumer_at_a_time() -> None:
         working: dict[str, str] = {}
         done: dict[str, list[object]] = {"red": [], "blue": [], "green": []}
 
-        async def work(name: str, items: cogwork.Consumer) -> None:
+        async def work(name: str, items: cogwork.client.Consumer) -> None:
             async for item in items:
-                group, number = item.body
+                group, number = cast("tuple[str, int]", item.body)
                 assert working.setdefault(group, name) == name, "two work on one group"
                 await asyncio.sleep(0.002)
                 done[group].append(number)
@@ -236,7 +243,7 @@ async def test_items_of_all_containers_reach_one_consumer() -> None:
         items = await consumer(mesh, "b", credit=7)
         for name in "abc":
             await post(mesh, name, *([name, number] for number in range(30)))
-        got = []
+        got: list[Any] = []
         for _ in range(90):
             (item,) = await take(items, 1)
             got.append(item.body)
@@ -272,7 +279,7 @@ async def test_a_tunnel_that_breaks_while_items_are_out_loses_and_doubles_nothin
         transit = "b" if mesh.containers["a"].mesh.mesh.next_hop("c") == "b" else "d"
         mesh.cut_off(transit)
         await asyncio.gather(*(item.accept() for item in out))
-        got = [item.body for item in out]
+        got: list[Any] = [item.body for item in out]
         while len(got) < 30:
             (item,) = await take(items, 1)
             got.append(item.body)
@@ -336,7 +343,7 @@ async def test_a_client_that_comes_back_goes_on_with_what_it_had(
         for item in out:
             await item.accept()
         rest = await take(items, 2)
-        assert sorted(item.body for item in (*out, *rest)) == list(range(5))
+        assert sorted(numbers((*out, *rest))) == list(range(5))
         for item in rest:
             await item.accept()
         await eventually(lambda: shard(mesh, "a")["depth"] == 0, "the shard knows it")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,7 +23,7 @@ QUIET_S = 0.1
 """What has not come by then does not come: everything here is in one process."""
 
 
-async def bodies(messages: cogwork.Subscription, count: int) -> list[object]:
+async def bodies(messages: cogwork.client.Subscription, count: int) -> list[Any]:
     """Takes so many messages, and sees that no more come."""
     taken: list[object] = []
     async with asyncio.timeout(5):
@@ -33,7 +33,7 @@ async def bodies(messages: cogwork.Subscription, count: int) -> list[object]:
     return taken + await rest(messages)
 
 
-async def rest(messages: cogwork.Subscription) -> list[object]:
+async def rest(messages: cogwork.client.Subscription) -> list[Any]:
     """Takes what is there."""
     taken: list[object] = []
     while messages.waiting:
@@ -60,7 +60,7 @@ async def test_every_subscriber_everywhere_gets_one_copy_in_order(
             address = "topic/red.green" if is_named else None
             async with client.publisher(address) as publisher:
                 for number in range(20):
-                    to = {} if is_named else {"to": "topic/red.green"}
+                    to: dict[str, Any] = {} if is_named else {"to": "topic/red.green"}
                     await publisher.send([name, number], **to)
         for each in subscriptions:
             got = await bodies(each, 20 * len(mesh.containers))
@@ -69,7 +69,7 @@ async def test_every_subscriber_everywhere_gets_one_copy_in_order(
 
 async def mesh_subscription(
     mesh: Linked, name: str, address: str, **options: bool
-) -> cogwork.Subscription:
+) -> cogwork.client.Subscription:
     """Subscribes at a container until the test ends."""
     client = await mesh.client(name)
     return await mesh.enter(client.subscribe(address, **options))  # type: ignore[arg-type]  # whatever a test needs
@@ -97,7 +97,7 @@ async def test_big_messages_pass_between_small_ones_in_order(address: str | None
         client = await mesh.client("a")
         sent = [BIG if number % 3 == 1 else b"%d" % number for number in range(30)]
         async with client.publisher(address) as publisher:
-            to = {} if address else {"to": "topic/a"}
+            to: dict[str, Any] = {} if address else {"to": "topic/a"}
             posts = [publisher.post(body, **to) for body in sent]
             for post in posts:
                 await post
@@ -154,8 +154,9 @@ async def test_no_local_holds_while_others_publish_in_both_containers(is_named: 
 
         async def publish(name: str) -> None:
             async with clients[name].publisher("topic/a" if is_named else None) as publisher:
+                to: dict[str, Any] = {} if is_named else {"to": "topic/a"}
                 for number in range(20):
-                    await publisher.send([name, number], **({} if is_named else {"to": "topic/a"}))
+                    await publisher.send([name, number], **to)
 
         await asyncio.gather(*map(publish, clients))
         got = await bodies(own, 40)
@@ -252,7 +253,7 @@ async def test_traffic_goes_another_way_when_a_transit_container_dies(address: s
         accepted: list[int] = []
         doubtful: list[int] = []
         transit = "b" if mesh.containers["a"].mesh.mesh.next_hop("c") == "b" else "d"
-        to = {} if address else {"to": "topic/a"}
+        to: dict[str, Any] = {} if address else {"to": "topic/a"}
         async with client.publisher(address) as publisher:
             for number in range(300):
                 if number == 100:

@@ -106,12 +106,12 @@ class Stream:
         assert self.came == list(range(self.sent))
 
 
-async def read(messages: cogwork.Subscription, stream: Stream) -> None:
+async def read(messages: cogwork.client.Subscription, stream: Stream) -> None:
     async for message in messages:
         stream.came.append(int(str(message.body)))
 
 
-async def work(items: cogwork.Consumer, stream: Stream) -> None:
+async def work(items: cogwork.client.Consumer, stream: Stream) -> None:
     async for item in items:
         stream.came.append(int(str(item.body)))
         await item.accept()

@@ -140,7 +140,7 @@ def publish(connection: BlockingConnection, *topics: str) -> None:
 def received(receiver: BlockingReceiver, count: int) -> list[str]:
     bodies = []
     for _ in range(count):
-        bodies.append(receiver.receive(timeout=5).body)
+        bodies.append(str(receiver.receive(timeout=5).body))
         receiver.accept()
     return bodies
 
@@ -342,7 +342,7 @@ def test_the_dead_are_driven_back(manager: Manager) -> None:
 def test_ten_thousand_links_are_listed_without_a_pause(container: Served, manager: Manager) -> None:
     """An echo keeps running meanwhile: it is answered between one page and the next."""
     crowd = BlockingConnection(container.url, timeout=30)
-    session = crowd.conn.session()
+    assert crowd.conn is not None
     sessions = []
     for _ in range(5):
         session = crowd.conn.session()

@@ -134,7 +134,7 @@ async def put(containers: Three, name: str, *bodies: object) -> None:
             assert outcome.is_accepted
 
 
-async def taken(items: cogwork.Consumer, count: int) -> list[cogwork.Item]:
+async def taken(items: cogwork.client.Consumer, count: int) -> list[cogwork.Item]:
     found = [await anext(items) for _ in range(count)]
     await asyncio.sleep(0.05)  # the marks go out
     return found

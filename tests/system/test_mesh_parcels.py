@@ -17,7 +17,9 @@ MIB = 1 << 20
 def collected(mesh: Linked, name: str) -> list[tuple[str, bytes]]:
     """Gathers what comes to a container."""
     taken: list[tuple[str, bytes]] = []
-    mesh.containers[name].mesh.parcels.take = lambda origin, data: taken.append((origin, data))
+    mesh.containers[name].mesh.parcels.take = lambda origin, data: taken.append(
+        (origin, bytes(data))
+    )
     return taken
 
 

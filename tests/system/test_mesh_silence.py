@@ -73,7 +73,7 @@ def test_a_link_that_stands_still_is_lost_and_dialled_again(
     run()
 
 
-async def until(publisher: cogwork.Publisher, *, is_accepted: bool) -> None:
+async def until(publisher: cogwork.client.Publisher, *, is_accepted: bool) -> None:
     """Publishes until a message is accepted, or until one is not."""
     async with asyncio.timeout(EVER_S):
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -50,7 +50,7 @@ def odd(
 
     class Odd(kind):  # type: ignore[misc,valid-type]  # a class that is an argument
         def opening(self) -> Open:
-            opening = super().opening()
+            opening: Open = super().opening()
             assert opening.properties is not None
             change(opening.properties)
             for name, value in fields.items():
@@ -209,7 +209,7 @@ async def refusal_of(mesh: Linked, begin: Callable[[], SessionEndpoint]) -> Amqp
     """Returns with what a session is ended."""
     ended: list[AmqpError | None] = []
     (pair,) = mesh.containers["stranger"].mesh.pairs
-    pair.data.on_session_ended = lambda _, error: ended.append(error)  # type: ignore[method-assign]  # a stranger does as it likes
+    pair.data.on_session_ended = lambda _, error: ended.append(error)  # type: ignore[method-assign,assignment]  # a stranger does as it likes
     begin()
     mesh.containers["stranger"].core.flush()
     await eventually(lambda: bool(ended), "it is ended")
@@ -315,11 +315,12 @@ class Watch:
         self.error = error
 
 
-def attach(session: SessionEndpoint, role: Role, vhost: object = "", **fields: object) -> Watch:
+def attach(session: SessionEndpoint, role: Role, vhost: object = "", **fields: Any) -> Watch:
     """Attaches a link that carries nothing."""
     link = session.open_link(f"odd {len(session.links)}", role)
     link.context = watch = Watch()
-    link.attach(**{"source": Source(), "target": Target(), "properties": {VHOST: vhost}} | fields)  # type: ignore[arg-type]  # whatever a test needs
+    usual: dict[str, Any] = {"source": Source(), "target": Target(), "properties": {VHOST: vhost}}
+    link.attach(**(usual | fields))
     session.connection.flush()
     return watch
 
@@ -342,12 +343,12 @@ def attach(session: SessionEndpoint, role: Role, vhost: object = "", **fields: o
 )
 @story
 async def test_a_link_that_cannot_be_is_refused_with_the_reason(
-    role: Role, fields: dict[str, object], says: str
+    role: Role, fields: dict[str, Any], says: str
 ) -> None:
     async with linked("a-b") as mesh:
         await with_stranger(mesh)
         session = tunnel(mesh)
-        watch = attach(session, role, **fields)  # type: ignore[arg-type]  # whatever a test needs
+        watch = attach(session, role, **fields)
         await eventually(lambda: watch.error is not None, "it is refused")
         assert watch.error is not None
         assert says in str(watch.error.description)
@@ -361,7 +362,9 @@ async def test_a_selector_that_is_none_is_refused() -> None:
     async with linked("a-b") as mesh:
         await with_stranger(mesh)
         key = Symbol("apache.org:selector-filter:string")
-        bad = {key: Described(ULong(0x0000_468C_0000_0004), "colour = = 'red'")}
+        bad: dict[Symbol, object] = {
+            key: Described(ULong(0x0000_468C_0000_0004), "colour = = 'red'")
+        }
         session = tunnel(mesh)
         watch = attach(session, Role.RECEIVER, source=Source(address="work/a", filter=bad))
         await eventually(lambda: watch.error is not None, "it is refused")
@@ -413,7 +416,8 @@ async def test_a_connection_that_breaks_early_is_no_refusal(
     async with linked("a-b") as mesh:
         await mesh.start("stranger")
         stranger = mesh.containers["stranger"].mesh
-        add_pair, broken = stranger.add_pair, []
+        add_pair = stranger.add_pair
+        broken: list[Pair] = []
 
         def break_the_first(
             control: ControlConnection, data: DataConnection, dialler: LinkDialler | None

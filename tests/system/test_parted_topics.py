@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def _short_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cogwork.container.mesh.reach.LOST_HOLD_S", HOLD_S)
 
 
-async def subscribed(mesh: Linked, name: str, address: str) -> cogwork.Subscription:
+async def subscribed(mesh: Linked, name: str, address: str) -> cogwork.client.Subscription:
     client = await mesh.client(name)
     return await mesh.enter(client.subscribe(address))
 
@@ -36,7 +37,7 @@ async def parted(mesh: Linked, name: str, *others: str) -> None:
         await eventually(lambda other=other: not sees(mesh, other, name), f"{other} sees it")  # type: ignore[misc]  # mypy infers no lambda with a default
 
 
-async def given_up(publisher: cogwork.Publisher, body: object, **to: str) -> None:
+async def given_up(publisher: cogwork.client.Publisher, body: object, **to: Any) -> None:
     """Publishes until nobody waits for those who cannot be reached any more."""
     async with asyncio.timeout(10):
         while True:
@@ -48,7 +49,7 @@ async def given_up(publisher: cogwork.Publisher, body: object, **to: str) -> Non
                 return
 
 
-async def told(messages: cogwork.Subscription) -> cogwork.LinkDetached:
+async def told(messages: cogwork.client.Subscription) -> cogwork.LinkDetached:
     """Waits until a subscription has ended; returns why."""
     async with asyncio.timeout(10):
         with pytest.raises(cogwork.LinkDetached) as caught:
@@ -57,7 +58,7 @@ async def told(messages: cogwork.Subscription) -> cogwork.LinkDetached:
     return caught.value
 
 
-async def got(messages: cogwork.Subscription) -> object:
+async def got(messages: cogwork.client.Subscription) -> object:
     """Returns the next message's body."""
     async with asyncio.timeout(5):
         return (await messages.__anext__()).body
@@ -78,7 +79,7 @@ async def test_who_has_missed_what_was_accepted_is_detached_and_nobody_else(
         publisher = await mesh.enter(
             (await mesh.client("a")).publisher(address if is_named else None)
         )
-        to = {} if is_named else {"to": address}
+        to: dict[str, Any] = {} if is_named else {"to": address}
         await publisher.send("before", **to)
         await parted(mesh, "b", "a")
         with pytest.raises(cogwork.InDoubt):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from proton import Delivery, Message, Timeout, symbol
@@ -60,7 +60,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ends]:
 
 
 def test_the_open_says_what_it_is_and_that_it_relays(ends: Ends) -> None:
-    opened = ends.near.conn
+    opened: Any = ends.near.conn
     assert opened.remote_properties[symbol("product")] == "cogwork"
     assert opened.remote_properties[symbol("version")]
     assert symbol("ANONYMOUS-RELAY") in opened.remote_offered_capabilities
@@ -69,7 +69,7 @@ def test_the_open_says_what_it_is_and_that_it_relays(ends: Ends) -> None:
 def test_a_dynamic_address_is_its_own_and_is_reached_from_everywhere(ends: Ends) -> None:
     one, other = ends.reply_address(), ends.reply_address()
     assert one.link.remote_source.address != other.link.remote_source.address
-    ends.relay(one.link.remote_source.address, "reply")
+    ends.relay(str(one.link.remote_source.address), "reply")
     assert one.receive().body == "reply"
 
 

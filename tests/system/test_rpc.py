@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -191,7 +192,7 @@ async def test_a_repeated_key_runs_once(url: str) -> None:
             return amount
 
         async with service:
-            call = lambda: mesh.call("keys", "pay", server="one", idempotency_key="k", amount=7)  # noqa: E731  # short
+            call = partial(mesh.call, "keys", "pay", server="one", idempotency_key="k", amount=7)
             assert await asyncio.gather(call(), call(), call()) == [7, 7, 7]
             assert await call() == 7
             assert runs == 1

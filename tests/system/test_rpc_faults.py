@@ -81,7 +81,8 @@ async def test_what_a_method_raises_comes_with_type_text_and_traceback(url: str)
 
         @service.method
         async def look(key: str) -> object:
-            return {}[key]
+            empty: dict[str, object] = {}
+            return empty[key]
 
         @service.method
         async def begin(n: int) -> AsyncIterator[int]:
@@ -96,7 +97,7 @@ async def test_what_a_method_raises_comes_with_type_text_and_traceback(url: str)
             with pytest.raises(cogwork.RemoteError) as raised:
                 await mesh.call("raising", "look", key="k")
             assert (raised.value.type, raised.value.message) == ("builtins.KeyError", "'k'")
-            assert "return {}[key]" in raised.value.traceback_text
+            assert "return empty[key]" in raised.value.traceback_text
             parts = mesh.call_stream("raising", "begin", n=1)
             assert await anext(parts) == 1
             with pytest.raises(cogwork.RemoteError, match="OSError: in the middle"):
@@ -219,7 +220,7 @@ async def test_a_server_that_dies_is_missed_by_its_heartbeats(url: str) -> None:
         await eventually(lambda: service.running == 2, "both are under work")
         began_s = time.monotonic()
         assert mesh._uplink is not None
-        mesh._dialler.dial_again = _never  # type: ignore[method-assign]  # it is dead
+        mesh._dialler.dial_again = _never  # type: ignore[method-assign,assignment]  # it is dead
         mesh._uplink.connection.lose()
         with pytest.raises(cogwork.ServerLost, match="heartbeat"):
             await call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,7 @@ from .proxy import FaultyProxy
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 ROUNDS = 8
 CALLS_A_ROUND = 40
@@ -55,7 +55,8 @@ class Stage:
         chance = self.chance
         name = chance.choice(["at_once", "later", "later", "fail", "none"])
         server = chance.choice([None, "one"])
-        options = chance.choice([{}, {"heartbeat": 0.3}, {"idempotency_key": f"k{n}"}])
+        choices: list[dict[str, Any]] = [{}, {"heartbeat": 0.3}, {"idempotency_key": f"k{n}"}]
+        options = chance.choice(choices)
         work = caller.call("wild", name, server=server, timeout=0.8, n=n, **options)
         task = asyncio.create_task(work)
         if chance.random() < 0.2:
@@ -110,7 +111,8 @@ async def _play(url: str, seed: int, is_direct: bool) -> None:
                 reads = [stage.read(caller, stage.chance.randrange(400)) for _ in range(4)]
                 played = asyncio.gather(*calls, *reads)
                 await asyncio.sleep(stage.chance.random() * 0.05)
-                stage.chance.choice([near.cut, far.cut, lambda: None])()
+                faults: list[Callable[[], object]] = [near.cut, far.cut, list]
+                stage.chance.choice(faults)()
                 await asyncio.wait_for(played, 10)
             await eventually(lambda: service.running == service.waiting == 0, "no work is left")
             assert service._works == {}

@@ -39,7 +39,7 @@ def test_proton_calls_a_service(url: str) -> None:
         service.method(lambda a, b: a + b, name="add")
         with service:
             connection = BlockingConnection(url, timeout=10)
-            client = SyncRequestResponse(connection, "unicast/rpc/stock")
+            client: Any = SyncRequestResponse(connection, "unicast/rpc/stock")
             reply = client.call(Message(body={"a": 1, "b": 2}, subject="add", ttl=5))
             assert (reply.body, reply.subject) == (3, None)
             reply = client.call(Message(body={"a": 1}, subject="add"))
@@ -55,7 +55,7 @@ def test_proton_calls_a_service(url: str) -> None:
             connection.close()
 
 
-class Server(MessagingHandler):  # type: ignore[misc]  # untyped
+class Server(MessagingHandler):
     """Answers what comes for one topic, as `docs/rpc.md` says."""
 
     def __init__(self, url: str) -> None:
@@ -74,7 +74,7 @@ class Server(MessagingHandler):  # type: ignore[misc]  # untyped
 
     def on_message(self, event: Any) -> None:  # untyped
         asked = event.message
-        reply = Message(address=asked.reply_to, correlation_id=asked.id)
+        reply: Any = Message(address=asked.reply_to, correlation_id=asked.id)
         if asked.subject == "leave":
             self._connection.close()
             return

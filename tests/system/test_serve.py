@@ -10,7 +10,7 @@ import socket
 import ssl
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
@@ -159,7 +159,7 @@ def test_it_waits_for_what_is_unsettled(tmp_path: Path) -> None:
         consumer = BlockingConnection(running.url, timeout=10)
         receiver = consumer.create_receiver("drained", credit=1)
         producer = BlockingConnection(running.url, timeout=10)
-        delivery = producer.create_sender("drained").link.send(Message(body="x"))
+        delivery: Any = producer.create_sender("drained").link.send(Message(body="x"))
         with contextlib.suppress(Timeout):
             producer.wait(lambda: False, timeout=0.5)
         assert receiver.receive().body == "x"

@@ -54,6 +54,18 @@ def has_begun_anew(member: Member) -> None:
     )
 
 
+def knows_all(member: Member) -> None:
+    """Waits until one knows of 64 records, and how large they are."""
+    within(READY_TIMEOUT_S, lambda: shown(member)["next"] == 64, "all know it")
+    within(READY_TIMEOUT_S, lambda: shown(member)["size_bytes"] > 0, "its size")
+
+
+def has_streams(member: Member, streams: list[str]) -> None:
+    """Waits until one has these streams."""
+    what = f"{member.id} has {streams}"
+    within(READY_TIMEOUT_S, lambda: addresses(member) == streams, what)
+
+
 def addresses(member: Member) -> list[str]:
     rows = json.loads(done("stream", "list", member.url, "--json").stdout)
     return sorted(row["address"] for row in rows)
@@ -61,11 +73,7 @@ def addresses(member: Member) -> list[str]:
 
 def all_have(members: dict[str, Member], streams: list[str]) -> None:
     for member in members.values():
-        within(
-            READY_TIMEOUT_S,
-            lambda member=member: addresses(member) == streams,
-            f"{member.id} has {streams}",
-        )
+        has_streams(member, streams)
 
 
 async def append(member: Member, bodies: range, name: str = "orders") -> None:
@@ -122,8 +130,7 @@ def test_a_stream_in_one_containers_memory_is_used_from_all(members: dict[str, M
     for member in (a, b, c, d):
         row = shown(member)
         assert (row["durability"], row["leader"], row["is_shared"]) == ("memory", "b", True)
-        within(READY_TIMEOUT_S, lambda member=member: shown(member)["next"] == 64, "all know it")
-        within(READY_TIMEOUT_S, lambda member=member: shown(member)["size_bytes"] > 0, "its size")
+        knows_all(member)
     assert "in the memory of container b" in done("stream", "show", c.url, "orders").stdout
     done("stream", "trim", d.url, "orders", "--before", "10")
     within(READY_TIMEOUT_S, lambda: shown(a)["first"] == 10, "it is trimmed")

@@ -48,12 +48,12 @@ def running(tmp_path: Path) -> Iterator[Served]:
         yield container
 
 
-def from_(start: object, name: str = "cogwork:stream-start") -> Filter:
+def from_(start: Any, name: str = "cogwork:stream-start") -> Filter:
     """Makes the filter that says where to start."""
     return Filter({symbol("start"): Described(symbol(name), start)})
 
 
-def received(receiver: BlockingReceiver, count: int) -> list[Message]:
+def received(receiver: BlockingReceiver, count: int) -> list[Any]:
     """Takes and accepts so many messages."""
     found = []
     for _ in range(count):

@@ -154,7 +154,7 @@ def test_clients_of_different_workers_share_topics(workers: Workers) -> None:
             one.subscribe("topic/a.*") as messages,
             other.publisher("topic/a.b") as out,
         ):
-            first = asyncio.create_task(anext(aiter(messages)))
+            first = asyncio.ensure_future(anext(aiter(messages)))
             while not first.done():
                 await out.send("news")
                 await asyncio.sleep(0.01)

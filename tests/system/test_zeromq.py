@@ -10,6 +10,7 @@ import threading
 import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -193,6 +194,7 @@ def test_zeromq_publishes_and_subscribes_with_amqp(running: Gateway) -> None:
     with sync.connect(running.url) as mesh, mesh.subscribe("topic/both.*") as messages:
         client.cast("both.ways", {"$$bytes": "not bytes"}, subject="s", properties={"n": 1})
         message = messages.receive(5)
+        assert message is not None
         assert (message.body, message.subject) == ({"$bytes": "not bytes"}, "s")
         assert message.properties == {"n": 1}
         assert client.receive().body == {"$$bytes": "not bytes"}
@@ -220,7 +222,7 @@ def test_across_containers(tmp_path: Path) -> None:
         peer, asker = north.client("peer2peer"), south.client("peer2peer")
         peer.register("host", endpoint="tcp://127.0.0.1:1")
         for number in range(3):
-            with in_background(lambda number=number: caller.call("far", number)) as found:
+            with in_background(partial(caller.call, "far", number)) as found:
                 service.serve_one(lambda request: request.body + 1)
             assert found == [number + 1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import zmq
@@ -155,8 +155,9 @@ def test_curve_lets_in_those_who_are_known(tmp_path: Path) -> None:
         assert running.status()["curve"] is True
         known = running.client(keys=keys_of(folder / "known" / "client.key_secret"))
         assert known.ask("PING", {}).verb == "PONG"
-        for options in ({}, {"keys": keys_of(keys / "stranger.key_secret")}):
-            stranger = running.client(session="x", **options)
+        strange: dict[str, Any] = {"keys": keys_of(keys / "stranger.key_secret")}
+        for more in ({}, strange):
+            stranger = running.client(session="x", **more)
             stranger.send("PING", {})
             assert not stranger.socket.poll(300)
         within(30, lambda: running.status()["refused_keys"] >= 1, "a stranger's key is refused")
@@ -203,7 +204,7 @@ def test_what_is_under_way_ends_before_the_container_does(tmp_path: Path) -> Non
 
         def is_stopping() -> bool:
             caller.send("CAST", {"id": 2, "to": "nobody", "timeout_s": 0.1}, "y")
-            return caller.receive().header.get("code") == "stopping"
+            return bool(caller.receive().header.get("code") == "stopping")
 
         within(30, is_stopping, "nothing new is taken on")
         service.send("REPLY", {"id": request.header["id"]}, "z")

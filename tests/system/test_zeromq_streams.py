@@ -77,7 +77,7 @@ class Numbers:
             return 7
 
 
-def stream(client: Client, name: str, topic: str, subject: str, **header: object) -> None:
+def stream(client: Client, name: int | str, topic: str, subject: str, **header: object) -> None:
     """Asks for a reply in parts."""
     body = header.pop("body", {})
     sent = {"id": name, "to": f"rpc/{topic}", "subject": subject, "timeout_s": 5, **header}

@@ -85,7 +85,7 @@ class Gateway:
 
     def socket(self, kind: str = "roundrobin") -> zmq.Socket[bytes]:
         """Connects a bare DEALER."""
-        socket = zmq.Context.instance().socket(zmq.DEALER)
+        socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
         socket.linger = 0
         socket.rcvtimeo = 5000
         socket.connect(self.kinds[kind])

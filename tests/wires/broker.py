@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Attach, Open, ReceiverSettleMode, Role, SenderSettleMode
-from cogwork.dataplane.connection import Connection, ConnectionSettings
+from cogwork.dataplane.connection import Connection
+from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.incoming import IncomingLink

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from cogwork.amqp.frames import AMQP_HEADER, PROTOCOL_HEADER_BYTES, FrameReader, encode_frame
 from cogwork.amqp.performatives import Begin, Close, Open, decode_performative, encode_performative
@@ -77,7 +77,7 @@ class Peer:
     def finish(self, *, linger: bool = True) -> None:
         self.finished = True
 
-    def greet(self) -> Peer:
+    def greet(self) -> Self:
         self.feed(AMQP_HEADER)
         self.say(Open(container_id="peer", max_frame_size=self.max_frame_size))
         self.begin()

@@ -13,7 +13,8 @@ from cogwork.client.errors import AuthenticationError, ConnectError, connection_
 from cogwork.client.redirection import Redirected, Redirection
 from cogwork.client.search import REDIRECTS_MAX, Search
 from cogwork.client.uplink import Uplink
-from cogwork.dataplane.connection import Connection, ConnectionSettings
+from cogwork.dataplane.connection import Connection
+from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
 from cogwork.io.tls import client_context

@@ -26,7 +26,8 @@ from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.mesh.connection import TRACE
 from cogwork.container.mesh.names import FAILED
 from cogwork.container.redirect import Newcomer
-from cogwork.dataplane.connection import Connection, ConnectionSettings
+from cogwork.dataplane.connection import Connection
+from cogwork.dataplane.connection_settings import ConnectionSettings
 
 if TYPE_CHECKING:
     import socket

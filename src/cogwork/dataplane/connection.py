@@ -12,7 +12,6 @@ scope says: the link, the session or the connection. A fault of our own closes t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError, Scope
@@ -43,37 +42,19 @@ from cogwork.dataplane.wire import Wire
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.dataplane.connection_settings import ConnectionSettings
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.host import Host, Transport
     from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.session_end import Session
 
-__all__ = ("Connection", "ConnectionSettings")
+__all__ = ("Connection",)
 
 _SASL = 1
 
 _CLOSE = encode(Close())
 _OUTCOMES = {code: encode(SaslOutcome(code=code)) for code in SaslCode}
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionSettings:
-    """What this side announces and enforces.
-
-    Attributes:
-        max_frame_size_bytes: The largest frame the peer may send.
-        channel_max: The highest channel the peer may use.
-        handle_max: The highest handle the peer may use on a session.
-        session_window_frames: Frames a session's peer may send ahead.
-        idle_timeout_s: Silence after which the peer is gone; 0 never.
-    """
-
-    max_frame_size_bytes: int = 32768
-    channel_max: int = 255
-    handle_max: int = 4095
-    session_window_frames: int = 4096
-    idle_timeout_s: float = 60.0
 
 
 class Connection:

@@ -19,21 +19,15 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from cogwork.log.disk_queue import WriteFailed
-from cogwork.log.errors import DiskFull, FileMissing, LogBusy, LogCorrupt, LogFailed, RecordTooLarge
+from cogwork.log.errors import DiskFull, LogBusy, LogFailed, RecordTooLarge
 from cogwork.log.file_header import HEADER_BYTES
 from cogwork.log.file_name import file_name
 from cogwork.log.flush import Flush
 from cogwork.log.mark import KIND_END, KIND_MARK, MARK_BYTES, Mark
+from cogwork.log.open_files import OpenFiles
 from cogwork.log.pins import Pins
-from cogwork.log.position import lsn_of, number_of, position_of
-from cogwork.log.record import (
-    GROUP_MAX,
-    OVERHEAD_BYTES,
-    Record,
-    encode_record,
-    read_record,
-    record_bytes,
-)
+from cogwork.log.position import lsn_of
+from cogwork.log.record import GROUP_MAX, OVERHEAD_BYTES, encode_record
 from cogwork.log.recovery import Recovery
 from cogwork.log.repair import repair
 from cogwork.log.reserve import Reserve, is_full
@@ -43,6 +37,7 @@ if TYPE_CHECKING:
 
     from cogwork.log.directory import Directory
     from cogwork.log.disk_queue import DiskQueue
+    from cogwork.log.record import Record
 
 __all__ = ("Wal",)
 
@@ -51,7 +46,6 @@ FILE_BYTES_MIN = 4096
 FILES_MAX = 8
 WAITING_BYTES_MAX = 32 << 20
 RETRY_AFTER_S = 1.0
-FIRST_READ_BYTES = 4096
 
 
 def _ignore(*_: object) -> None:
@@ -114,8 +108,7 @@ class Wal:
         self._aside = aside or queue
         self._reserve = Reserve(directory, self._aside, container_id, file_bytes)
         self._pins = Pins()
-        self._fds: dict[int, int] = {}
-        self._spares: list[int] = []
+        self._files = OpenFiles(directory)
         self._parts: list[bytes] = []
         self._unsent: deque[Flush] = deque()
         self._sent: deque[Flush] = deque()
@@ -126,7 +119,6 @@ class Wal:
         self.durable_lsn = 0
         self._last_record_end = 0
         self._mark = Mark(0, 1)
-        self._kept_from = 1
         self._asked_for = (0, 0)
         self._stalled: deque[Flush] = deque()
         self._is_retrying = False
@@ -167,9 +159,9 @@ class Wal:
                 raise DiskFull(self._directory.path) from error
             raise
         self._last_record_end = recovery.last_record_end
-        self._kept_from = min(recovery.numbers, default=1)
+        self._files.begin_at(min(recovery.numbers, default=1))
         self._number = repaired.number
-        self._fds[self._number] = repaired.fd
+        self._files.add(self._number, repaired.fd)
         self._start = self._position = repaired.position
         self._limit = self._file_bytes - MARK_BYTES
         self.durable_lsn = self.end_lsn
@@ -202,11 +194,6 @@ class Wal:
     def oldest_number(self) -> int:
         """The number of the oldest file that a group needs."""
         return self._pins.oldest_number(self._number)
-
-    @property
-    def file_count(self) -> int:
-        """How many files hold the log."""
-        return self._number - self._kept_from + 1
 
     @property
     def waiting_bytes(self) -> int:
@@ -294,7 +281,7 @@ class Wal:
         self._append_mark(KIND_END)
         self._close_buffer()
         self._number += 1
-        self._fds[self._number] = self._reserve.take()
+        self._files.add(self._number, self._reserve.take())
         self._start = self._position = HEADER_BYTES
         self._prepare_next()
 
@@ -305,7 +292,7 @@ class Wal:
 
     def _close_buffer(self) -> None:
         size_bytes = self._position - self._start
-        fd, oldest_number = self._fds[self._number], self._mark.oldest_number
+        fd, oldest_number = self._files.fd(self._number), self._mark.oldest_number
         self._unsent.append(Flush(fd, self._parts, size_bytes, self.end_lsn, oldest_number))
         self._parts = []
         self._sent_bytes += size_bytes
@@ -391,8 +378,7 @@ class Wal:
             self._is_retrying = self._write(self._stalled[0])
 
     def _prepare_next(self) -> None:
-        spare = self._spares.pop(0) if self._spares else None
-        self._reserve.prepare(self._number + 1, spare, self._prepared)
+        self._reserve.prepare(self._number + 1, self._files.take_spare(), self._prepared)
 
     def _prepared(self) -> None:
         error = self._reserve.error
@@ -431,16 +417,8 @@ class Wal:
 
     def _retire(self, oldest_number: int) -> None:
         """Lets files go, now that a durable mark says that they are not needed."""
-        for number in range(self._kept_from, oldest_number):
-            fd = self._fds.pop(number, None)
-            if fd is not None:
-                self._directory.close_file(fd)
-            if self._spares:
-                self._directory.remove(file_name(number))
-            else:
-                self._spares.append(number)
-        self._kept_from = max(self._kept_from, oldest_number)
-        if self._spares and self._reserve.is_idle and self._is_open:
+        has_spare = self._files.retire(oldest_number)
+        if has_spare and self._reserve.is_idle and self._is_open:
             self._prepare_next()
 
     def _press(self) -> None:
@@ -464,21 +442,7 @@ class Wal:
             LogCorrupt: There is none, or it cannot be read.
             FileMissing: Its file is not there any more.
         """
-        number, position = number_of(lsn), position_of(lsn)
-        name = file_name(number)
-        if not self._kept_from <= number <= self._number:
-            raise FileMissing(self._directory.path_of(name))
-        fd = self._fds.get(number)
-        if fd is None:
-            fd = self._fds[number] = self._directory.open(name)
-        data = self._directory.read_at(fd, position, FIRST_READ_BYTES)
-        size_bytes = record_bytes(data)
-        if size_bytes > len(data):
-            data = self._directory.read_at(fd, position, size_bytes)
-        record = read_record(data, position, number, position)
-        if record is None:
-            raise LogCorrupt(self._directory.path_of(name), position, "there is no record here")
-        return record
+        return self._files.read(lsn, self._number)
 
     # -- the end
 
@@ -493,7 +457,5 @@ class Wal:
         self._is_open = False
         if self._reserve.fd is not None:
             self._directory.close_file(self._reserve.take())
-        for fd in self._fds.values():
-            self._directory.close_file(fd)
-        self._fds.clear()
+        self._files.close()
         self._directory.close()

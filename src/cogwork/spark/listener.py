@@ -4,6 +4,11 @@ Theory of operation. Spark calls a listener after each trigger with the query's 
 offsets that it has read to, and those where the streams end. The positions go to `$management` of
 the container that the query reads from, as reports that expire. Nothing depends on them: where they
 cannot be sent, they are dropped, and the query never waits.
+
+Over Spark Connect, PySpark has a thread for what the server tells. Taking the last listener away
+waits for that thread, under a lock that the thread takes for each event: one that is still on its
+way stops both for good. So the ends of all queries are awaited first, after which there is nothing
+to be told; and the thread is a daemon, as the one is that starts it, and keeps no process alive.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -20,6 +26,8 @@ from cogwork.client.certificates import NONE, Certificates
 from cogwork.client.errors import CogworkError
 from cogwork.client.mesh import Mesh
 from cogwork.client.options import Options
+from cogwork.spark.query_runs import QueryRuns
+from cogwork.spark.session import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,13 +40,16 @@ if TYPE_CHECKING:
         QueryTerminatedEvent,
     )
 
-__all__ = ("Position", "PositionListener", "listen", "positions_of")
+__all__ = ("Position", "PositionListener", "listen", "positions_of", "unlisten")
 
 log = logging.getLogger(__name__)
 
 TYPE = "org.cogwork.consumer"
 
 TIMEOUT_S = 5.0
+
+ENDS_S = 5.0
+"""How long the ends of queries are awaited that have been told to end."""
 
 SOURCE = "PythonMicroBatchStream"
 """What Spark calls every source in Python. Another one whose offsets look like ours would be
@@ -70,8 +81,25 @@ def listen(spark: SparkSession, url: str, certificates: Certificates = NONE) -> 
         certificates: For TLS.
     """
     listener = PositionListener(url, certificates)
-    spark.streams.addListener(listener)
+    if is_remote(spark):
+        add = threading.Thread(target=spark.streams.addListener, args=(listener,), daemon=True)
+        add.start()
+        add.join()
+    else:
+        spark.streams.addListener(listener)
     return listener
+
+
+def unlisten(spark: SparkSession, listener: PositionListener) -> None:
+    """Has the queries of a session tell nothing any more.
+
+    Args:
+        spark: The session, whose queries have been told to end.
+        listener: What `listen` returned.
+    """
+    listener.runs.wait(ENDS_S)
+    spark.streams.removeListener(listener)
+    listener.close()
 
 
 def positions_of(progress: dict[str, Any]) -> Iterator[Position]:
@@ -100,7 +128,11 @@ def _offsets(value: object) -> dict[str, int] | None:
 
 
 class PositionListener(StreamingQueryListener):
-    """Reports to one container, from a thread of its own."""
+    """Reports to one container, from a thread of its own.
+
+    Attributes:
+        runs: The queries that it was told of.
+    """
 
     def __init__(self, url: str, certificates: Certificates = NONE) -> None:
         """Connects when there is something to report.
@@ -109,10 +141,10 @@ class PositionListener(StreamingQueryListener):
             url: Of the container, or several between commas.
             certificates: For TLS.
         """
+        self.runs = QueryRuns()
         self._url = url
         self._tls = certificates.context()
         self._mesh: Mesh | None = None
-        self._names: dict[str, str] = {}
         self._last: dict[str, tuple[str, int, list[Position]]] = {}
         self._is_busy = False
 
@@ -120,11 +152,12 @@ class PositionListener(StreamingQueryListener):
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 # Spark's name
         """Nothing is known of it yet but its name."""
-        self._names[str(event.runId)] = event.name or str(event.id)
+        self.runs.started(str(event.runId), event.name or str(event.id))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 # Spark's name
         """Reports where it is."""
         progress = json.loads(event.progress.json)
+        self.runs.progressed(progress)
         positions = list(positions_of(progress))
         if positions:
             query = progress.get("name") or progress["id"]
@@ -137,10 +170,10 @@ class PositionListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 # Spark's name
         """Takes back what was reported."""
-        self._names.pop(str(event.runId), None)
         last = self._last.pop(str(event.runId), None)
         if last is not None:
             loop_thread().submit(self._forget(last))
+        self.runs.ended(str(event.runId))
 
     def close(self) -> None:
         """Lets the connection go."""

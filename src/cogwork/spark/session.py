@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ("check_packages", "local_session", "open_session", "remote_session")
+__all__ = ("check_packages", "is_remote", "local_session", "open_session", "remote_session")
 
 MASTER = "local[*]"
 MASTERS = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
+CONNECT_PACKAGE = "pyspark.sql.connect."
 CONNECT_SCHEME = "sc"
 CONNECT_PORT = 15002
 CONNECT_TIMEOUT_S = 10.0
@@ -182,6 +183,11 @@ def remote_session(name: str, url: str, settings: Mapping[str, str] | None = Non
         ) from error
     except Exception as error:
         raise SessionError(f"no Spark Connect at {server}: {_first_line(error)}") from error
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Says whether a session is one of Spark Connect: its classes are of a package of their own."""
+    return type(session).__module__.startswith(CONNECT_PACKAGE)
 
 
 def _answering(url: str) -> str:

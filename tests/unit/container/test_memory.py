@@ -71,7 +71,7 @@ def test_what_is_taken_again_at_once_is_given_back_more_and_more_rarely(
 def test_the_end_of_the_heap_is_kept_between_bursts() -> None:
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "malloc_trim"):
-        pytest.skip("this allocator is another one")
+        pytest.skip("there is no malloc_trim: what is kept is a setting of glibc's allocator")
     libc.malloc.restype = ctypes.c_void_p
     libc.free.argtypes = [ctypes.c_void_p]
     Memory()

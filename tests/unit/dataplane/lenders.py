@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING, cast
 
 import peers
 from text_messages import message
@@ -22,6 +23,9 @@ from cogwork.dataplane.wire import Wire
 ACCEPTED, REJECTED = 0x24, 0x25
 RECEIVED = Received(section_number=0, section_offset=0)
 STALE = Symbol("cogwork:stale-attempt")
+if TYPE_CHECKING:
+    from cogwork.dataplane.output import WireOwner
+
 WINDOW = 1 << 20
 
 
@@ -57,7 +61,8 @@ class End:
 
     def __init__(self, core: Core, frame_size: int) -> None:
         self.core = core
-        self.wire = Wire(core, self, 65536)
+        owner = cast("WireOwner", self)  # it hears of nothing else
+        self.wire = Wire(core, owner, 65536)
         self.wire.start_framing()
         self.wire.max_frame_out = frame_size
         self.session = Session(self.wire, 0, 0, WINDOW, WINDOW)

@@ -309,6 +309,7 @@ def test_a_port_behind_a_branch_is_a_subscriber_all_the_same(broker: Broker) -> 
     broker.entry("all/a").add_outlet(broker.node)
     sent = publisher.send()
     (_, token, source, _) = broker.taken[0]
+    assert source is not None
     source.settle(token, 0x25)
     away.accept()
     assert publisher.outcomes == {sent: Accepted()}

@@ -331,9 +331,9 @@ def test_any_mixture_stays_in_order(seed: int) -> None:
         consumer.accept_all()
         found: dict[tuple[int, str], list[bytes]] = {}
         for data in consumer.bodies:
-            body = Message.decode(data).body
-            assert isinstance(body, bytes)
-            found.setdefault((int(body.split(b"/")[0]), address), []).append(body)
+            said = Message.decode(data).body
+            assert isinstance(said, bytes)
+            found.setdefault((int(said.split(b"/")[0]), address), []).append(said)
         assert found == {key: each for key, each in expected.items() if key[1] == address}
     guarded.assert_clean()
     for publisher in publishers:

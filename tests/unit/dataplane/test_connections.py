@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from wires import Broker
@@ -14,7 +14,8 @@ from cogwork.amqp.performatives import Attach, Detach, End, Open, Role
 from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslCode, SaslInit, SaslResponse, encode_sasl
 from cogwork.amqp.states import ConnectionState
 from cogwork.amqp.terminus import Source, Target
-from cogwork.dataplane.connection import Connection, ConnectionSettings
+from cogwork.dataplane.connection import Connection
+from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -78,6 +79,11 @@ class Client(Broker):
         return link
 
 
+def outgoing(link: Link) -> OutgoingLink:
+    assert isinstance(link.end, OutgoingLink)
+    return link.end
+
+
 class Server(Broker):
     """A broker that asks for SASL."""
 
@@ -95,7 +101,7 @@ class Server(Broker):
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
         self.asked.append(frame)
-        if frame.mechanism == ANONYMOUS:
+        if isinstance(frame, SaslInit) and frame.mechanism == ANONYMOUS:
             connection.sasl_done(SaslCode.OK)
 
 
@@ -103,7 +109,7 @@ class Ends:
     """Both ends, and what carries bytes between them."""
 
     def __init__(
-        self, *, with_sasl: bool = True, mechanism: Symbol = ANONYMOUS, **settings: object
+        self, *, with_sasl: bool = True, mechanism: Symbol = ANONYMOUS, **settings: Any
     ) -> None:
         self.client, self.server = Client(), Server()
         self.client.mechanism = mechanism
@@ -153,10 +159,11 @@ def test_messages_go_both_ways_with_their_outcomes() -> None:
     ends.client.receiver(session, "one/a", credit=10)
     ends.run()
     for number in range(3):
-        assert sender.end.send(ends.client.inbox, number, b"%d" % number, False)
+        assert outgoing(sender).send(ends.client.inbox, number, b"%d" % number, False)
     ends.run()
     assert [message for message, _, _, _ in ends.client.taken] == [b"0", b"1", b"2"]
     for _, token, source, _ in ends.client.taken:
+        assert source is not None
         source.settle(token, 0x24)
     ends.run()
     assert ends.client.outcomes == [(0, 0x24), (1, 0x24), (2, 0x24)]
@@ -166,15 +173,16 @@ def test_messages_go_both_ways_with_their_outcomes() -> None:
 def test_a_client_may_not_send_before_it_has_credit() -> None:
     ends = Ends()
     sender = ends.client.sender(ends.near.begin_session(), "one/a")
-    assert not sender.end.send(ends.client.inbox, 0, b"x", True)
+    assert not outgoing(sender).send(ends.client.inbox, 0, b"x", True)
     ends.run()
-    assert not sender.end.send(ends.client.inbox, 0, b"x", True)
+    assert not outgoing(sender).send(ends.client.inbox, 0, b"x", True)
 
 
 def test_a_client_drains_and_is_told() -> None:
     ends = Ends()
     receiver = ends.client.receiver(ends.near.begin_session(), "one/a", credit=10)
     ends.run()
+    assert isinstance(receiver.end, IncomingLink)
     receiver.end.grant(10, drain=True)
     ends.run()
     assert ends.client.drained == [receiver]
@@ -218,7 +226,7 @@ def test_the_end_of_a_link_is_told_once(is_answered: bool) -> None:
     sender = ends.client.sender(ends.near.begin_session(), "one/a")
     ends.run()
     told: list[Link] = []
-    ends.client.on_stopping = told.append  # type: ignore[method-assign]  # a broker that fails
+    ends.client.on_stopping = told.append  # type: ignore[method-assign,assignment]  # a broker that fails
     sender.detach()
     assert told == [sender]
     if is_answered:
@@ -367,7 +375,7 @@ def test_a_fault_ends_its_connection_and_no_other() -> None:
     def fail(_link: Link, _attach: Attach) -> None:
         raise ZeroDivisionError
 
-    broker.on_attach = fail  # type: ignore[method-assign]  # a broker that fails
+    broker.on_attach = fail  # type: ignore[method-assign,assignment]  # a broker that fails
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         victim.publisher("one/a")
     broker.faults.clear()
@@ -387,7 +395,7 @@ def test_a_fault_while_a_violation_is_told_keeps_to_its_connection() -> None:
     def fail(_link: Link, _error: object, *, closed: bool) -> None:
         raise ZeroDivisionError
 
-    broker.on_detached = fail  # type: ignore[method-assign]  # a broker that fails
+    broker.on_detached = fail  # type: ignore[method-assign,assignment]  # a broker that fails
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         publisher.channel.peer.feed(b"\x00\x00\x00\x07\x02\x00\x00\x00" * 1000)
     broker.faults.clear()

@@ -21,6 +21,7 @@ from cogwork.dataplane.intake import CaptureOutlet, Intake, Parcel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cogwork.amqp.outcomes import DeliveryState
     from cogwork.dataplane.outgoing import OutgoingLink
 
 ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
@@ -143,7 +144,7 @@ def test_what_comes_as_a_run_is_what_comes_one_by_one(seed: int) -> None:
 def test_what_a_stream_says_itself_is_no_part_of_a_record() -> None:
     desk = Desk()
     header = Header(durable=True)
-    given = {
+    given: dict[Symbol | ULong, object] = {
         Symbol("x-mine"): "kept",
         PRODUCER: b"me",
         SEQUENCE: UInt(5),
@@ -395,7 +396,7 @@ def test_a_record_larger_than_a_frame_arrives_whole() -> None:
 def test_what_receivers_say_is_counted() -> None:
     reader = Reader(credit=3)
     block_of(message("a"), message("b"), message("c")).send(reader.link, reader.feed, 10)
-    outcomes = (Accepted(), Rejected(), Released())
+    outcomes: tuple[DeliveryState, ...] = (Accepted(), Rejected(), Released())
     for arrival, outcome in zip(reader.taken(), outcomes, strict=True):
         reader.peer.settle(arrival, outcome)
     feed = reader.feed

@@ -321,6 +321,7 @@ def test_a_node_gets_whole_messages(broker: Broker) -> None:
     publisher.send(b"0123456789", pieces=5)
     message, token, source, settled = broker.taken[0]
     assert (message, settled) == (b"0123456789", False)
+    assert source is not None
     source.settle(token, 0x24)
     broker.settle_down()
     assert publisher.outcomes == {0: Accepted()}

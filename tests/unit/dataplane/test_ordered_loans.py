@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import peers
 import pytest
 
@@ -13,6 +15,9 @@ from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.session_end import Session
 from cogwork.dataplane.store import Store
 from cogwork.dataplane.wire import Wire
+
+if TYPE_CHECKING:
+    from cogwork.dataplane.output import WireOwner
 
 WINDOW = 1 << 20
 
@@ -37,7 +42,8 @@ class Shard:
 
     def end(self) -> Session:
         """Makes this container's end of a tunnel."""
-        wire = Wire(self.core, self, 65536)
+        owner = cast("WireOwner", self)  # it hears of nothing else
+        wire = Wire(self.core, owner, 65536)
         wire.start_framing()
         wire.max_frame_out = 65536
         session = Session(wire, 0, 0, WINDOW, WINDOW)

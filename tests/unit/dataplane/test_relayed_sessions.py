@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from wires import Broker, Peer, frame
@@ -26,6 +26,9 @@ from cogwork.amqp.types import Symbol
 from cogwork.dataplane.relayed import relay
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.amqp.performatives import Performative
     from cogwork.dataplane.connection import Connection
 
 NEAR, FAR = 7, 3
@@ -108,7 +111,7 @@ ATTACH = Attach(name="a", handle=5, role=Role.SENDER, source=Source(), target=Ta
 FLOW = Flow(incoming_window=1, next_outgoing_id=2, outgoing_window=3)
 
 
-def transfer(number: int, **fields: object) -> Transfer:
+def transfer(number: int, **fields: Any) -> Transfer:
     return Transfer(handle=5, delivery_id=number, delivery_tag=b"t", settled=False, **fields)
 
 
@@ -129,8 +132,9 @@ def test_the_answer_is_passed_back_for_the_channel_that_asked(tunnel: Tunnel) ->
 
 
 def test_frames_pass_both_ways_as_they_are_but_for_their_channel(tunnel: Tunnel) -> None:
-    there = [ATTACH, FLOW, Detach(handle=5, closed=True)]
-    back = [ATTACH, Disposition(role=Role.RECEIVER, first=1, settled=True, state=Accepted()), FLOW]
+    there: list[Performative] = [ATTACH, FLOW, Detach(handle=5, closed=True)]
+    settled = Disposition(role=Role.RECEIVER, first=1, settled=True, state=Accepted())
+    back: list[Performative] = [ATTACH, settled, FLOW]
     for performative in there:
         tunnel.near.say(performative, channel=NEAR)
     for performative in back:
@@ -166,7 +170,12 @@ def test_frames_of_other_sessions_between_them_stay_here(broker: Broker, tunnel:
     consumer = broker.peer().consumer("one/a", credit=100)
     publisher = tunnel.near.publisher("one/a")
     said: list[bytes] = []
-    tunnel.near.split = lambda data: said.append(data) or []
+
+    def hold(data: bytes) -> list[bytes]:
+        said.append(data)
+        return []
+
+    tunnel.near.split = hold
     for number in range(6):
         tunnel.near.say(transfer(number), b"far", channel=NEAR)
         publisher.send(b"%d" % number)
@@ -257,16 +266,16 @@ def test_a_way_whose_connection_is_closing_takes_nothing_more(
     assert isinstance(tunnel.heard_near()[-1], End)
 
 
-UNUSUAL = {
-    "ulong": lambda code: b"\x00\x80" + code.to_bytes(8, "big"),
-    "symbol": lambda code: b"\x00\xa3" + bytes([len(NAMES[code])]) + NAMES[code],
-}
 NAMES = {
     0x12: b"amqp:attach:list",
     0x13: b"amqp:flow:list",
     0x14: b"amqp:transfer:list",
     0x15: b"amqp:disposition:list",
     0x16: b"amqp:detach:list",
+}
+UNUSUAL: dict[str, Callable[[int], bytes]] = {
+    "ulong": lambda code: b"\x00\x80" + code.to_bytes(8, "big"),
+    "symbol": lambda code: b"\x00\xa3" + bytes([len(NAMES[code])]) + NAMES[code],
 }
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cogwork.dataplane.outgoing import OutgoingLink
+
 if TYPE_CHECKING:
     from wires import Broker, Consumer
 
@@ -26,7 +28,9 @@ def consumer_of(broker: Broker, credit: int = 5, *, frame_bytes: int = FRAME_BYT
 
 
 def send(broker: Broker, consumer: Consumer, parts: tuple[bytes, ...], *, settled: bool) -> bool:
-    sent: bool = broker.links[consumer.name].send_parts(broker.node, 7, parts, settled)  # type: ignore[union-attr]  # it sends
+    link = broker.links[consumer.name]
+    assert isinstance(link, OutgoingLink)
+    sent = link.send_parts(broker.node, 7, parts, settled)
     broker.settle_down()
     return sent
 

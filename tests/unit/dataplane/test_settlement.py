@@ -4,7 +4,7 @@ import pytest
 from wires import Broker, frame
 
 from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Released
+from cogwork.amqp.outcomes import Accepted, DeliveryState, Modified, Received, Rejected, Released
 from cogwork.amqp.performatives import (
     Close,
     Detach,
@@ -31,7 +31,9 @@ STATES = [
 
 @pytest.mark.parametrize("state", STATES, ids=repr)
 @pytest.mark.parametrize("settled", [True, False])
-def test_every_outcome_reaches_the_publisher_with_its_fields(state: object, settled: bool) -> None:
+def test_every_outcome_reaches_the_publisher_with_its_fields(
+    state: DeliveryState, settled: bool
+) -> None:
     broker = Broker()
     publisher = broker.peer().publisher("one/a")
     consumer = broker.peer().consumer("one/a", credit=5)
@@ -138,7 +140,9 @@ def test_the_received_state_is_no_outcome(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("state", [None, Received(section_number=1, section_offset=2)])
-def test_settled_without_an_outcome_is_the_default_outcome(broker: Broker, state: object) -> None:
+def test_settled_without_an_outcome_is_the_default_outcome(
+    broker: Broker, state: DeliveryState
+) -> None:
     publisher = broker.peer().publisher("one/a")
     consumer = broker.peer().consumer("one/a", credit=100)
     publisher.send()

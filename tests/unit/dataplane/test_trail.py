@@ -8,7 +8,7 @@ import pytest
 from kept_queues import KeptQueue
 
 from cogwork.amqp.message import Sections, Value, encode_sections
-from cogwork.amqp.outcomes import Accepted, Modified, Released
+from cogwork.amqp.outcomes import Accepted, DeliveryState, Modified, Released
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.journal_image import JournalImage
 from cogwork.dataplane.store import Store
@@ -37,7 +37,7 @@ def told(queue: KeptQueue) -> list[Told]:
     ]
 
 
-def work(queue: KeptQueue, count: int, state: object = None) -> None:
+def work(queue: KeptQueue, count: int, state: DeliveryState | None = None) -> None:
     """Has a consumer get some items, and settle them."""
     consumer = queue.peer()
     consumer.consumer(queue.store, count)
@@ -78,7 +78,7 @@ class TestWhatIsNoted:
         ("state", "outcome"), [(Released(), "released"), (Modified(), "modified")]
     )
     def test_an_attempt_that_was_given_back(
-        self, queue: KeptQueue, state: object, outcome: str
+        self, queue: KeptQueue, state: DeliveryState, outcome: str
     ) -> None:
         queue.send("a")
         work(queue, 1, state)

@@ -15,6 +15,7 @@ from cogwork.amqp.performatives import (
     End,
     Flow,
     Open,
+    Performative,
     Role,
     Transfer,
 )
@@ -92,7 +93,7 @@ def test_what_was_sent_before_the_refusal_was_heard_is_no_fault(broker: Broker) 
     )
     assert peer.main.ended is None
     refusals = peer.of(Detach)
-    assert [r.error.condition for r in refusals] == [Condition.UNAUTHORIZED_ACCESS] * 2
+    assert [r.error and r.error.condition for r in refusals] == [Condition.UNAUTHORIZED_ACCESS] * 2
     peer.say(Detach(handle=0, closed=True))
     peer.say(Detach(handle=1, closed=True))
     peer.consumer("one/a", credit=1)
@@ -201,7 +202,7 @@ def test_a_begin_that_answers_nothing_ends_the_connection(broker: Broker) -> Non
     ids=lambda performative: type(performative).__name__,
 )
 def test_a_frame_on_a_channel_without_a_session_ends_the_connection(
-    broker: Broker, performative: object
+    broker: Broker, performative: Performative
 ) -> None:
     peer = broker.peer()
     peer.say(performative, channel=5)
@@ -334,7 +335,7 @@ def test_a_link_of_the_same_name_steals_the_old_ones_place(broker: Broker) -> No
     old_end = broker.links["mine"]
     new = peer.publisher("all/a", name="mine")
     stolen = peer.of(Detach)
-    assert [d.error.condition for d in stolen] == [Condition.LINK_STOLEN]
+    assert [d.error and d.error.condition for d in stolen] == [Condition.LINK_STOLEN]
     assert old_end.detached
     assert new.remote_handle != stolen[0].handle
     old.detach()

@@ -4,6 +4,7 @@ from wires import Broker, frame
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Transfer
+from cogwork.dataplane.session_end import Session
 
 
 def test_no_more_transfers_than_the_consumers_window(broker: Broker) -> None:
@@ -114,7 +115,9 @@ def test_bytes_held_for_a_session_close_its_window(broker: Broker) -> None:
     piece = b"x" * 60 * 1024
     publisher.start(piece)
     sent = 1
-    while sender.main.ended is None and sent < 1000 and sender.wire.session_on(0).incoming_window:
+    session = sender.wire.session_on(0)
+    assert isinstance(session, Session)
+    while sender.main.ended is None and sent < 1000 and session.incoming_window:
         publisher.more(piece)
         sent += 1
     assert sent < 400

@@ -8,7 +8,8 @@ import socket
 
 from wires import Broker
 
-from cogwork.dataplane.connection import Connection, ConnectionSettings
+from cogwork.dataplane.connection import Connection
+from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.io.pump import SocketPump
 
 

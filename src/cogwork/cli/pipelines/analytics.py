@@ -11,6 +11,7 @@ import click
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.looking import looking
+from cogwork.cli.pipelines.session import spark_session
 from cogwork.cli.pipelines.spark_options import explain_option, explained
 
 if TYPE_CHECKING:
@@ -56,25 +57,21 @@ def analytics(
         from cogwork.analytics.errors import AnalyticsError  # noqa: PLC0415  # heavy
         from cogwork.archive import Archive  # noqa: PLC0415  # heavy
         from cogwork.archive.catalog import shown  # noqa: PLC0415  # heavy
-        from cogwork.spark.session import open_session  # noqa: PLC0415  # heavy
     try:
         bandwidth_bit_s = parse_bandwidth(bandwidth)
     except AnalyticsError as error:
         raise click.BadParameter(str(error), param_hint="--bandwidth") from error
     with Archive.open(place) as tables:
-        session = open_session("cogwork pipeline analytics", master=master, remote=remote)
-        try:
-            with looking(session) as tell, explained(session, is_wanted=explain):
-                analysis = analyse(
-                    session,
-                    tables,
-                    bandwidth_bit_s,
-                    name=shown(place),
-                    telemetry=telemetry.removeprefix("stream/"),
-                    tell=tell,
-                )
-        finally:
-            session.stop()
+        opened = spark_session("cogwork pipeline analytics", master=master, remote=remote)
+        with opened as session, looking(session) as tell, explained(session, is_wanted=explain):
+            analysis = analyse(
+                session,
+                tables,
+                bandwidth_bit_s,
+                name=shown(place),
+                telemetry=telemetry.removeprefix("stream/"),
+                tell=tell,
+            )
     if html is not None or png is not None:
         _draw(analysis, html, png)
     if as_json:

@@ -15,6 +15,7 @@ from cogwork.cli.certificates import certificate_options, certificates_of
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.bars import Bars
 from cogwork.cli.pipelines.extra import needs_the_extra
+from cogwork.cli.pipelines.session import spark_session
 from cogwork.cli.reach import reach
 
 if TYPE_CHECKING:
@@ -213,14 +214,9 @@ def workers_of(master: str | None, remote: str | None) -> Iterator[Workers]:
     if master == WITHOUT_SPARK:
         yield ThreadWorkers()
         return
-    from cogwork.spark.session import open_session  # noqa: PLC0415 # the extra
-
     wanted = master if master or remote else LOCAL
-    session = open_session("cogwork pipeline archive", master=wanted, remote=remote)
-    try:
+    with spark_session("cogwork pipeline archive", master=wanted, remote=remote) as session:
         yield SparkWorkers(session)
-    finally:
-        session.stop()
 
 
 def stopped_by_signals(archiver: Archiver) -> AbstractContextManager[None]:

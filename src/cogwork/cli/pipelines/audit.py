@@ -11,6 +11,7 @@ import click
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.looking import looking
+from cogwork.cli.pipelines.session import spark_session
 from cogwork.cli.pipelines.spark_options import explain_option, explained
 
 if TYPE_CHECKING:
@@ -62,22 +63,18 @@ def audit(
         from cogwork.archive import Archive  # noqa: PLC0415 # the extra
         from cogwork.archive.catalog import shown  # noqa: PLC0415  # heavy
         from cogwork.audit.run import audit as look  # noqa: PLC0415  # heavy
-        from cogwork.spark.session import open_session  # noqa: PLC0415  # heavy
     with Archive.open(place) as tables:
-        session = open_session("cogwork pipeline audit", master=master, remote=remote)
-        try:
-            with looking(session) as tell, explained(session, is_wanted=explain):
-                report = look(
-                    session,
-                    tables,
-                    name=shown(place),
-                    streams=streams,
-                    queues=queues,
-                    grace_s=grace_s,
-                    tell=tell,
-                )
-        finally:
-            session.stop()
+        opened = spark_session("cogwork pipeline audit", master=master, remote=remote)
+        with opened as session, looking(session) as tell, explained(session, is_wanted=explain):
+            report = look(
+                session,
+                tables,
+                name=shown(place),
+                streams=streams,
+                queues=queues,
+                grace_s=grace_s,
+                tell=tell,
+            )
     if html is not None:
         with needs_the_extra():
             from cogwork.audit.page import page_of  # noqa: PLC0415 # draws

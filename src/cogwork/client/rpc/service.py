@@ -141,6 +141,9 @@ class Service:
     def method(self, function: F, /) -> F: ...
 
     @overload
+    def method(self, function: F, /, *, name: str) -> F: ...
+
+    @overload
     def method(self, /, *, name: str) -> Callable[[F], F]: ...
 
     def method(

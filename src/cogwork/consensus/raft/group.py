@@ -162,10 +162,6 @@ class Group:
         """What there is only in a leader: to look at, not to touch."""
         return self._core.leadership
 
-    def term_at(self, index: int) -> int | None:
-        """Returns the term of an entry; None where it is given up or there is none."""
-        return self._core.log.term(index)
-
     def entries(self, first: int, last: int) -> Sequence[Entry]:
         """Returns entries of the log, for those who look into it."""
         return self._core.log.between(first, last, UNLIMITED_BYTES, last - first + 1)

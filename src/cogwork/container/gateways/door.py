@@ -14,7 +14,8 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol
 from cogwork.container.gateways.inlet import DoorInlet
 from cogwork.dataplane.codec import decode
-from cogwork.dataplane.connection import Connection, ConnectionSettings
+from cogwork.dataplane.connection import Connection
+from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.port import Port

@@ -29,7 +29,7 @@ from cogwork.container.mesh.names import (
     NUMBER,
     OTHER_CONTAINER,
 )
-from cogwork.dataplane.connection import ConnectionSettings
+from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.loan import Loan
 

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.types import Symbol
-from cogwork.consensus.engine import (
-    Bounds,
-    CaughtUp,
-    Members,
-    Origin,
-    PromptEngine,
-    Snapshot,
-)
+from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
 from cogwork.consensus.errors import BeyondEnd, ConsensusError, Truncated, Unavailable
 from cogwork.dataplane.blocks import Feed
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
@@ -34,6 +27,7 @@ from cogwork.dataplane.intake import CaptureOutlet, Intake
 from cogwork.nodes.stream.options import StreamOptions
 from cogwork.nodes.stream.publishing import Publishing
 from cogwork.nodes.stream.reader import Reader
+from cogwork.nodes.stream.sight import Sight
 from cogwork.nodes.stream.start import wish_of
 from cogwork.nodes.stream.status import Meter, reader_rows, wanted
 from cogwork.nodes.stream.tail import Tail
@@ -44,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 
     from cogwork.consensus.batch import Chunk
-    from cogwork.consensus.engine import Engine
+    from cogwork.consensus.engine import Bounds, Engine, PromptEngine
     from cogwork.dataplane.intake import Parcel
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
@@ -64,9 +58,6 @@ PAUSE_FIRST_S, PAUSE_LONGEST_S = 0.1, 5.0
 
 LOOK_EVERY_S = 1.0
 """How old the bounds and members are that people see."""
-
-LOOK_LATEST_S = 30.0
-"""The same where nothing comes and nobody looks. What an engine has here is looked at only then."""
 
 _FAULTS = {BeyondEnd: Condition.INVALID_FIELD, Truncated: TRUNCATED}
 
@@ -104,7 +95,7 @@ class StreamNode:
         self._emit = context.emit
         self._core = context.core
         self.engine: Engine | None = None
-        self._prompt: PromptEngine | None = None
+        self._sight = Sight()
         self.problem: str | None = None
         self.tail = Tail()
         self.feed = Feed(context.core, self)
@@ -120,14 +111,10 @@ class StreamNode:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flusher: Flusher | None = None
         self._has_more = False
-        self._bounds = Bounds(0, 0)
-        self._members: Members | None = None
         self._epoch = 0
         self._bytes_in = 0
         self._meter = Meter()
         self._metered_s = 0.0
-        self._looked_s = 0.0
-        self._is_shown = False
         with suppress(RuntimeError):
             self._begin(asyncio.get_running_loop())
 
@@ -169,22 +156,19 @@ class StreamNode:
         if self.engine is not None and now_s - self._metered_s >= LOOK_EVERY_S:
             self._metered_s = now_s
             is_quiet = self._meter.turn(now_s, self.tail.next, self._bytes_in)
-            if self._glance():
+            if self._sight.glance():
                 self.is_idle = is_quiet
-            elif not is_quiet or self._is_shown or now_s - self._looked_s >= LOOK_LATEST_S:
-                self._is_shown = False
-                self._looked_s = now_s
-                self._run(self._look(self.engine))
+            elif self._sight.is_due(now_s, is_quiet=is_quiet):
+                self._run(self._sight.look())
         return ()
 
     def status(self) -> Mapping[str, object]:
         """Returns figures: bounds, rates, readers and how far behind they are."""
-        self._is_shown = True
-        self._glance()
-        members = self._members
+        self._sight.show()
+        bounds, members = self._sight.bounds, self._sight.members
         declared = self.engine.capabilities if self.engine is not None else None
         behind = [reader.behind for reader in self._readers.values()]
-        first, following = self._bounds.first, max(self._bounds.next, self.tail.next)
+        first, following = bounds.first, max(bounds.next, self.tail.next)
         return {
             "state": self.state,
             "problem": self.problem,
@@ -193,7 +177,7 @@ class StreamNode:
             "first": first,
             "next": following,
             "records": following - first,
-            "size_bytes": self._bounds.size_bytes,
+            "size_bytes": bounds.size_bytes,
             "epoch": self._epoch,
             "leader": members.leader if members is not None else None,
             "voters": list(members.voters) if members is not None else [],
@@ -238,7 +222,8 @@ class StreamNode:
             reader.close()
             reader.link.feeder = None
         self._readers.clear()
-        engine, self.engine, self._prompt = self.engine, None, None
+        engine, self.engine = self.engine, None
+        self._sight.close()
         if engine is not None and self._loop is not None and not self._loop.is_closed():
             self._loop.create_task(_closed(engine))
         self._entry.remove_outlet(self._intake)
@@ -284,22 +269,18 @@ class StreamNode:
                 return
             else:
                 self.engine = engine
-        self._prompt = engine if isinstance(engine, PromptEngine) else None
+        self._sight.open(self.engine)
         self.problem = None
         self._publishing.open(self.engine)
         # Before anything is awaited: who subscribes from now on is started by that.
         for reader in list(self._readers.values()):
             reader.start()
-        self._bounds = await self._bounds_of(self.engine)
+        with suppress(ConsensusError):
+            await self._sight.measure()
         self._intake.is_open = True
         self._intake.resume()
         self._flush()
         await self._follow(self.engine)
-
-    async def _bounds_of(self, engine: Engine) -> Bounds:
-        with suppress(ConsensusError):
-            return await engine.bounds()
-        return self._bounds
 
     def _report_problem(self, problem: str) -> None:
         if problem != self.problem:
@@ -327,22 +308,6 @@ class StreamNode:
         self._emit([Detach(link, Condition.RESOURCE_DELETED, text) for link in links])
         self._flush()
 
-    async def _look(self, engine: Engine) -> None:
-        with suppress(ConsensusError):
-            self._bounds = await engine.bounds()
-            self._members = await engine.members()
-
-    def _glance(self) -> bool:
-        """Looks at once, where that is possible; returns whether it was."""
-        if self._prompt is None:
-            return False
-        with suppress(ConsensusError):
-            seen = self._prompt.glance()
-            if seen is not None:
-                self._bounds, self._members = seen
-                return True
-        return False
-
     # -- the live end
 
     async def _follow(self, engine: Engine) -> None:
@@ -365,7 +330,7 @@ class StreamNode:
 
     def _watch(self) -> Awaitable[None] | None:
         """Has the engine say when there is more, where it can."""
-        prompt = self._prompt
+        prompt = self._sight.prompt
         seen = prompt.glance() if prompt is not None else None
         if prompt is None or seen is None:
             return None
@@ -491,8 +456,8 @@ class StreamNode:
         if self.engine is None:
             raise Unavailable(self.problem or "the stream is being opened")
         await self.engine.trim(before)
-        self._bounds = await self.engine.bounds()
-        return self._bounds
+        await self._sight.measure()
+        return self._sight.bounds
 
 
 async def _closed(engine: Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import TypeVar
 
 import pytest
 from meshes import Lab
@@ -20,6 +21,8 @@ from cogwork.router.mesh.messages import (
     InterestSnapshot,
 )
 from cogwork.router.mesh.wire import decode
+
+T = TypeVar("T")
 
 QUEUE = Interest(InterestKind.QUEUE, "", "work/x")
 
@@ -42,10 +45,10 @@ def known(lab: Lab, name: str, origin: str) -> set[str]:
 
 def figures(lab: Lab, name: str, origin: str) -> list[tuple[int, int, int]]:
     table = lab[name].interests.table.origins[origin]
-    return [tuple(each[3:]) for each in table.entries.values()]
+    return [(each.consumers, each.producers, each.backlog) for each in table.entries.values()]
 
 
-def sent(lab: Lab, name: str, kind: type) -> list[object]:
+def sent(lab: Lab, name: str, kind: type[T]) -> list[T]:
     found = (decode(each.data) for each in lab.stations[name].of(Send))
     return [message for message in found if isinstance(message, kind)]
 
@@ -386,6 +389,7 @@ def test_a_delta_applies_to_the_table_before_it_and_to_no_other() -> None:
     table = whole.open("x", 1)
     first = delta_of(table, 1, "p")
     change = table.change_of(first)
+    assert isinstance(change, Change)
     whole.commit(table, change)
     table.remember(first)
     assert table.change_of(first) is Outcome.KNOWN
@@ -426,6 +430,7 @@ def test_a_table_has_so_many_bytes_of_addresses_and_no_more() -> None:
         found = table.change_of(delta)
         if found is Outcome.REFUSED:
             break
+        assert isinstance(found, Change)
         whole.commit(table, found)
         table.remember(delta)
         at = sequence
@@ -437,7 +442,9 @@ def test_sequences_of_deltas_wrap_without_a_zero() -> None:
     table = whole.open("x", 1)
     table.replaced(2**32 - 1)
     delta = delta_of(table, 1, "p")
-    whole.commit(table, table.change_of(delta))
+    change = table.change_of(delta)
+    assert isinstance(change, Change)
+    whole.commit(table, change)
     table.remember(delta)
     assert table.deltas_after(2**32 - 1) == [delta]
     assert [entry.address for entry in whole.drop("x").values()] == ["p"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -79,7 +80,8 @@ def test_a_damaged_message_is_refused_or_another_message(
 
 @given(st.sampled_from(sorted(MESSAGES)), st.data())
 def test_fields_of_any_type_are_refused_by_name(descriptor: Symbol, draw: st.DataObject) -> None:
-    value = st.none() | st.booleans() | st.text(max_size=5) | st.binary(max_size=5)
+    value: st.SearchStrategy[object] = st.none() | st.booleans() | st.text(max_size=5)
+    value |= st.binary(max_size=5)
     value |= st.integers(0, 2**32 - 1).map(UInt) | st.integers(0, 2**64 - 1).map(ULong)
     values = draw.draw(st.lists(value | st.lists(value, max_size=14), max_size=12))
     taken(encode_value(Described(descriptor, values)))
@@ -142,7 +144,7 @@ SUMMARY = Summary(number=1)
     ],
 )
 def test_what_is_beyond_the_bounds_is_refused_by_the_name_of_its_field(
-    message: Message, changes: dict[str, object], text: str
+    message: Message, changes: dict[str, Any], text: str
 ) -> None:
     data = encode(dataclasses.replace(message, **changes))
     with pytest.raises(ProtocolError, match=text):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from meshes import Lab, Stranger
 
@@ -193,12 +195,17 @@ def test_every_state_of_a_link_has_a_way_out() -> None:
     assert reached == set(State)
 
 
+def seen(lab: Lab, name: str) -> dict[str, Any]:
+    """Returns what a container shows of its mesh."""
+    return lab[name].snapshot(lab.now_s)
+
+
 def test_the_snapshot_tells_what_people_see() -> None:
     lab = Lab("a", "b")
     lab.link("a", "b", cost=3)
     lab.do("b", Mesh.subscribe, "", "x")
     lab.run(2)
-    view = lab["a"].snapshot(lab.now_s)
+    view = seen(lab, "a")
     (link,) = view["links"]
     assert (link["neighbour"], link["state"], link["in_use"], link["cost"]) == (
         "b",
@@ -217,6 +224,7 @@ def test_the_snapshot_tells_what_people_see() -> None:
     }
     lab.cut(lab.wires[0])
     lab.run(5)
-    other = next(each for each in lab["a"].snapshot(lab.now_s)["containers"] if each["id"] == "b")
+    view = seen(lab, "a")
+    other = next(each for each in view["containers"] if each["id"] == "b")
     assert other["next_hop"] is None
     assert 4.5 < other["unreachable_s"] < 5.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from meshes import Lab, Stranger
@@ -41,7 +41,10 @@ def never(_container: str) -> bool:
     return False
 
 
-def sent(lab: Lab, name: str, kind: type) -> list[tuple[int, object]]:
+T = TypeVar("T")
+
+
+def sent(lab: Lab, name: str, kind: type[T]) -> list[tuple[int, T]]:
     """Returns what a container has sent of one kind, with the links."""
     found = ((each.link, decode(each.data)) for each in lab.stations[name].of(Send))
     return [(link, message) for link, message in found if isinstance(message, kind)]

@@ -14,7 +14,8 @@ from cogwork.amqp.performatives import Open
 from cogwork.amqp.redirect import Host as HostPort
 from cogwork.amqp.sasl import PLAIN, SaslCode, SaslInit, SaslResponse, parse_plain
 from cogwork.client.rpc.direct.links import DirectLinks
-from cogwork.dataplane.connection import Connection, ConnectionSettings
+from cogwork.dataplane.connection import Connection
+from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.io.listener import Listener, listening_socket
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.tls_stream import TlsStream
