@@ -48,7 +48,7 @@ class Shard:
     def __init__(self, shard: int, suspects_max: int) -> None:
         self.shard = shard
         self.suspects_max = suspects_max
-        self.sample = 0
+        self.sample: tuple[int, ...] = (NEVER,)
         self.counts = np.zeros(len(COUNTS), np.int64)
         self.suspects: dict[int, list[int]] = {}
         self.disorder = Disorder()
@@ -60,8 +60,8 @@ class Shard:
     def add(self, kind: int, first: int, numbers: Table) -> None:
         """Adds what was made of a part of the items; places in the order of their first one."""
         if kind == COUNTED:
-            self.counts += numbers[:-1]
-            self.sample = int(numbers[-1])
+            self.counts += numbers[: len(COUNTS)]
+            self.sample = min(self.sample, tuple(numbers[len(COUNTS) :].tolist()))
         elif kind == PLACED:
             if self._waiting_items >= self._room_items:
                 self._merge(first)
@@ -88,7 +88,7 @@ class Shard:
             self._merge(NEVER)
         histogram = self.disorder.histogram
         order = (
-            self.sample,
+            self.sample[-1],
             self.measured,
             histogram.quantile(50) if self.measured else 0,
             histogram.quantile(99) if self.measured else 0,

@@ -18,11 +18,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from cogwork.audit.source import Function, Records
 
-__all__ = ("AUDIT_STREAM", "GIVEN_BACK", "LAST", "SHARD_DIGITS", "Events", "json_of")
+__all__ = ("AUDIT_STREAM", "GIVEN_BACK", "LAST", "NAMED", "SHARD_DIGITS", "Events", "json_of")
 
 AUDIT_STREAM = "$audit"
 
@@ -82,6 +84,9 @@ IS_TOLD = "queue is not null and item is not null and (event = 'held' or tried i
 IN_RECORDS = ("address", "message_id", "subject", "correlation_id", "properties", "offset")
 """Columns of records that say all of an event, as containers write them."""
 
+NAMED = ("address", "message_id", "offset")
+"""Those that say whose it is, and where."""
+
 AS_RECORDS = (
     "queue as address",
     "item as message_id",
@@ -109,18 +114,19 @@ class Events(NamedTuple):
         """The events as a table; the columns are told at `events_of`."""
         return events_of(self.records.rows, with_bodies=self.with_bodies)
 
-    def mapped(self, function: Function, schema: str) -> DataFrame:
+    def mapped(
+        self, function: Function, schema: str, columns: Sequence[str] = IN_RECORDS
+    ) -> DataFrame:
         """Has a function go through batches of events.
-
-        It gets the columns `address`, `message_id`, `subject`, `correlation_id`, `offset` and
-        either `properties` or, where bodies were looked at, `attempt` and `position`.
 
         Args:
             function: Is called in each task.
             schema: What it makes.
+            columns: Those of records that it needs. Where bodies were looked at, it gets `attempt`
+                and `position` in place of `properties`, and may get others, too.
         """
         if not self.with_bodies:
-            return self.records.mapped(IN_RECORDS, function, schema)
+            return self.records.mapped(columns, function, schema)
         return self.table.selectExpr(*AS_RECORDS).mapInArrow(function, schema)
 
 

@@ -1,8 +1,8 @@
 """Events of audited queues, gathered where they are read, as items.
 
-Theory of operation. Each event is an item of which no more is known; a million at a time are
-brought together, which makes half as many of them where queues are short. What is left goes to the
-task that its hash says.
+Theory of operation. Each event is an item of which no more is known. A hundred thousand at a time
+are brought together, which makes half as many of them where queues are short. What is left goes to
+the task that its hash says.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Division", "find", "gather")
 
-EVENTS_MAX = 1 << 20
-"""Events that are brought together at a time."""
+EVENTS_MAX = 1 << 17
+"""Events that are brought together at a time: numbers that stay in a processor's cache."""
 
 WAYS = 16
 """More than there are outcomes: an end is the attempt so many times, and the outcome."""
@@ -104,7 +104,7 @@ def _gather(division: Division, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 def find(
     hashes: Sequence[int],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Makes the function that finds the offsets of all events of some items.
+    """Makes the function that finds the offsets of all events of some items, from `NAMED`.
 
     Args:
         hashes: Those of the items.
@@ -115,7 +115,7 @@ def find(
 def _find(wanted: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     keep_loaded()
     for batch in batches:
-        _, hashes = _hashes_of(batch)
+        hashes = row_hashes(batch.column("address"), batch.column("message_id")).view(np.int64)
         at = np.searchsorted(wanted, hashes).clip(max=len(wanted) - 1)
         found = np.flatnonzero(wanted[at] == hashes)
         if len(found):

@@ -12,7 +12,7 @@ from collections import defaultdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from cogwork.audit.events import LAST
+from cogwork.audit.events import LAST, NAMED
 from cogwork.audit.gathering import find
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def look_at(events: Events, suspects: Sequence[int], lost_before: int) -> dict[s
         return {}
     # Where they are, first: that needs few columns, and their offsets few parts of the files. They
     # are shuffled, so that all tasks look at once.
-    places = events.mapped(find(suspects), "offset bigint").repartition(1)
+    places = events.mapped(find(suspects), "offset bigint", NAMED).repartition(1)
     offsets = [row["offset"] for row in places.take(ROWS_MAX)]
     told = events.table.where("event in ('accepted', 'settled', 'held')")
     rows = told.where(told["offset"].isin(offsets)).collect()
