@@ -143,6 +143,7 @@ def test_items_are_judged_alike_however_they_are_divided(
     for seed in SEEDS:
         stage = random.Random(seed)
         monkeypatch.setattr("cogwork.audit.gathering.EVENTS_MAX", stage.choice((1, 20, 1000)))
+        monkeypatch.setattr("cogwork.audit.items.PIECE_ITEMS", stage.choice((1, 7, 1000)))
         monkeypatch.setattr("cogwork.audit.judging.CHUNK_ITEMS", chunk)
         monkeypatch.setattr("cogwork.audit.books.MERGED_ITEMS", stage.choice((1, 5, 1000)))
         events = history(stage)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cogwork.arrow import COLUMNS, schema_of
 from cogwork.audit.reading import BATCH_BYTES, parts_of, read
 
 if TYPE_CHECKING:
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
 ROWS = 1000
 
 
+def records(offsets: range, body: bytes) -> pa.Table:
+    columns = {name: pa.nulls(len(offsets), schema_of().field(name).type) for name in COLUMNS}
+    columns["offset"], columns["body"] = pa.array(offsets), pa.repeat(body, len(offsets))
+    return pa.table(columns, schema_of())
+
+
 def put(place: Path, files: int, group: int) -> list[str]:
     for at in range(files):
-        offset = pa.array(range(at * ROWS, (at + 1) * ROWS))
-        subject = pa.array(["a", None] * (ROWS // 2))
-        table = pa.table({"offset": offset, "subject": subject, "body": pa.repeat(b"x", ROWS)})
-        pq.write_table(table, place / f"{at} %41.parquet", row_group_size=group)
+        rows = records(range(at * ROWS, (at + 1) * ROWS), b"x")
+        pq.write_table(rows, place / f"{at} %41.parquet", row_group_size=group)
     return [str(path) for path in sorted(place.iterdir())]
 
 
@@ -50,13 +55,14 @@ def test_files_that_are_elsewhere_or_no_parquet_are_left_to_spark(tmp_path: Path
     assert parts_of([*files, str(tmp_path / "none.parquet")]) is None
     (tmp_path / "odd.parquet").write_bytes(b"PAR1 and nothing else")
     assert parts_of([*files, str(tmp_path / "odd.parquet")]) is None
+    pq.write_table(records(range(1), b"").drop_columns("body"), tmp_path / "other.parquet")
+    assert parts_of([*files, str(tmp_path / "other.parquet")]) is None
     assert parts_of([]) == []
 
 
 def test_large_bodies_make_small_batches_even_where_a_file_has_them_once(tmp_path: Path) -> None:
     body = b"x" * 200_000
-    table = pa.table({"offset": range(ROWS), "body": pa.repeat(body, ROWS)})
-    pq.write_table(table, tmp_path / "a.parquet")
+    pq.write_table(records(range(ROWS), body), tmp_path / "a.parquet")
     (part,) = parts_of([str(tmp_path / "a.parquet")]) or []
     sizes = [batch.nbytes for batch in read(part, ("offset", "body"))]
     assert max(sizes) <= BATCH_BYTES * 1.1

@@ -103,8 +103,9 @@ def merged(tables: Sequence[Table]) -> Iterator[Table]:
     cuts = longest[[len(longest) * at // pieces for at in range(1, pieces)]]
     ends = [[0, *np.searchsorted(table[HASH], cuts).tolist(), table.shape[1]] for table in tables]
     for at in range(pieces):
-        parts = zip(tables, ends, strict=True)
-        yield brought_together([table[:, end[at] : end[at + 1]] for table, end in parts])
+        parts = [table[:, end[at] : end[at + 1]] for table, end in zip(tables, ends, strict=True)]
+        if any(part.shape[1] for part in parts):
+            yield brought_together(parts)
 
 
 def packed(table: Table, parts: int) -> pa.RecordBatch:

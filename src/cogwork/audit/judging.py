@@ -127,7 +127,8 @@ class Verdicts:
         known = (came > 0) & (went > 0) & (came < NEVER) & (went < NEVER)
         self._places.append(np.stack((went[known], came[known])))
         first = int(np.argmax(went))
-        self._sample = min(self._sample, (-int(went[first]), int(items[AT][first])))
+        sample = (-max(int(went[first]), 0), int(items[AT][first]))
+        self._sample = min(self._sample, sample)  # one that is open, if there is any
         tally = np.bincount(items[CODE])
         for code in np.flatnonzero(tally).tolist():
             names = verdicts_of(code)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cogwork.arrow import COLUMNS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -57,7 +59,7 @@ def parts_of(files: Sequence[str]) -> list[Part] | None:
     """Divides files among tasks, in their order.
 
     Returns:
-        None where one of them cannot be read here.
+        None where one of them cannot be read here, or has not all columns of a record.
     """
     parts: list[Part] = []
     pieces: list[Piece] = []
@@ -70,6 +72,9 @@ def parts_of(files: Sequence[str]) -> list[Part] | None:
             metadata = pq.read_metadata(path)
         except (OSError, pa.ArrowInvalid):
             return None  # Spark says what is wrong with it
+        paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+        if not {path.partition(".")[0] for path in paths}.issuperset(COLUMNS):
+            return None
         for at in range(metadata.num_row_groups):
             group = metadata.row_group(at)
             rows += group.num_rows

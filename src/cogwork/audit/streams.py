@@ -162,7 +162,7 @@ def _sequences(
 
 
 def _times(batch: pa.RecordBatch) -> NDArray[np.int64]:
-    micros = batch.column("time").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    micros = batch.column("time").cast(pa.timestamp("us", tz="UTC"), safe=False).cast(pa.int64())
     return filled(micros)
 
 
