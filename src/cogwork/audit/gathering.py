@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cogwork.arrow.places import map_places, plain
-from cogwork.audit.arrays import filled, is_there
+from cogwork.audit.arrays import filled, is_there, micros
 from cogwork.audit.events import GIVEN_BACK, LAST, SHARD_DIGITS
 from cogwork.audit.hashing import add_column, row_hashes
 from cogwork.audit.items import (
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     Table = NDArray[np.int64]
     Found = NDArray[np.uint8]
 
-__all__ = ("Division", "find", "gather")
+__all__ = ("ENDS", "Division", "ends", "find", "gather")
 
 EVENTS_MAX = 1 << 17
 """Events that are brought together at a time: numbers that stay in a processor's cache."""
@@ -59,11 +60,14 @@ WAYS = 16
 ACCEPTED, SETTLED, HELD_ON = 1, 2, 3
 EVENTS = {"accepted": ACCEPTED, "settled": SETTLED, "held": HELD_ON}
 BITS = {**OUTCOMES, **dict.fromkeys(GIVEN_BACK, BACK)}
-ENDS = {name: at for at, name in enumerate(LAST[:-1])}
+WAY = {name: at for at, name in enumerate(LAST[:-1])}
 """`unknown` is none of them: it may be another telling of one that was known."""
 
 NUMBER, ODD = 1, 2
 """What `MapNumbers` says of a number, and of something that is no plain one."""
+
+
+ENDS = "first bigint, end_us bigint"
 
 
 class Division(NamedTuple):
@@ -122,6 +126,20 @@ def _find(wanted: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
             yield pa.record_batch([batch.column("offset").take(pa.array(found))], ["offset"])
 
 
+def ends(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Says in a row of `ENDS` which is the lowest offset of a task, and the latest time."""
+    keep_loaded()
+    offsets, times = list[pa.Scalar](), list[pa.Scalar]()
+    for batch in batches:
+        offsets += pc.min_max(batch.column("offset")).values()
+        times += pc.min_max(micros(batch.column("time"))).values()
+    found = [
+        [min((each.as_py() for each in offsets if each.is_valid), default=None)],
+        [max((each.as_py() for each in times if each.is_valid), default=None)],
+    ]
+    yield pa.record_batch([pa.array(each, pa.int64()) for each in found], ["first", "end_us"])
+
+
 # -- events
 
 
@@ -130,7 +148,7 @@ def _items_of(batch: pa.RecordBatch, queues: Sequence[str]) -> Table:
     event = _looked_up(batch.column("subject"), EVENTS, 0)
     outcome = batch.column("correlation_id")
     bits = _looked_up(outcome, BITS, 0, OUTCOMES["unknown"])
-    way = _looked_up(outcome, ENDS, -1)
+    way = _looked_up(outcome, WAY, -1)
     tried, is_tried = _numbers(batch, "attempt")
     position, has_position = _numbers(batch, "position")
     told = _are_told(batch, event, is_tried, has_position)

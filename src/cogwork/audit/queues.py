@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.audit.books import SCHEMA, Books, keep_books
 from cogwork.audit.events import LAST, Events, json_of
-from cogwork.audit.gathering import Division, gather
+from cogwork.audit.gathering import ENDS, Division, ends, gather
 from cogwork.audit.items import PACKED
 from cogwork.audit.judging import JUDGED, Settings, judge
 from cogwork.audit.report import LISTED_MAX, Check
@@ -41,8 +41,6 @@ GRACE_S = 60.0
 PARTITIONS = "spark.sql.shuffle.partitions"
 
 MISSED = "queue string, container string, count bigint"
-
-BOUNDS = "select min(offset) as first, unix_micros(max(time)) as end_us from {rows}"
 
 RECENT = "select min(offset) as first from {rows} where time >= timestamp_micros({since_us})"
 """Where the grace time begins that has not passed; of files before it, only their ends are read."""
@@ -84,10 +82,12 @@ def check_queues(
         grace_s: How long an item may be neither gone nor held.
     """
     spark, rows = records.spark, records.rows
-    bounds = spark.sql(BOUNDS, rows=rows).collect()[0]
-    if bounds["first"] is None:
+    bounds = records.mapped(("offset", "time"), ends, ENDS).collect()
+    first = min((row["first"] for row in bounds if row["first"] is not None), default=None)
+    if first is None:
         return []
-    since_us = bounds["end_us"] - int(grace_s * 1_000_000)
+    end_us = max(row["end_us"] for row in bounds if row["end_us"] is not None)
+    since_us = end_us - int(grace_s * 1_000_000)
     lost_before = spark.sql(RECENT, rows=rows, since_us=since_us).collect()[0]["first"]
     events = Events(records, with_bodies=False)
     books = _books(events, names, lost_before)
@@ -99,9 +99,7 @@ def check_queues(
     return [
         check
         for queue, shelf in sorted(shelves.items())
-        for check in _checks_of(
-            queue, books.of(shelf.shards), found.get(queue, {}), shelf, bounds["first"]
-        )
+        for check in _checks_of(queue, books.of(shelf.shards), found.get(queue, {}), shelf, first)
     ]
 
 

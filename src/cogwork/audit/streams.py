@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.functions import col, lit
 
-from cogwork.audit.arrays import filled, is_there
+from cogwork.audit.arrays import filled, is_there, micros
 from cogwork.audit.hashing import row_hashes
 from cogwork.audit.report import LISTED_MAX, Check
 from cogwork.audit.runs import Break, Runs, explain, fold
@@ -117,7 +117,7 @@ def _fold_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     for batch in batches:
         if not batch.num_rows:
             continue
-        offset, time = filled(batch.column("offset")), _times(batch)
+        offset, time = filled(batch.column("offset")), filled(micros(batch.column("time")))
         hashes = row_hashes(*(batch.column(name) for name in HASHED))
         rows += batch.num_rows
         digest_xor ^= np.bitwise_xor.reduce(hashes)
@@ -159,11 +159,6 @@ def _sequences(
     columns = (key, filled(batch.column("sequence")), offset, time)
     runs = fold(*(column[order] for column in columns), times_rise=False)
     return runs._replace(key=row_hashes(names).view(np.int64)[runs.key])
-
-
-def _times(batch: pa.RecordBatch) -> NDArray[np.int64]:
-    micros = batch.column("time").cast(pa.timestamp("us", tz="UTC"), safe=False).cast(pa.int64())
-    return filled(micros)
 
 
 def _batch(kind: int, runs: Runs) -> pa.RecordBatch:
