@@ -37,6 +37,8 @@ from cogwork.archive.reading import offset_at, read
 from cogwork.archive.upkeep import compact, expire, keep
 from cogwork.archive.work import DAY_US, Job, _days_of, _Files
 from cogwork.arrow import ArrowClient, UnknownStream, schema_of
+from cogwork.audit.reading import parts_of
+from cogwork.audit.reading import read as read_part
 from cogwork.cli.pipelines.bars import Bars
 
 if TYPE_CHECKING:
@@ -72,6 +74,11 @@ def test_what_is_archived_is_what_the_stream_has(url: str, tmp_path: Path) -> No
         assert (archive.mark(STREAM), table.first) == (310, 0)
         assert ds.dataset(archive.files(STREAM)).count_rows() == 310
         assert ds.dataset(archive.files(STREAM)).schema.equals(schema_of(None))
+        parts = parts_of(archive.files(STREAM)) or []
+        audited = [
+            at for part in parts for batch in read_part(part, ("offset",)) for at in batch[0]
+        ]
+        assert [at.as_py() for at in audited] == list(range(310))
 
 
 def test_small_files_become_one(url: str, tmp_path: Path) -> None:

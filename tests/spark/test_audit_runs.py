@@ -1,4 +1,4 @@
-"""Runs, breaks and books, without Spark: a run is a batch, a break is explained."""
+"""Runs and breaks, without Spark: a run is a batch, a break is explained."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import random
 from collections import Counter
 
 import numpy as np
-import pyarrow as pa
 from audit_tables import BEGAN_US
 
-from cogwork.audit.books import AGAIN, CAME, OUTCOMES, Settings, keep_books
 from cogwork.audit.runs import Break, explain, fold
 from cogwork.audit.witness import digest_of
 
@@ -78,25 +76,6 @@ def test_time_that_goes_back_ends_a_run() -> None:
     time = BEGAN_US + np.array([0, 2, 1, 3])
     runs = fold(np.zeros(4, np.int64), number, number, time, times_rise=True)
     assert list(runs.first) == [0, 2]
-
-
-def test_the_books_count_each_item_once_and_name_those_that_are_wrong() -> None:
-    done = CAME | OUTCOMES["accepted"]
-    items = {
-        "hash": [11, 12, 13, 14, 15],
-        "code": [done, CAME, done | AGAIN, OUTCOMES["accepted"], CAME],
-        "came": [1, 4, 3, None, 5],
-        "went": [None, None, 8, 9, None],
-        "shard": [7] * 5,
-        "at": [10, 10, 10, 10, 99],
-    }
-    batch = pa.RecordBatch.from_pydict({k: pa.array(v, pa.int64()) for k, v in items.items()})
-    rows = [row for part in keep_books(Settings(50, 9))([batch]) for row in part.to_pylist()]
-    assert [row["hash"] for row in rows] == [None, 12, 13, 14]
-    counts = rows[0]
-    assert (counts["items"], counts["accepted"], counts["open"]) == (4, 3, 2)
-    assert (counts["lost"], counts["twice"], counts["unaccepted"]) == (1, 1, 1)
-    assert (counts["measured"], counts["disorder_max"]) == (1, 0)
 
 
 def test_digests_cover_offset_and_body() -> None:

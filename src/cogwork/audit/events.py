@@ -7,7 +7,7 @@ is looked for stands in its properties, too: subject the event, message-id the i
 correlation-id the outcome, and among the application properties attempt and position. So an audit
 reads these alone, and takes note of events that do not say all of it (`is_told`): then it begins
 anew, with the bodies. Spark evaluates the later arguments of `coalesce` only where the earlier ones
-are null.
+are null. Where properties say all, Spark is not asked at all (`cogwork.audit.gathering`).
 
 A *shard* is the part of a queue that one container keeps; the first eight digits of an item's name
 are its number.
@@ -15,12 +15,16 @@ are its number.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
-__all__ = ("AUDIT_STREAM", "GIVEN_BACK", "LAST", "events_of", "json_of")
+    from cogwork.audit.source import Function, Records
+
+__all__ = ("AUDIT_STREAM", "GIVEN_BACK", "LAST", "NAMED", "SHARD_DIGITS", "Events", "json_of")
 
 AUDIT_STREAM = "$audit"
 
@@ -29,6 +33,9 @@ LAST = ("accepted", "rejected", "parked", "expired", "exceeded", "dropped", "rem
 
 GIVEN_BACK = ("released", "modified")
 """Outcomes after which there is another attempt."""
+
+SHARD_DIGITS = 8
+"""So many digits of an item's name are its shard's number."""
 
 BODY = "cast(body as string)"
 
@@ -74,6 +81,55 @@ IN_BODIES = (
 IS_TOLD = "queue is not null and item is not null and (event = 'held' or tried is not null)"
 
 
+IN_RECORDS = ("address", "message_id", "subject", "correlation_id", "properties", "offset")
+"""Columns of records that say all of an event, as containers write them."""
+
+NAMED = ("address", "message_id", "offset")
+"""Those that say whose it is, and where."""
+
+AS_RECORDS = (
+    "queue as address",
+    "item as message_id",
+    "event as subject",
+    "outcome as correlation_id",
+    "attempt",
+    "position",
+    "offset",
+)
+
+
+class Events(NamedTuple):
+    """The records of an audit's stream as events.
+
+    Attributes:
+        records: The records.
+        with_bodies: Whether what the properties do not say is taken from bodies.
+    """
+
+    records: Records
+    with_bodies: bool
+
+    @property
+    def table(self) -> DataFrame:
+        """The events as a table; the columns are told at `events_of`."""
+        return events_of(self.records.rows, with_bodies=self.with_bodies)
+
+    def mapped(
+        self, function: Function, schema: str, columns: Sequence[str] = IN_RECORDS
+    ) -> DataFrame:
+        """Has a function go through batches of events.
+
+        Args:
+            function: Is called in each task.
+            schema: What it makes.
+            columns: Those of records that it needs. Where bodies were looked at, it gets `attempt`
+                and `position` in place of `properties`, and may get others, too.
+        """
+        if not self.with_bodies:
+            return self.records.mapped(columns, function, schema)
+        return self.table.selectExpr(*AS_RECORDS).mapInArrow(function, schema)
+
+
 def events_of(rows: DataFrame, *, with_bodies: bool = True) -> DataFrame:
     """Returns the records of an audit's stream as events.
 
@@ -91,7 +147,7 @@ def events_of(rows: DataFrame, *, with_bodies: bool = True) -> DataFrame:
     )
     return named.selectExpr(
         "queue",
-        "xxhash64(queue, substr(item, 1, 8)) as shard",
+        f"xxhash64(queue, substr(item, 1, {SHARD_DIGITS})) as shard",
         "event",
         "item",
         "case when event = 'settled' then told end as outcome",

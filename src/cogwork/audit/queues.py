@@ -2,12 +2,12 @@
 
 Theory of operation. One pass brings the events of each item together, by a 64-bit hash of queue
 and item, as a few numbers: what happened as bits, its first and last outcome after which it is
-gone, its two positions, its shard and its last event. Sorted by shard and by the order of going
-out, the items then stream through `cogwork.audit.books`, which counts them and picks out those that
-are not as they should be. What is picked out is read again, by its name, before it is called a
-violation: two items whose hashes collide may be taken for one that is wrong, never reported as one.
-(That such a pair hides a lost item has a chance of one in a million millions, with ten million
-items.)
+gone, its two positions, its shard and its last event (`cogwork.audit.gathering`). Complete items
+are counted, and those that are not as they should be are picked out (`cogwork.audit.judging`); in
+the order of going out they then stream through `cogwork.audit.books`. What is picked out is read
+again, by its name, before it is called a violation: two items whose hashes collide may be taken for
+one that is wrong, never reported as one. (That such a pair hides a lost item has a chance of one in
+a million millions, with ten million items.)
 
 Events are told at least once: what is told again is the same event, and counts once. What is
 missing depends on what is still there: heartbeats say how many items a queue holds, and anybody may
@@ -19,27 +19,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogwork.audit.books import (
-    AGAIN,
-    BACK,
-    CAME,
-    HELD,
-    OUTCOMES,
-    SCHEMA,
-    UNTOLD,
-    Books,
-    Settings,
-    keep_books,
-)
-from cogwork.audit.events import GIVEN_BACK, LAST, events_of, json_of
+from cogwork.audit.books import SCHEMA, Books, keep_books
+from cogwork.audit.events import LAST, Events, json_of
+from cogwork.audit.gathering import ENDS, Division, ends, gather
+from cogwork.audit.items import PACKED
+from cogwork.audit.judging import JUDGED, Settings, judge
 from cogwork.audit.report import LISTED_MAX, Check
 from cogwork.audit.suspects import Kind, look_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame
-
+    from cogwork.audit.source import Records
     from cogwork.audit.suspects import Found
 
 __all__ = ("GRACE_S", "check_queues")
@@ -47,34 +38,9 @@ __all__ = ("GRACE_S", "check_queues")
 GRACE_S = 60.0
 """How long an item may be neither gone nor held: longer than any event is under way."""
 
+PARTITIONS = "spark.sql.shuffle.partitions"
+
 MISSED = "queue string, container string, count bigint"
-
-BITS = " ".join(f"when outcome = '{name}' then {bit}" for name, bit in OUTCOMES.items())
-
-CODE = f"""case
-  when event = 'accepted' then {CAME}
-  when event = 'held' then {HELD}
-  {BITS} when outcome in {GIVEN_BACK} then {BACK} else 0 end
-  | case when is_told then 0 else {UNTOLD} end as code"""
-
-ENDS = " ".join(f"when '{name}' then {at}" for at, name in enumerate(LAST[:-1]))
-
-END = f"attempt * 16 + case outcome {ENDS} end as end"
-"""One number for an outcome after which an item is gone, and its attempt; null for others, and
-where the outcome is not known: that may be another telling of one that was."""
-
-ITEMS = f"""
-select hash, code | case when first < last then {AGAIN} else 0 end as code, came, went, shard, at
-from (
-  select hash, bit_or(code) as code, min(end) as first, max(end) as last,
-    min(case when code = {CAME} then position end) as came,
-    min(case when code not in ({CAME}, {HELD}) then position end) as went,
-    min(shard) as shard, max(offset) as at
-  from {{events}} group by hash
-)
-"""
-
-BOUNDS = "select min(offset) as first, unix_micros(max(time)) as end_us from {rows}"
 
 RECENT = "select min(offset) as first from {rows} where time >= timestamp_micros({since_us})"
 """Where the grace time begins that has not passed; of files before it, only their ends are read."""
@@ -101,7 +67,7 @@ class Shelf(NamedTuple):
 
 
 def check_queues(
-    rows: DataFrame,
+    records: Records,
     names: Sequence[str] = (),
     *,
     depths: Mapping[str, int] | None = None,
@@ -110,59 +76,54 @@ def check_queues(
     """Looks at what became of the items of audited queues.
 
     Args:
-        rows: The records of the audit's stream.
+        records: Those of the audit's stream.
         names: Those that are looked at; none is all.
         depths: How many items each queue holds now, where that is known.
         grace_s: How long an item may be neither gone nor held.
     """
-    spark = rows.sparkSession
-    bounds = spark.sql(BOUNDS, rows=rows).collect()[0]
-    if bounds["first"] is None:
+    spark, rows = records.spark, records.rows
+    bounds = records.mapped(("offset", "time"), ends, ENDS).collect()
+    first = min((row["first"] for row in bounds if row["first"] is not None), default=None)
+    if first is None:
         return []
-    since_us = bounds["end_us"] - int(grace_s * 1_000_000)
+    end_us = max(row["end_us"] for row in bounds if row["end_us"] is not None)
+    since_us = end_us - int(grace_s * 1_000_000)
     lost_before = spark.sql(RECENT, rows=rows, since_us=since_us).collect()[0]["first"]
-    events = events_of(rows, with_bodies=False)
+    events = Events(records, with_bodies=False)
     books = _books(events, names, lost_before)
     if books.total("untold"):
-        events = events_of(rows)
+        events = Events(records, with_bodies=True)
         books = _books(events, names, lost_before)
     found = look_at(events, books.suspects, lost_before)
-    shelves = _shelves(rows, events, books, depths or {})
+    shelves = _shelves(events, books, depths or {})
     return [
         check
         for queue, shelf in sorted(shelves.items())
-        for check in _checks_of(
-            queue, books.of(shelf.shards), found.get(queue, {}), shelf, bounds["first"]
-        )
+        for check in _checks_of(queue, books.of(shelf.shards), found.get(queue, {}), shelf, first)
     ]
 
 
 # -- passes
 
 
-def _books(events: DataFrame, names: Sequence[str], lost_before: int) -> Books:
-    chosen = events.where("event in ('accepted', 'settled', 'held')")
-    if names:
-        chosen = chosen.where(chosen["queue"].isin(list(names)) | ~chosen["is_told"])
-    hashed = chosen.selectExpr(
-        "xxhash64(queue, item) as hash", CODE, END, "position", "shard", "offset"
-    )
-    items = events.sparkSession.sql(ITEMS, events=hashed)
-    ordered = items.repartition("shard").sortWithinPartitions("shard", "went")
+def _books(events: Events, names: Sequence[str], lost_before: int) -> Books:
+    parts = int(events.records.spark.conf.get(PARTITIONS) or 1)
     settings = Settings(lost_before, LISTED_MAX)
+    gathered = events.mapped(gather(Division(tuple(names), parts)), PACKED)
+    judged = gathered.repartitionById(parts, "part").mapInArrow(judge(settings), JUDGED)
+    ordered = judged.repartition("shard").sortWithinPartitions("shard", "first")
     return Books.from_rows(ordered.mapInArrow(keep_books(settings), SCHEMA).collect())
 
 
-def _shelves(
-    rows: DataFrame, events: DataFrame, books: Books, depths: Mapping[str, int]
-) -> dict[str, Shelf]:
+def _shelves(events: Events, books: Books, depths: Mapping[str, int]) -> dict[str, Shelf]:
     """Finds out whose shards these are, by a record of each, and what else is said of them."""
     if not books.shards:
         return {}
     offsets = [each["sample"] for each in books.shards.values()]
-    named = events.where(events["offset"].isin(offsets)).selectExpr("queue", "shard", SAMPLE)
+    table = events.table
+    named = table.where(table["offset"].isin(offsets)).selectExpr("queue", "shard", SAMPLE)
     missed = dict[str, int]()
-    for row in json_of(rows, "missed", MISSED).collect():
+    for row in json_of(events.records.rows, "missed", MISSED).collect():
         missed[row["queue"]] = missed.get(row["queue"], 0) + (row["count"] or 0)
     shelves: dict[str, Shelf] = {}
     for row in named.collect():

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from cogwork.audit.errors import AuditError
 from cogwork.audit.events import AUDIT_STREAM
 from cogwork.audit.heartbeats import depths_of
-from cogwork.audit.queues import GRACE_S, check_queues
+from cogwork.audit.queues import GRACE_S, PARTITIONS, check_queues
 from cogwork.audit.report import Report
-from cogwork.audit.source import rows_of
+from cogwork.audit.source import records_of
 from cogwork.audit.streams import check_stream
 from cogwork.audit.subscribers import check_subscribers, streams_seen
 
@@ -26,6 +26,10 @@ __all__ = ("audit",)
 
 PART_EVENTS = 1_250_000
 PARTITIONS_MIN, PARTITIONS_MAX = 2, 1000
+
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+BATCH_BYTES_MAX = 16 << 20
+"""What a task gets at once: one value may be many items."""
 
 
 def audit(
@@ -53,24 +57,26 @@ def audit(
         AuditError: Something that is named is not there.
     """
     began = time.monotonic()
-    spark.conf.set("spark.sql.shuffle.partitions", str(_partitions(archive)))
+    spark.conf.set(PARTITIONS, str(_partitions(archive)))
+    spark.conf.set(BATCH_BYTES, str(BATCH_BYTES_MAX))
     report = Report(name, datetime.now(UTC).isoformat(timespec="seconds"))
     tables = archive.tables()
     chosen = _chosen(tables, streams, is_about_queues=bool(queues))
     for stream in chosen:
         tell(f"stream/{stream}")
-        report.checks += check_stream(stream, rows_of(spark, archive, stream), archive.mark(stream))
+        records = records_of(spark, archive, stream)
+        report.checks += check_stream(stream, records, archive.mark(stream))
     if AUDIT_STREAM in tables and archive.files(AUDIT_STREAM):
-        rows = rows_of(spark, archive, AUDIT_STREAM)
+        events = records_of(spark, archive, AUDIT_STREAM)
         if not streams or queues or AUDIT_STREAM in chosen:
             tell("queues")
             depths = depths_of(spark, archive)
-            report.checks += check_queues(rows, queues, depths=depths, grace_s=grace_s)
+            report.checks += check_queues(events, queues, depths=depths, grace_s=grace_s)
         tell("subscribers")
-        seen = [stream for stream in streams_seen(rows) if stream in chosen]
-        records = {stream: rows_of(spark, archive, stream) for stream in seen}
-        if records:
-            report.checks += check_subscribers(rows, records)
+        seen = [stream for stream in streams_seen(events.rows) if stream in chosen]
+        if seen:
+            rows = {stream: records_of(spark, archive, stream).rows for stream in seen}
+            report.checks += check_subscribers(events.rows, rows)
     missing = set(queues) - {check.about for check in report.checks}
     if missing:
         raise AuditError(f"no events of {', '.join(sorted(missing))} are archived")

@@ -35,7 +35,7 @@ class Runs(NamedTuple):
         time_last: That of the last one.
     """
 
-    key: NDArray[np.int64]
+    key: NDArray[np.integer[Any]]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     place_first: NDArray[np.int64]
@@ -63,7 +63,7 @@ class Break(NamedTuple):
 
 
 def fold(
-    key: NDArray[np.int64],
+    key: NDArray[np.integer[Any]],
     number: NDArray[np.int64],
     place: NDArray[np.int64],
     time: NDArray[np.int64],
@@ -79,10 +79,12 @@ def fold(
         time: Their times.
         times_rise: Whether a run ends also where time goes backwards.
     """
-    order = np.lexsort((place, key))
-    if not np.array_equal(order, np.arange(len(order))):
+    is_other = key[1:] != key[:-1]
+    if not np.all((key[1:] > key[:-1]) | (~is_other & (place[1:] >= place[:-1]))):
+        order = np.lexsort((place, key))
         key, number, place, time = key[order], number[order], place[order], time[order]
-    breaks = (np.diff(key) != 0) | (np.diff(number) != 1)
+        is_other = key[1:] != key[:-1]
+    breaks = is_other | (np.diff(number) != 1)
     if times_rise:
         breaks |= np.diff(time) < 0
     ends = np.flatnonzero(breaks)

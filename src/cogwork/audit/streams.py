@@ -1,10 +1,10 @@
 """Streams: offsets without gaps or duplicates, time that never goes back, producers in order.
 
-Theory of operation. One pass over offset, time, producer, sequence and a hash of each record, in
-the order in which the files have them. Where rows are read, each batch is folded into runs
-(`cogwork.audit.runs`) of offsets and of each producer's sequences, so that nothing is shuffled but
-a few rows a batch. Producers are hashed to 64 bits: two that share a hash would look like breaks,
-and are looked up by their names before anything is said of them.
+Theory of operation. One pass over the records, in the order in which the files have them. Where
+they are read, each batch is hashed, and folded into runs (`cogwork.audit.runs`) of offsets and of
+each producer's sequences, so that nothing is shuffled but a few rows a batch. Producers are hashed
+to 64 bits: two that share a hash would look like breaks, and are looked up by their names before
+anything is said of them.
 
 The digest is the exclusive or, and the sum modulo 2^64, of all records' hashes; each hash covers
 the offset too, so that the same records in another order have another digest, and parts can be
@@ -13,12 +13,15 @@ added up in any order. It is a fingerprint to compare copies by, not a signature
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.functions import col, lit
 
+from cogwork.audit.arrays import filled, is_there, micros
+from cogwork.audit.hashing import row_hashes
 from cogwork.audit.report import LISTED_MAX, Check
 from cogwork.audit.runs import Break, Runs, explain, fold
 from cogwork.spark.worker import keep_loaded
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, Row
+
+    from cogwork.audit.source import Records
 
 __all__ = ("BREAKS_MAX", "check_stream")
 
@@ -62,25 +67,27 @@ from {runs} where kind < 2 group by kind
 """
 
 
-def check_stream(stream: str, rows: DataFrame, mark: int | None = None) -> list[Check]:
+SHORT_MAX = 1 << 16
+"""Numbers that fit sixteen bits."""
+
+NAMES = "key bigint, name binary"
+NAMED = pa.schema([("key", pa.int64()), ("name", pa.binary())])
+
+HASHED = ("offset", "producer", "sequence", "subject", "body")
+"""What a record's hash covers, in this order."""
+
+
+def check_stream(stream: str, records: Records, mark: int | None = None) -> list[Check]:
     """Looks at a stream's order.
 
     Args:
         stream: The stream's name.
-        rows: Its records.
+        records: Its records.
         mark: The offset that is archived next; None where that is not known.
     """
-    narrow = rows.selectExpr(
-        "offset",
-        "unix_micros(time) as time",
-        "case when producer is not null and sequence is not null then xxhash64(producer) end"
-        " as producer",
-        "sequence",
-        "xxhash64(offset, producer, sequence, subject, body) as hash",
-    )
-    folded = narrow.mapInArrow(_fold_batches, SCHEMA).localCheckpoint()
+    folded = records.mapped(("time", *HASHED), _fold_batches, SCHEMA).localCheckpoint()
     try:
-        spark = rows.sparkSession
+        spark = records.spark
         ends = {row["kind"]: row for row in spark.sql(ENDS, runs=folded).collect()}
         found = spark.sql(BREAKS, runs=folded, limit=BREAKS_MAX).collect()
         totals = _totals(folded.where(f"kind = {TOTALS}").collect())
@@ -92,7 +99,7 @@ def check_stream(stream: str, rows: DataFrame, mark: int | None = None) -> list[
     return [
         _check_offsets(about, ends[OFFSETS], _of(found, OFFSETS), totals, mark),
         _check_times(about, ends[OFFSETS], _of(found, OFFSETS)),
-        _check_sequences(about, ends.get(SEQUENCES), _of(found, SEQUENCES), totals, rows),
+        _check_sequences(about, ends.get(SEQUENCES), _of(found, SEQUENCES), totals, records),
     ]
 
 
@@ -110,17 +117,17 @@ def _fold_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     for batch in batches:
         if not batch.num_rows:
             continue
-        offset, time = _numbers(batch, "offset"), _numbers(batch, "time")
-        hashes = _numbers(batch, "hash").view(np.uint64)
+        offset, time = filled(batch.column("offset")), filled(micros(batch.column("time")))
+        hashes = row_hashes(*(batch.column(name) for name in HASHED))
         rows += batch.num_rows
         digest_xor ^= np.bitwise_xor.reduce(hashes)
         digest_sum = np.add.reduce(np.append(hashes, digest_sum))
         same = np.zeros(len(offset), np.int64)
         yield _batch(OFFSETS, fold(same, offset, offset, time, times_rise=True))
-        named = batch.column("producer").is_valid().to_numpy(zero_copy_only=False)
+        named = is_there(batch.column("producer")) & is_there(batch.column("sequence"))
         anonymous += int(len(named) - named.sum())
         if named.any():
-            yield _batch(SEQUENCES, _sequences(batch, named))
+            yield _batch(SEQUENCES, _sequences(batch, named, offset, time))
     digests = np.array([[digest_xor], [digest_sum]], np.uint64).view(np.int64)
     totals = Runs(
         key=np.zeros(1, np.int64),
@@ -134,19 +141,24 @@ def _fold_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     yield _batch(TOTALS, totals)
 
 
-def _sequences(batch: pa.RecordBatch, named: NDArray[np.bool_]) -> Runs:
-    key, number, place, time = (
-        _numbers(batch, name)[named] for name in ("producer", "sequence", "offset", "time")
-    )
-    return fold(key, number, place, time, times_rise=False)
-
-
-def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
-    column = batch.column(name)
-    if column.null_count:
-        column = column.fill_null(0)
-    numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
-    return numbers
+def _sequences(
+    batch: pa.RecordBatch,
+    named: NDArray[np.bool_],
+    offset: NDArray[np.int64],
+    time: NDArray[np.int64],
+) -> Runs:
+    producers = batch.column("producer")
+    if not pa.types.is_dictionary(producers.type):
+        producers = producers.dictionary_encode()
+    names = producers.dictionary
+    key = filled(producers.indices)
+    order = np.flatnonzero(named)
+    if len(names) <= SHORT_MAX:  # which sorts by digits
+        key = key.astype(np.uint16)
+    order = order[np.argsort(key[order], kind="stable")]
+    columns = (key, filled(batch.column("sequence")), offset, time)
+    runs = fold(*(column[order] for column in columns), times_rise=False)
+    return runs._replace(key=row_hashes(names).view(np.int64)[runs.key])
 
 
 def _batch(kind: int, runs: Runs) -> pa.RecordBatch:
@@ -154,6 +166,22 @@ def _batch(kind: int, runs: Runs) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [kinds, *(pa.array(column) for column in runs)], names=["kind", *Runs._fields]
     )
+
+
+def _find_names(keys: list[int], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Finds the names that have some hashes; each is told once by a task."""
+    keep_loaded()
+    told = set[bytes]()
+    for batch in batches:
+        column = batch.column("producer")
+        names = column.dictionary if pa.types.is_dictionary(column.type) else column.unique()
+        hashes = row_hashes(names).view(np.int64)
+        for at in np.flatnonzero(np.isin(hashes, keys) & is_there(names)).tolist():
+            name = names[at].as_py()
+            if name not in told:
+                told.add(name)
+                row = {"key": [int(hashes[at])], "name": [name]}
+                yield pa.RecordBatch.from_pydict(row, NAMED)
 
 
 # -- what the breaks mean
@@ -213,7 +241,7 @@ def _check_times(about: str, ends: Row, breaks: list[Row]) -> Check:
 
 
 def _check_sequences(
-    about: str, ends: Row | None, breaks: list[Row], totals: dict[str, Any], rows: DataFrame
+    about: str, ends: Row | None, breaks: list[Row], totals: dict[str, Any], records: Records
 ) -> Check:
     check = Check(about, "every producer's sequence once and in order")
     anonymous = totals["anonymous"]
@@ -224,20 +252,29 @@ def _check_sequences(
     if anonymous:
         check.remark = "records without a producer cannot be told from their duplicates"
     found: list[dict[str, Any]] = []
-    for key in dict.fromkeys(row["key"] for row in breaks):
-        found += _explain_producer(about, key, [row for row in breaks if row["key"] == key], rows)
+    named = _names_of(list(dict.fromkeys(row["key"] for row in breaks)), records)
+    for key, names in named.items():
+        own = [row for row in breaks if row["key"] == key]
+        found += _explain_producer(about, names, own, records)
     check.violate(found, _count(found, breaks))
     return check
 
 
+def _names_of(keys: list[int], records: Records) -> dict[int, list[bytes]]:
+    """Finds the producers that have some hashes."""
+    if not keys:
+        return {}
+    rows = records.mapped(("producer",), partial(_find_names, keys), NAMES).distinct().collect()
+    return {key: [bytes(row["name"]) for row in rows if row["key"] == key] for key in keys}
+
+
 def _explain_producer(
-    about: str, key: int, breaks: list[Row], rows: DataFrame
+    about: str, names: list[bytes], breaks: list[Row], records: Records
 ) -> list[dict[str, Any]]:
     """Explains the breaks of one hash, once it is clear that one producer has it."""
-    names = rows.where(f"xxhash64(producer) = {key}").select("producer").distinct().collect()
     if len(names) > 1:
-        return _explain_apart(about, [bytes(row["producer"]) for row in names], rows)
-    name = bytes(names[0]["producer"]).hex()
+        return _explain_apart(about, names, records.rows)
+    name = names[0].hex()
     return [
         {"stream": about, "producer": name, **row} for row in explain(_break(row) for row in breaks)
     ]

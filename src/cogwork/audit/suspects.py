@@ -12,12 +12,15 @@ from collections import defaultdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from cogwork.audit.events import LAST
+from cogwork.audit.events import LAST, NAMED
+from cogwork.audit.gathering import find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Row
+
+    from cogwork.audit.events import Events
 
 __all__ = ("Found", "Kind", "look_at")
 
@@ -41,20 +44,21 @@ Found = dict[Kind, list[dict[str, Any]]]
 """What is wrong with which items of a queue."""
 
 
-def look_at(events: DataFrame, suspects: Sequence[int], lost_before: int) -> dict[str, Found]:
+def look_at(events: Events, suspects: Sequence[int], lost_before: int) -> dict[str, Found]:
     """Reads the events of suspects, and says by queue what is wrong.
 
     Args:
-        events: From `events_of`.
+        events: The events.
         suspects: The hashes of queue and item.
         lost_before: An item whose last event has a lower offset than this should not be open.
     """
     if not suspects:
         return {}
-    told = events.where("event in ('accepted', 'settled', 'held')")
-    wanted = f"xxhash64(queue, item) in ({', '.join(map(str, suspects))})"
-    # Where they are, first: that needs few columns, and their offsets few parts of the files.
-    offsets = [row["offset"] for row in told.where(wanted).select("offset").take(ROWS_MAX)]
+    # Where they are, first: that needs few columns, and their offsets few parts of the files. They
+    # are shuffled, so that all tasks look at once.
+    places = events.mapped(find(suspects), "offset bigint", NAMED).repartition(1)
+    offsets = [row["offset"] for row in places.take(ROWS_MAX)]
+    told = events.table.where("event in ('accepted', 'settled', 'held')")
     rows = told.where(told["offset"].isin(offsets)).collect()
     items: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row["offset"]):

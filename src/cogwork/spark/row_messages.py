@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cogwork.arrow.places import place_of, plain
 from cogwork.dataplane.rows import RowEncoder
 
 if TYPE_CHECKING:
@@ -45,12 +46,12 @@ def encoded(batch: pa.RecordBatch) -> list[bytes]:
             held.append(_set_properties(encoder, column))
         elif name == "body":
             is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-            array = _plain(column, pa.string() if is_text else pa.binary())
-            encoder.set_body(is_text, *_place(array))
+            array = plain(column, pa.string() if is_text else pa.binary())
+            encoder.set_body(is_text, *place_of(array))
             held.append(array)
         elif name in FIELDS:
-            array = _plain(column, pa.string())
-            encoder.set_field(FIELDS[name], *_place(array))
+            array = plain(column, pa.string())
+            encoder.set_field(FIELDS[name], *place_of(array))
             held.append(array)
     messages = encoder.encode(batch.num_rows)
     del held
@@ -58,29 +59,11 @@ def encoded(batch: pa.RecordBatch) -> list[bytes]:
 
 
 def _set_properties(encoder: RowEncoder, column: pa.Array) -> Sequence[pa.Array]:
-    maps = _plain(column, PROPERTIES)
+    maps = plain(column, PROPERTIES)
     keys, values = maps.keys, maps.items
-    validity, offsets, _, first = _place(maps)
+    validity, offsets, _, first = place_of(maps)
     encoder.set_properties(validity, offsets, first)
-    _, *where = _place(keys)
+    _, *where = place_of(keys)
     encoder.set_keys(*where)
-    encoder.set_values(*_place(values))
+    encoder.set_values(*place_of(values))
     return maps, keys, values
-
-
-def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Returns a column with offsets of 32 bits."""
-    return column if column.type.equals(kind) else column.cast(kind)
-
-
-def _place(array: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 # pyarrow has no types
-    """Returns where an array's validity, offsets and octets lie, and its first value in there."""
-    array.validate()
-    buffers = array.buffers()
-    validity = buffers[0] if array.null_count else None
-    data = buffers[2] if len(buffers) > 2 else None
-    return _address(validity), _address(buffers[1]), _address(data), array.offset
-
-
-def _address(buffer: Any) -> int:  # noqa: ANN401 # pyarrow has no types
-    return 0 if buffer is None else int(buffer.address)
