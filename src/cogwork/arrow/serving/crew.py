@@ -133,7 +133,10 @@ class Crew:
                     start_new_session=True,
                 )
             self._processes[number] = process
-            await Desk(self._container.vhosts, frames, self._offer).run()
+            container = self._container
+            await Desk(
+                container.vhosts, frames, self._offer, lambda: container.core.frames_in
+            ).run()
         finally:
             frames.close()
         code = await _ended(process)
