@@ -7,8 +7,9 @@ import socket
 from typing import TYPE_CHECKING
 
 from cogwork.arrow.serving.asker import Asker
-from cogwork.arrow.serving.desk import LIVE_FRAMES, Desk
+from cogwork.arrow.serving.desk import Desk
 from cogwork.arrow.serving.frames import Frames
+from cogwork.arrow.serving.traffic import LIVE_FRAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,12 +29,11 @@ async def told_of(frames_in: Iterator[int]) -> int:
         nonlocal heard
         heard += 1
 
-    def count() -> int:
+    def count() -> tuple[int, int]:
         number = next(frames_in, None)
         if number is None:
             is_over.set()
-            return 0
-        return number
+        return number or 0, 0
 
     desk = Desk({}, container, lambda: None, count)
     tasks = [asyncio.create_task(desk.run()), asyncio.create_task(Asker(reader, on_live).run())]
@@ -53,5 +53,4 @@ def test_a_reader_hears_of_traffic_while_there_is_some() -> None:
 
 
 def test_a_reader_hears_nothing_of_little_traffic() -> None:
-    steps = iter(range(0, (LIVE_FRAMES - 1) * (STEPS + 1), LIVE_FRAMES - 1))
-    assert asyncio.run(told_of(steps)) == 0
+    assert asyncio.run(told_of(iter(range(0, LIVE_FRAMES, LIVE_FRAMES // STEPS)))) == 0

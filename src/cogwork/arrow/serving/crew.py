@@ -133,15 +133,16 @@ class Crew:
                     start_new_session=True,
                 )
             self._processes[number] = process
-            container = self._container
-            await Desk(
-                container.vhosts, frames, self._offer, lambda: container.core.frames_in
-            ).run()
+            await Desk(self._container.vhosts, frames, self._offer, self._counts).run()
         finally:
             frames.close()
         code = await _ended(process)
         del self._processes[number]
         return code
+
+    def _counts(self) -> tuple[int, int]:
+        """Returns how many frames and connections the container has taken."""
+        return self._container.core.frames_in, self._container.peers.accepted
 
     def _offer(self) -> None:
         """Tells clients where readers are, once there is one."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.arrow.serving.frames import LIVE, Ask, Told
+from cogwork.arrow.serving.traffic import WATCH_S, Traffic
 from cogwork.consensus.chunks import encode_chunk
 from cogwork.consensus.errors import BeyondEnd, Truncated, Unavailable
 
@@ -23,10 +24,6 @@ __all__ = ("Desk",)
 
 READ_BYTES = 128 * 1024
 """What is read for a reader at a time: a tenth of a millisecond or two, for which others wait."""
-
-WATCH_S = 0.1
-LIVE_FRAMES = 10
-"""So many within `WATCH_S` are live traffic; fewer come when clients of readers look around."""
 
 OPENING_S = 5.0
 PAUSE_S = 0.05
@@ -52,7 +49,7 @@ class Desk:
         vhosts: Mapping[str, VirtualHost],
         frames: Frames,
         on_ready: Callable[[], object],
-        frames_in: Callable[[], int],
+        counts: Callable[[], tuple[int, int]],
     ) -> None:
         """Answers nothing yet.
 
@@ -60,13 +57,13 @@ class Desk:
             vhosts: The container's, by name.
             frames: The way to the reader.
             on_ready: Called when it listens.
-            frames_in: Returns how many frames the container has taken.
+            counts: Returns how many frames and connections the container has taken.
         """
         self.is_ready = False
         self._vhosts = vhosts
         self._frames = frames
         self._on_ready = on_ready
-        self._frames_in = frames_in
+        self._counts = counts
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading = asyncio.Lock()
 
@@ -92,14 +89,12 @@ class Desk:
 
     async def _watch(self) -> None:
         """Tells the reader while there is traffic."""
-        before = self._frames_in()
+        traffic = Traffic()
         with suppress(OSError):
             while True:
-                await asyncio.sleep(WATCH_S)
-                now = self._frames_in()
-                if now - before >= LIVE_FRAMES:
+                if traffic.is_live(*self._counts()):
                     await self._frames.send(Told(LIVE))
-                before = now
+                await asyncio.sleep(WATCH_S)
 
     async def _answer(self, ask: Ask) -> None:
         try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Pace",)
 
-HOLD_S = 1.0
+HOLD_S = 0.5
 """So long traffic counts as live after the container has said so."""
 
 LOOK_S = 0.2
