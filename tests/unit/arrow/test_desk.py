@@ -29,11 +29,11 @@ async def told_of(frames_in: Iterator[int]) -> int:
         nonlocal heard
         heard += 1
 
-    def count() -> tuple[int, int]:
+    def count() -> tuple[int, int, int]:
         number = next(frames_in, None)
         if number is None:
             is_over.set()
-        return number or 0, 0
+        return number or 0, 0, 0
 
     desk = Desk({}, container, lambda: None, count)
     tasks = [asyncio.create_task(desk.run()), asyncio.create_task(Asker(reader, on_live).run())]

@@ -140,9 +140,10 @@ class Crew:
         del self._processes[number]
         return code
 
-    def _counts(self) -> tuple[int, int]:
-        """Returns how many frames and connections the container has taken."""
-        return self._container.core.frames_in, self._container.peers.accepted
+    def _counts(self) -> tuple[int, int, int]:
+        """Returns how many frames and connections the container has taken, and its links."""
+        container = self._container
+        return container.core.frames_in, container.peers.accepted, len(container.mesh.pairs)
 
     def _offer(self) -> None:
         """Tells clients where readers are, once there is one."""

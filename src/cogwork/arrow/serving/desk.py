@@ -49,7 +49,7 @@ class Desk:
         vhosts: Mapping[str, VirtualHost],
         frames: Frames,
         on_ready: Callable[[], object],
-        counts: Callable[[], tuple[int, int]],
+        counts: Callable[[], tuple[int, int, int]],
     ) -> None:
         """Answers nothing yet.
 
@@ -57,7 +57,8 @@ class Desk:
             vhosts: The container's, by name.
             frames: The way to the reader.
             on_ready: Called when it listens.
-            counts: Returns how many frames and connections the container has taken.
+            counts: Returns how many frames and connections the container has taken, and how many
+                containers are linked.
         """
         self.is_ready = False
         self._vhosts = vhosts
