@@ -20,7 +20,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from parties import children, tree_cpu_s
 
@@ -32,6 +32,7 @@ from cogwork.io.time_slice import set_time_slice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from ctypes import c_longlong
     from multiprocessing.synchronize import Event, Semaphore
 
 CASES: dict[str, list[str] | None] = {"all columns": None, "two columns": ["offset", "body"]}
@@ -112,41 +113,56 @@ def rates(url: str, pid: int, arguments: argparse.Namespace) -> None:
         print(json.dumps(line), flush=True)
 
 
+class Told(NamedTuple):
+    """What those who pull are told, and tell."""
+
+    go: Event
+    end: Event
+    begun: Semaphore
+
+
 class Pulling:
-    """Ten processes that read again and again, while they are told to."""
+    """Ten processes that read again and again, while they are told to.
+
+    They stand for other machines, and share this one with the container all the same.
+
+    Attributes:
+        rows: How many each has had.
+    """
 
     def __init__(self, url: str, rows: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self.go, self.end = context.Event(), context.Event()
-        self.begun = context.Semaphore(0)
-        arguments = (url, rows, self.go, self.end, self.begun)
-        self.processes = [context.Process(target=pull, args=arguments) for _ in range(PULLING)]
+        self.told = Told(context.Event(), context.Event(), context.Semaphore(0))
+        self.rows = [context.Value("q", 0, lock=False) for _ in range(PULLING)]
+        arguments = (url, rows, self.told)
+        self.processes = [context.Process(target=pull, args=(*arguments, had)) for had in self.rows]
 
     def __enter__(self) -> Pulling:
-        self.go.set()
+        self.told.go.set()
         for process in self.processes:
             process.start()
         for _ in self.processes:
-            self.begun.acquire()
+            self.told.begun.acquire()
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self.end.set()
-        self.go.set()
+        self.told.end.set()
+        self.told.go.set()
         for process in self.processes:
             process.join()
 
 
-def pull(url: str, rows: int, go: Event, end: Event, begun: Semaphore) -> None:
+def pull(url: str, rows: int, told: Told, had: c_longlong) -> None:
     """Reads, standing back behind what is measured."""
     os.nice(10)
     with ArrowClient(url) as client:
-        while not end.is_set():
-            for number, _ in enumerate(client.read("bench", 0, rows)):
+        while not told.end.is_set():
+            for number, batch in enumerate(client.read("bench", 0, rows)):
                 if number == 0:
-                    begun.release()
-                go.wait()
-                if end.is_set():
+                    told.begun.release()
+                had.value += batch.num_rows
+                told.go.wait()
+                if told.end.is_set():
                     return
 
 
@@ -171,26 +187,38 @@ def quantile_us(found: list[float], share: float) -> float:
     return sorted(found)[int(len(found) * share)] * 1e6
 
 
+def wait_until_still(pid: int) -> None:
+    """Waits until readers have sent what their clients have room for."""
+    before_s = -1.0
+    while (now_s := readers_cpu_s(pid)) != before_s:
+        before_s = now_s
+        time.sleep(SETTLE_S)
+
+
 def while_ten_pull(url: str, pid: int, arguments: argparse.Namespace) -> None:
     """Measures routing with and without those who pull, in turn: both meet the same machine.
 
     What is told is the median of the rounds, and of their ratios.
     """
-    alone, beside = [], []
+    alone, beside, rates_beside = [], [], []
     before_mib, extra_mib = resident_mib(pid), 0.0
     with Pulling(url, arguments.rows) as pulling:
         # It is the container's waiting that is measured, not that of whoever measures.
         set_time_slice(SLICE_US)
         for _ in range(arguments.rounds):
-            pulling.go.set()
+            pulling.told.go.set()
             time.sleep(SETTLE_S)
+            had, since_s = sum(each.value for each in pulling.rows), time.perf_counter()
             beside.append(asyncio.run(latencies(url, ROUND_S)))
+            had = sum(each.value for each in pulling.rows) - had
+            rates_beside.append(had / (time.perf_counter() - since_s))
             extra_mib = max(extra_mib, resident_mib(pid) - before_mib)
-            pulling.go.clear()
-            time.sleep(SETTLE_S)
+            pulling.told.go.clear()
+            wait_until_still(pid)
             alone.append(asyncio.run(latencies(url, ROUND_S)))
         set_time_slice(0)
     line: dict[str, Any] = {"case": "ten pull", "extra_memory_mib": round(extra_mib, 1)}
+    line["rows_per_s"] = round(median(rates_beside))
     for name, share in (("p50", 0.5), ("p99", 0.99)):
         pairs = [
             (quantile_us(with_them, share), quantile_us(without, share))

@@ -367,11 +367,14 @@ class Arrow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         port: Where they listen, for the first `[[listen]]`; one more for each further one. 0 takes
             any free ones.
         nice: By how much they stand back behind others at the processor.
+        idle_processors: How many they leave idle while the container has live traffic; 0 holds
+            nobody back.
     """
 
     readers: Annotated[int, Meta(ge=0, le=READERS_MAX)] = 0
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
     nice: Annotated[int, Meta(ge=0, le=19)] = 5
+    idle_processors: Annotated[float, Meta(ge=0)] = 1.5
 
 
 class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

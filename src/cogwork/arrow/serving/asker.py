@@ -6,9 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cogwork.arrow.errors import ArrowError
-from cogwork.arrow.serving.frames import Ask, Told
+from cogwork.arrow.serving.frames import LIVE, Ask, Told
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.arrow.serving.frames import Frames
 
 __all__ = ("Asker",)
@@ -17,12 +19,14 @@ __all__ = ("Asker",)
 class Asker:
     """Asks, and takes the answers apart. Owned by the reader's process."""
 
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: Frames, on_live: Callable[[], object]) -> None:
         """Has asked nothing.
 
         Args:
             frames: The way to the container.
+            on_live: Called when the container says that it has traffic.
         """
+        self._on_live = on_live
         self._frames = frames
         self._waiting: dict[int, asyncio.Future[Told]] = {}
         self._number = 0
@@ -30,6 +34,8 @@ class Asker:
     async def run(self) -> None:
         """Takes answers until the container has gone."""
         while (told := await self._frames.receive(Told)) is not None:
+            if told.number == LIVE:
+                self._on_live()
             waiting = self._waiting.pop(told.number, None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(told)

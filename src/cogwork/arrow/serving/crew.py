@@ -133,12 +133,17 @@ class Crew:
                     start_new_session=True,
                 )
             self._processes[number] = process
-            await Desk(self._container.vhosts, frames, self._offer).run()
+            await Desk(self._container.vhosts, frames, self._offer, self._counts).run()
         finally:
             frames.close()
         code = await _ended(process)
         del self._processes[number]
         return code
+
+    def _counts(self) -> tuple[int, int, int]:
+        """Returns how many frames and connections the container has taken, and its links."""
+        container = self._container
+        return container.core.frames_in, container.peers.accepted, len(container.mesh.pairs)
 
     def _offer(self) -> None:
         """Tells clients where readers are, once there is one."""

@@ -1,7 +1,8 @@
 """What a reader's process and its container say to each other, over a pair of sockets.
 
 Theory of operation. The reader asks, the container answers, in any order; a number ties them
-together. A frame is its length (four octets, big-endian) and a struct in MessagePack.
+together. Unasked, with the number `LIVE`, the container says that it has traffic. A frame is its
+length (four octets, big-endian) and a struct in MessagePack.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ import msgspec
 if TYPE_CHECKING:
     import socket
 
-__all__ = ("Ask", "Frames", "Told")
+__all__ = ("LIVE", "Ask", "Frames", "Told")
 
 LENGTH_BYTES = 4
 READ_BYTES = 1 << 18
+
+LIVE = -1
+"""The number of what is told because the container has traffic; questions count from 0 on."""
 
 T = TypeVar("T")
 
@@ -44,7 +48,7 @@ class Told(msgspec.Struct, array_like=True):
     """An answer.
 
     Attributes:
-        number: Of the question.
+        number: Of the question, or `LIVE`.
         error: `unknown`, `truncated`, `unavailable` or `failed`; empty where all is well.
         text: What went wrong.
         first: The oldest offset that is left.

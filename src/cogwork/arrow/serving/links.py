@@ -22,6 +22,7 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
     from cogwork.arrow.serving.asker import Asker
+    from cogwork.arrow.serving.turns import Turns
     from cogwork.container.clients import ClientContext
     from cogwork.container.limits import Limits
     from cogwork.dataplane.core import Core
@@ -50,17 +51,19 @@ class Links:
         limits: The container's.
     """
 
-    def __init__(self, core: Core, limits: Limits, asker: Asker) -> None:
+    def __init__(self, core: Core, limits: Limits, asker: Asker, turns: Turns) -> None:
         """Has none yet.
 
         Args:
             core: The data plane.
             limits: The container's.
             asker: The way to the container.
+            turns: Say when there is a batch for somebody.
         """
         self.limits = limits
         self._core = core
         self._asker = asker
+        self._turns = turns
         self._feed = Feed(core, self)
         self._served: dict[OutgoingLink, _Serving] = {}
 
@@ -138,6 +141,7 @@ class Links:
                 serving.can_send.clear()
                 await serving.can_send.wait()
                 continue
+            await self._turns.wait(len(self._served))
             batch = await records.batch()
             message = encode_batch(records.next - 1, batch)
             while end in self._served and not self._send(end, records.next, message):

@@ -14,6 +14,7 @@ import logging
 import os
 import signal
 import socket
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,11 +24,14 @@ from cogwork.amqp.errors import AmqpError, CogworkError, Condition
 from cogwork.arrow.serving.asker import Asker
 from cogwork.arrow.serving.frames import Frames
 from cogwork.arrow.serving.links import Links
+from cogwork.arrow.serving.pace import Pace
+from cogwork.arrow.serving.turns import Turns
 from cogwork.container.access import Access
 from cogwork.container.listeners import Listeners
 from cogwork.container.peers import Peers
 from cogwork.dataplane.core import Core
 from cogwork.io.heap import keep_freed
+from cogwork.io.idle import IdleClock
 from cogwork.io.time_slice import set_time_slice
 
 if TYPE_CHECKING:
@@ -66,7 +70,10 @@ class Reader:
         self._job = job
         self._configuration = configuration
         self._frames = Frames(socket.socket(fileno=job.fd))
-        self._asker = Asker(self._frames)
+        arrow = configuration.arrow
+        pace = Pace(arrow.idle_processors, arrow.readers)
+        self._asker = Asker(self._frames, lambda: pace.tell_live(time.monotonic()))
+        turns = Turns(pace, IdleClock())
         self._core = Core(_note_fault)
         self._access = Access(configuration)
         names = ["", *(vhost.name for vhost in configuration.vhosts)]
@@ -74,7 +81,7 @@ class Reader:
             self._core,
             f"{job.container}.arrow{job.number}",
             self._access,
-            cast("Attachments", Links(self._core, configuration.limits, self._asker)),
+            cast("Attachments", Links(self._core, configuration.limits, self._asker, turns)),
             vhosts=cast("Any", {name: _Vhost(name) for name in names}),
             limits=configuration.limits,
         )

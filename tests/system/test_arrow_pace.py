@@ -1,0 +1,90 @@
+"""Readers beside live traffic."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cogwork import sync
+from cogwork.arrow import ArrowClient
+
+from .clusters import command
+from .meshes import Member, meshed
+from .served import READY_TIMEOUT_S, within
+from .test_arrow import RECORDS, has_readers, offsets, publish, readers_of, readers_only, same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NEVER_IDLE = 10_000
+"""More processors than there are: readers are held back whenever there is traffic."""
+
+READERS = "[arrow]\nreaders = 1\nidle_processors = {}\n"
+PACE_S = 0.002
+PULLING = 4
+SHARE_MAX = 0.25
+"""It may take 0.15 of a processor; without traffic it takes a half or more."""
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def traffic(url: str) -> Iterator[None]:
+    """Has messages come all the time."""
+    has_ended = threading.Event()
+
+    def post() -> None:
+        with sync.connect(url) as mesh, mesh.publisher("topic/paced") as publisher:
+            while not has_ended.wait(PACE_S):
+                publisher.send(b"x")
+
+    thread = threading.Thread(target=post)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join()
+
+
+def processor_s(process_id: int) -> float:
+    """Returns what a process has had of the processors."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+def share_of_reader(member: Member, client: ArrowClient) -> float:
+    """Has several read all of a stream; returns which share of a processor the reader had."""
+    (reader,) = readers_of(member)
+    began_s, before_s = time.monotonic(), processor_s(reader)
+    with ThreadPoolExecutor(PULLING) as pool:
+        list(pool.map(lambda _: sum(1 for _ in client.read("orders", 0, RECORDS)), range(PULLING)))
+    return (processor_s(reader) - before_s) / (time.monotonic() - began_s)
+
+
+def test_live_traffic_goes_before_reads_that_give_the_same_rows(tmp_path: Path) -> None:
+    config = READERS.format(NEVER_IDLE)
+    with meshed(
+        tmp_path, ("a",), (), config, head=lambda name: f'data_dir = "{tmp_path / name}"\n'
+    ) as members:
+        member = members["a"]
+        within(READY_TIMEOUT_S, member.listens, "a listens")
+        within(READY_TIMEOUT_S, lambda: has_readers(member.url), "a has readers")
+        command("stream", "create", member.url, "orders", "--engine", "raft")
+        publish(member.url, "orders", RECORDS)
+        with ArrowClient(member.url) as client, readers_only():
+            alone = list(client.read("orders", 0, RECORDS))
+            assert offsets(alone) == list(range(RECORDS))
+            with traffic(member.url):
+                # A processor that others want, too, gives a smaller share, never a larger one.
+                within(
+                    READY_TIMEOUT_S,
+                    lambda: share_of_reader(member, client) < SHARE_MAX,
+                    "the reader goes slowly",
+                )
+                assert same(alone, list(client.read("orders", 0, RECORDS)))
