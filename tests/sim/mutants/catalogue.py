@@ -52,6 +52,13 @@ MUTANTS = (
         "self._matched",
     ),
     Mutant(
+        "a follower counts for its leader what an earlier one had durable",
+        FOLLOWING + "hear",
+        "self._leader_durable = 0",
+        "pass",
+        scene="storm",
+    ),
+    Mutant(
         "a vote is not persisted",
         CORE + "cast",
         "self.outbox.harden()",
