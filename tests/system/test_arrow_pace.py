@@ -28,7 +28,7 @@ READERS = "[arrow]\nreaders = 1\nidle_processors = {}\n"
 PACE_S = 0.002
 PULLING = 4
 SHARE_MAX = 0.25
-"""It may take 0.15 of a processor; without traffic it takes a half or more."""
+"""It may take a tenth of a processor; without traffic it takes a half or more."""
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 

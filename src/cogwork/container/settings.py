@@ -374,7 +374,7 @@ class Arrow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     readers: Annotated[int, Meta(ge=0, le=READERS_MAX)] = 0
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
     nice: Annotated[int, Meta(ge=0, le=19)] = 5
-    idle_processors: Annotated[float, Meta(ge=0)] = 1.5
+    idle_processors: Annotated[float, Meta(ge=0)] = 1.6
 
 
 class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

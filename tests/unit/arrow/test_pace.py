@@ -88,7 +88,7 @@ def test_it_goes_faster_step_by_step_when_more_are_idle() -> None:
     assert all(SHARE_MIN < share < 1 for share in shares)
     assert shares == sorted(shares)
     assert max(later / share for share, later in pairwise(shares)) < GROWTH**3
-    machine.run(10.0)
+    machine.run(15.0)
     assert machine.pace.share == 1
 
 

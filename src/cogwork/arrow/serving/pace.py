@@ -27,10 +27,10 @@ LOOK_S = 0.2
 STALE_S = 1.0
 """What was idle over a longer time says nothing about now."""
 
-SHARE_MIN = 0.15
+SHARE_MIN = 0.1
 """Of a processor, for all readers together: bulk reads go on, whatever else goes on."""
 
-GROWTH = 1.1
+GROWTH = 1.05
 SPARE_MARGIN = 0.1
 """So much more has to be idle than is wanted before a reader goes faster."""
 
