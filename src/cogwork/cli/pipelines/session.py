@@ -9,6 +9,7 @@ fails that waits for an answer.
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
@@ -61,9 +62,11 @@ def spark_session(
 
     server = _Server()
     with ExitStack() as stack:
-        if threading.current_thread() is threading.main_thread():
-            stack.enter_context(_interrupted_by_signals(server))
+        stack.callback(logging.disable, logging.root.manager.disable)
+        stack.enter_context(_interrupted_by_signals(server))
         spark = open_session(name, master=master, remote=remote, settings=settings, log=log)
+        # PySpark has put its own handler there: it asks a JVM that may be answering just now.
+        stack.enter_context(_interrupted_by_signals(server))
         if is_remote(spark):
             server.session = spark
         stack.callback(leave, spark, spark.stop)
@@ -144,9 +147,13 @@ def _interrupted_by_signals(server: _Server) -> Iterator[None]:
 
     def interrupt(number: int, frame: object) -> None:
         del number, frame
+        logging.disable()  # Py4J logs what it was doing
         server.begin_to_leave()
         raise KeyboardInterrupt
 
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:  # as of SIGINT in a shell's background
