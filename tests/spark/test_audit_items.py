@@ -47,8 +47,8 @@ def history(stage: random.Random) -> list[Event]:
         if stage.random() < 0.95:
             events.append(told("accepted", item, position=next(places)))
         for attempt in range(1, stage.choice((1, 2, 2, 2, 3, 4))):
-            outcome = stage.choice((*LAST, *GIVEN_BACK, *["accepted"] * 9))
-            outcome = None if outcome == "unknown" else outcome
+            drawn = stage.choice((*LAST, *GIVEN_BACK, *["accepted"] * 9))
+            outcome = None if drawn == "unknown" else drawn
             place = stage.choice((None, next(places), next(places)))
             events.append(told("settled", item, attempt=attempt, outcome=outcome, position=place))
         if stage.random() < 0.1:
