@@ -14,6 +14,7 @@ SOON = 200
 
 SLOW = {
     "a late write speaks for entries that were cut off meanwhile",
+    "a follower counts for its leader what an earlier one had durable",
     "a vote is given before it is durable",
     "an answer of an old term counts",
     "the old majority is not asked in a joint membership",
