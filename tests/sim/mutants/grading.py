@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ("SEEDS_MAX", "Verdict", "grade")
 
-SEEDS_MAX = 3000
+SEEDS_MAX = 15_000
 """A mistake that no story of so many finds has survived."""
 
 WHAT_MAX = 110
