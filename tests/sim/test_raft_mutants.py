@@ -23,7 +23,6 @@ SLOW = {
     "a read without a round of heartbeats",
     "a read before the leader knows what is committed",
     "the next step of a change before the last one is committed",
-    "a leader that leaves does not stand again when nobody else has the new members",
     "who comes back stands for election before it has its log again",
     "one that is not known to beat for a group is not answered when it comes back",
 }

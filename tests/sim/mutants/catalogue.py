@@ -59,6 +59,13 @@ MUTANTS = (
         scene="storm",
     ),
     Mutant(
+        "a follower counts entries of earlier terms",
+        FOLLOWING + "count",
+        "if suffices and core.log.term(index) == core.term:",
+        "if suffices:",
+        scene="figure_8",
+    ),
+    Mutant(
         "a vote is not persisted",
         CORE + "cast",
         "self.outbox.harden()",

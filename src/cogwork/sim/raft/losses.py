@@ -5,23 +5,54 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.sim.raft.members import change_members, unused_name
+from cogwork.sim.raft.moments import SOON_S, after, settled, when
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.consensus.raft.group import Group
     from cogwork.sim.raft.world import World
 
-__all__ = ("lose_promoter", "lose_sleeper")
+__all__ = ("lose_leaver", "lose_promoter", "lose_sleeper")
 
-AT_ONCE_S = 0.0004
-"""Between two looks at what a leader does: no message arrives sooner."""
+CATCH_UP_LOOKS = 1000
+"""While a new voter gets the log, and two memberships are committed."""
 
-SOON_S = 0.01
-"""The same, where it need not be seen before others hear of it."""
 
-LOOKS_MAX = 300
-"""After so many without what was waited for, nobody is lost."""
+def lose_leaver(world: World, doom: Callable[..., None]) -> None:
+    """Has a leader that leaves crash while it alone has the membership without it.
+
+    The others are joint, need it for their majority of the old voters where one more of these is
+    lost, and do not get its vote, as its log is fresher than theirs: it has to stand itself.
+
+    Args:
+        world: Where.
+        doom: Is told who is gone for good.
+    """
+    random, leader = world.random, world.leader
+    group = settled(world, leader)
+    if group is None:
+        return
+    stay = [voter for voter in group.membership.voters if voter != leader]
+    change_members(world, [*stay, unused_name(world)])
+
+    def has_left() -> bool:
+        membership = group.membership
+        return leader not in membership.all_voters and world.leader == leader
+
+    def is_written() -> bool:
+        return group.durable_index == group.last_index
+
+    def lose() -> None:
+        gone = random.sample(stay, 1) if len(stay) > 1 else []
+        for name in (leader, *gone):
+            world.crash(name)
+        doom(*gone)
+
+    def cut() -> None:
+        world.separate([leader])
+        when(world, is_written, lose)
+
+    when(world, has_left, cut, looks=CATCH_UP_LOOKS)
 
 
 def lose_promoter(world: World, doom: Callable[..., None]) -> None:
@@ -35,7 +66,7 @@ def lose_promoter(world: World, doom: Callable[..., None]) -> None:
         doom: Is told who is gone for good.
     """
     random, leader = world.random, world.leader
-    group = _settled(world, leader)
+    group = settled(world, leader)
     if group is None or len(group.membership.voters) < 3:
         return
     learners = [name for name in group.membership.learners if name in world.replicas]
@@ -52,13 +83,13 @@ def lose_promoter(world: World, doom: Callable[..., None]) -> None:
     def cut() -> None:
         for other in sorted(world.disks.keys() - {leader, new}):
             world.block(leader, other)
-        _after(world, random.uniform(0.0, 0.02), lose)
+        after(world, random.uniform(0.0, 0.02), lose)
 
     def lose() -> None:
         world.crash(leader)
         doom(leader)
 
-    _when(world, is_promoted, cut)
+    when(world, is_promoted, cut)
 
 
 def lose_sleeper(world: World, doom: Callable[..., None]) -> None:
@@ -72,13 +103,13 @@ def lose_sleeper(world: World, doom: Callable[..., None]) -> None:
         doom: Is told who is gone for good.
     """
     leader = world.leader
-    group = _settled(world, leader)
+    group = settled(world, leader)
     if group is not None:
 
         def sleeps() -> bool:
             return group.is_quiescent and world.leader == leader
 
-        _when(world, sleeps, lambda: _disturb_sleep(world, leader, doom), SOON_S)
+        when(world, sleeps, lambda: _disturb_sleep(world, leader, doom), SOON_S)
 
 
 def _disturb_sleep(world: World, leader: str, doom: Callable[..., None]) -> None:
@@ -107,7 +138,7 @@ def _lose_both(world: World, leader: str, heir: str, doom: Callable[..., None]) 
     def has_begun() -> bool:
         return group.term > term
 
-    _when(world, has_begun, lambda: _after(world, world.random.uniform(0.001, 0.005), lose))
+    when(world, has_begun, lambda: after(world, world.random.uniform(0.001, 0.005), lose))
 
 
 def _lose_successor(
@@ -125,41 +156,11 @@ def _lose_successor(
         change_members(world, [*(voter for voter in voters if voter != leader), *new])
 
     def is_followed() -> bool:
-        return world.leader != leader and _settled(world, world.leader) is not None
+        return world.leader != leader and settled(world, world.leader) is not None
 
     def lose() -> None:
         successor = world.leader
         world.crash(successor)
         doom(successor)
 
-    _when(world, is_followed, lose, SOON_S)
-
-
-def _settled(world: World, leader: str) -> Group | None:
-    """Returns the group as a leader has it that changes no members."""
-    group = world.replicas[leader].group if leader else None
-    if group is None or group.leadership is None or group.leadership.changes.is_under_way:
-        return None
-    return group if group.commit >= group.leadership.first_index else None
-
-
-def _when(
-    world: World, is_so: Callable[[], bool], then: Callable[[], object], every_s: float = AT_ONCE_S
-) -> None:
-    """Does something when something is so for the first time, if that is soon."""
-    left = LOOKS_MAX
-
-    def look() -> None:
-        nonlocal left
-        left -= 1
-        if is_so():
-            then()
-        elif left:
-            _after(world, every_s, look)
-
-    look()
-
-
-def _after(world: World, seconds: float, action: Callable[[], object]) -> None:
-    """Has something done later, unless what disturbs has come to its end."""
-    world.after(seconds, lambda: None if world.is_healed else action())
+    when(world, is_followed, lose, SOON_S)

@@ -67,7 +67,7 @@ class Scene:
     is_hosted: bool = False
 
 
-ANYTHING = Scene(name="anything", share=62, kinds=KINDS, is_swarm=True)
+ANYTHING = Scene(name="anything", share=60, kinds=KINDS, is_swarm=True)
 
 SCENES = (
     ANYTHING,
@@ -95,7 +95,7 @@ SCENES = (
         name="members",
         share=6,
         kinds={"change": 8, "isolate": 3, "heal": 4, "partition": 2, "restart": 2, "transfer": 2}
-        | {"promote": 1},
+        | {"promote": 1, "leave": 1},
         moves=(8, 20),
         pace=8.0,
         sizes=((1, 30), (2, 20), (3, 50)),
@@ -144,6 +144,15 @@ SCENES = (
         sizes=((3, 80), (5, 20)),
         settings={"window_messages": 64, "append_entries": 2, "uncommitted_entries": 1000},
         is_rough=True,
+    ),
+    Scene(
+        name="figure_8",
+        share=2,
+        kinds={"figure_8": 8, "restart": 1},
+        moves=(2, 4),
+        pace=0.8,
+        sizes=((3, 100),),
+        settings={"append_entries": 1, "senior_s": 10.0},
     ),
     Scene(
         name="late",

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.sim.faults import Faults
 from cogwork.sim.raft.clients import Client
+from cogwork.sim.raft.figure_8 import play_figure_8
 from cogwork.sim.raft.limits import draw_limits
-from cogwork.sim.raft.losses import lose_promoter, lose_sleeper
+from cogwork.sim.raft.losses import lose_leaver, lose_promoter, lose_sleeper
 from cogwork.sim.raft.members import change_members, draw_members, may_return, retire
 from cogwork.sim.raft.scenes import SCENES, Scene
 from cogwork.sim.raft.world import World
@@ -283,9 +284,17 @@ class Story:
         """A new voter alone knows that it is one, and the leader is lost."""
         lose_promoter(self.world, self._doom)
 
+    def _leave(self) -> None:
+        """A leader that leaves alone knows that it does, and is lost for a while."""
+        lose_leaver(self.world, self._doom)
+
     def _oversleep(self) -> None:
         """The leader of a sleeping group is lost, or who follows it while one does not hear it."""
         lose_sleeper(self.world, self._doom)
+
+    def _figure_8(self) -> None:
+        """What two of three voters have of an earlier term is overwritten."""
+        play_figure_8(self.world)
 
     def _doom(self, *names: str) -> None:
         """The others must do without some that are gone: the next that happens is the end."""
