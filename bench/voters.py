@@ -42,6 +42,9 @@ STAMPED_EACH = 5
 READ_MAX = 10_000
 """Records that a subscriber takes at a time, at most."""
 
+MADE_TOGETHER = 50
+"""So many streams are declared at a time."""
+
 HARD_STATE = 1
 """The kind of record in which a replica keeps its term."""
 
@@ -108,9 +111,9 @@ class Trio:
     async def declare(self, streams: list[str]) -> None:
         """Makes streams, and waits until they are there."""
         async with cogwork.connect(self.url("a")) as mesh:
-            for name in streams:
-                made = {"type": "stream", "name": f"stream/{name}"}
-                await mesh.manage("CREATE", made, {"engine": "raft"})
+            for at in range(0, len(streams), MADE_TOGETHER):
+                names = streams[at : at + MADE_TOGETHER]
+                await asyncio.gather(*(_make(mesh, name) for name in names))
         await asyncio.sleep(LOOKED_S)
 
     # -- what they use
@@ -134,6 +137,11 @@ class Trio:
                     if record.kind == HARD_STATE:
                         terms[record.group] = max(terms.get(record.group, 0), record.term)
         return terms
+
+
+async def _make(mesh: cogwork.Mesh, stream: str) -> None:
+    made = {"type": "stream", "name": f"stream/{stream}"}
+    await mesh.manage("CREATE", made, {"engine": "raft"})
 
 
 async def _read(mesh: cogwork.Mesh, streams: list[str]) -> list[dict[str, Any]]:
