@@ -124,7 +124,7 @@ class RaftHost:
         self.own = own
         self._incarnation = incarnation
         self._random = random
-        self._settings = settings or Settings(quiesce_s=2.0)
+        self._settings = settings or Settings(quiesce_s=0.25)
         self._election_s = self._settings.election_s
         self._clock = SteadyClock(now_s, self._election_s / 4)
         self._groups: dict[int, Group] = {}

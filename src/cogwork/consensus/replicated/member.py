@@ -415,19 +415,20 @@ class Member:
         if self.replica.tail_bytes >= SEAL_BYTES * share or grown >= SEAL_ENTRIES * share:
             self.seal()
 
-    def seal(self) -> None:
-        """Has the tail sealed, unless that is under way."""
+    def seal(self) -> bool:
+        """Has the tail sealed; returns False where that cannot be now, or is under way."""
         if self.replica.is_sealing or self._installation is not None or self.is_closed:
-            return
+            return False
         if self.replica.applied < self.group.compacted_index:
-            return  # a leader's snapshot is taken, and its state comes with the end of this turn
+            return False  # a leader's snapshot is taken, and its state comes as this turn ends
         if self._service.now_s() < self._seal_after_s:
-            return
+            return False
         sealing = self.replica.begin_sealing()
         content = sealing.state
         snapshot = self.group.snapshot_of(sealing.index, len(content), tag_of(content))
         state = KeptState(snapshot, content)
         self._service.start(self._sealing(sealing, state), self._sealed, self._not_sealed)
+        return True
 
     def _sealing(self, sealing: Sealing, state: KeptState) -> Generator[Operation, None, KeptState]:
         """Makes the segment and keeps the state, then gives up what need not be in memory."""
@@ -437,6 +438,7 @@ class Member:
         return state
 
     def _sealed(self, state: KeptState) -> None:
+        self._service.pressure.ended(self.number)
         if self.is_closed:
             return
         self.replica.sealed()
@@ -445,6 +447,7 @@ class Member:
         self.look_whether_to_seal()
 
     def _not_sealed(self, error: Exception) -> None:
+        self._service.pressure.ended(self.number)
         self.replica.not_sealed()
         self._seal_after_s = self._service.now_s() + SEAL_PAUSE_S
         if not self._has_failed_to_seal:

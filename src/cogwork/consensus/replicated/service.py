@@ -26,6 +26,7 @@ from cogwork.consensus.replicated.calls import GetRoom, RoomIs
 from cogwork.consensus.replicated.cluster import NoCluster
 from cogwork.consensus.replicated.desk import Desk
 from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
+from cogwork.consensus.replicated.pressure import Pressure
 from cogwork.consensus.replicated.replicas import Replicas
 from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.replicated.stream import Stream, demand, group_of
@@ -73,6 +74,7 @@ class RaftService:
         streams: Those that are open here, by name.
         desk: Where calls to streams are carried out here.
         cluster: Says who holds which stream.
+        pressure: Has groups seal that hold an old file of the write-ahead log.
         why_no_room: Why there can be no more replicas here; empty where there can.
     """
 
@@ -115,6 +117,7 @@ class RaftService:
         self._host = RaftHost(own, incarnation, chance, self.now_s(), settings)
         self._replicas = Replicas(self, self._host, wal=wal, queue=queue, directory_of=directory_of)
         self._members = self._replicas.members
+        self.pressure = Pressure(self._members)
         self._writing = Writing(wal, report)
         self._agenda = Agenda()
         self._is_turn_due = False
@@ -266,12 +269,6 @@ class RaftService:
             member.group.leadership is not None and len(member.group.membership.voters) > 1
             for member in self._members.values()
         )
-
-    def press(self, group: int) -> None:
-        """Takes note that a group holds an old file of the write-ahead log."""
-        member = self._members.get(group)
-        if member is not None:
-            member.seal()
 
     def receive(self, origin: str, data: bytes | memoryview) -> None:
         """Takes a parcel of another container."""

@@ -1,0 +1,60 @@
+"""Who holds an old file of the write-ahead log, and seals what it has there.
+
+Theory of operation. The log asks all groups of its oldest file at once. To seal takes a group part
+of a millisecond of the event loop, new files, and synchronisations that others wait behind: a
+thousand groups would hold up everybody for seconds. So a few seal at a time, and as each has done
+so the next one begins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.consensus.replicated.member import Member
+
+__all__ = ("SEALED_TOGETHER", "Pressure")
+
+SEALED_TOGETHER = 2
+"""So many groups seal at a time because the log asks them to."""
+
+
+class Pressure:
+    """The groups that were asked, in that order."""
+
+    def __init__(self, members: Mapping[int, Member]) -> None:
+        """Has asked nobody.
+
+        Args:
+            members: The replicas that are open, by their groups.
+        """
+        self._members = members
+        self._asked: dict[int, None] = {}
+        self._sealing: set[int] = set()
+        self._is_going_on = False
+
+    def ask(self, group: int) -> None:
+        """Has a group seal as soon as it is its turn."""
+        self._asked[group] = None
+        self._go_on()
+
+    def ended(self, group: int) -> None:
+        """Takes note that a group seals no more, whoever had it do so, and however that ended."""
+        self._sealing.discard(group)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._is_going_on:
+            return  # one that could not even begin has ended in the loop below
+        self._is_going_on = True
+        while self._asked and len(self._sealing) < SEALED_TOGETHER:
+            group = next(iter(self._asked))
+            del self._asked[group]
+            member = self._members.get(group)
+            if member is not None:
+                self._sealing.add(group)
+                if not member.seal():
+                    self._sealing.discard(group)
+        self._is_going_on = False

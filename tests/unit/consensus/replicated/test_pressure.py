@@ -1,0 +1,88 @@
+"""Groups that the write-ahead log asks to seal do so a few at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from cogwork.consensus.replicated.pressure import SEALED_TOGETHER, Pressure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.consensus.replicated.member import Member
+
+
+class Sealer:
+    """Stands for a replica: notes that it began, and can do so or not."""
+
+    def __init__(self, stage: Stage, group: int) -> None:
+        self.stage = stage
+        self.group = group
+
+    def seal(self) -> bool:
+        if self.group in self.stage.unable:
+            return False
+        self.stage.begun.append(self.group)
+        if self.group in self.stage.failing:
+            self.stage.pressure.ended(self.group)
+        return True
+
+
+class Stage:
+    def __init__(
+        self,
+        count: int,
+        unable: frozenset[int] = frozenset(),
+        failing: frozenset[int] = frozenset(),
+    ) -> None:
+        self.unable = unable
+        self.failing = failing
+        self.begun: list[int] = []
+        members = {group: Sealer(self, group) for group in range(count)}
+        self.pressure = Pressure(cast("Mapping[int, Member]", members))
+
+    def ask(self, *groups: int) -> None:
+        for group in groups:
+            self.pressure.ask(group)
+
+
+def test_a_few_seal_at_a_time_in_the_order_in_which_they_were_asked() -> None:
+    stage = Stage(10)
+    stage.ask(*range(9, -1, -1))
+    assert stage.begun == [9, 8][:SEALED_TOGETHER]
+    for group in range(9, -1, -1):
+        stage.pressure.ended(group)
+        assert len(stage.begun) <= 10 - group + SEALED_TOGETHER
+    assert stage.begun == list(range(9, -1, -1))
+
+
+def test_one_that_is_asked_again_before_its_turn_seals_once() -> None:
+    stage = Stage(4)
+    stage.ask(0, 1, 2, 2, 2, 3)
+    for group in range(4):
+        stage.pressure.ended(group)
+    assert stage.begun == [0, 1, 2, 3]
+
+
+def test_who_cannot_seal_or_is_not_there_holds_up_nobody() -> None:
+    stage = Stage(5, unable=frozenset({0, 1}))
+    stage.ask(0, 77, 1, 2, 3, 4)
+    assert stage.begun == [2, 3]
+    stage.pressure.ended(2)
+    assert stage.begun == [2, 3, 4]
+
+
+def test_any_number_may_fail_at_once() -> None:
+    count = 5000  # deeper than calls may nest
+    stage = Stage(count, failing=frozenset(range(2, count)))
+    stage.ask(*range(count))
+    assert stage.begun == [0, 1]
+    stage.pressure.ended(0)
+    assert stage.begun == list(range(count))
+
+
+def test_who_seals_without_being_asked_counts_for_nothing() -> None:
+    stage = Stage(4)
+    stage.ask(0, 1, 2)
+    stage.pressure.ended(3)
+    assert stage.begun == [0, 1]
