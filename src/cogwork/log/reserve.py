@@ -4,6 +4,11 @@ Theory of operation. A file is made under a temporary name: a new one, or one th
 more; space is reserved, the header is written and synchronised. Then it gets its own name, and once
 that is synchronised it can be used. So a file with a log's name always has its header, and a log
 that has gone round its files once does not depend on free space.
+
+Space that is only reserved has never been written: the first write to each part of it changes what
+the file system knows of the file, and that has to go to the disk with it. A log that synchronises
+often has its next file filled with zeros first (`fill`). One that was used before has been written
+already.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ import errno
 from typing import TYPE_CHECKING
 
 from cogwork.log.disk_queue import DiskQueue, Operation
-from cogwork.log.file_header import FileHeader
+from cogwork.log.file_header import HEADER_BYTES, FileHeader
 from cogwork.log.file_name import TEMPORARY_NAME, file_name
 
 if TYPE_CHECKING:
@@ -22,6 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ("Reserve", "is_full")
 
+FILL_BYTES = 256 << 10
+"""How much of a file is filled at once: what others wait for meanwhile is a fraction of a
+millisecond."""
+
+_ZEROS = bytes(FILL_BYTES)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -34,8 +44,9 @@ class Reserve:
     """Makes the next file.
 
     Attributes:
-        fd: Of the file that is ready; None while there is none.
+        fd: Of the file that is ready; None while there is none, or it is being filled.
         number: Of the file that is ready, or is being made.
+        is_filled: Whether each part of that file was written before.
         error: Why the last one could not be made; None again when one is.
     """
 
@@ -52,12 +63,14 @@ class Reserve:
         """
         self.fd: int | None = None
         self.number = 0
+        self.is_filled = False
         self.error: OSError | None = None
         self._directory = directory
         self._queue = queue
         self._container_id = container_id
         self._file_bytes = file_bytes
         self._is_busy = False
+        self._is_wanted = False
 
     def prepare(self, number: int, spare: int | None, done: Callable[[], None]) -> None:
         """Begins to make a file ready, unless that has begun.
@@ -67,7 +80,26 @@ class Reserve:
             spare: The number of a file that nobody needs any more, which becomes this one.
             done: Called in the end, also where it failed.
         """
+        self.number = number
+        self.is_filled = spare is not None
+        self._is_wanted = False
+        self._start(self.making(number, spare), done)
 
+    def fill(self, done: Callable[[], None]) -> None:
+        """Begins to write zeros to the file that is ready, which none can take meanwhile.
+
+        Args:
+            done: Called in the end, also where it failed, or `hurry` has ended it before.
+        """
+        assert self.fd is not None
+        fd, self.fd = self.fd, None
+        self._start(self._filling(fd), done)
+
+    def hurry(self) -> None:
+        """Leaves the file as it is, filled or not, so that it can be taken as soon as may be."""
+        self._is_wanted = True
+
+    def _start(self, steps: Generator[Operation, None, int], done: Callable[[], None]) -> None:
         def ready(fd: int) -> None:
             self._is_busy = False
             self.error = None
@@ -80,14 +112,18 @@ class Reserve:
             self.error = error
             done()
 
-        self.number = number
         self._is_busy = True
-        self._queue.start(self.making(number, spare), ready, failed)
+        self._queue.start(steps, ready, failed)
 
     @property
     def is_idle(self) -> bool:
         """Whether none is ready, nor being made."""
         return self.fd is None and not self._is_busy
+
+    @property
+    def can_fill(self) -> bool:
+        """Whether one is ready that was only reserved, and there is time to fill it."""
+        return self.fd is not None and not self.is_filled and not self._is_wanted
 
     def take(self) -> int:
         """Gives away the file that is ready."""
@@ -114,4 +150,20 @@ class Reserve:
             directory.remove(TEMPORARY_NAME)
             directory.remove(file_name(number))
             raise
+        return fd
+
+    def _filling(self, fd: int) -> Generator[Operation, None, int]:
+        """Fills a file piece by piece while nobody wants it, and returns its descriptor."""
+        position = HEADER_BYTES
+        try:
+            while position < self._file_bytes and not self._is_wanted:
+                size_bytes = min(FILL_BYTES, self._file_bytes - position)
+                yield Operation(fd, position, _ZEROS[:size_bytes], sync=True)
+                position += size_bytes
+        except OSError as error:
+            if not is_full(error):
+                self._directory.close_file(fd)
+                raise
+            position = self._file_bytes  # the file system keeps no space for it: nothing is gained
+        self.is_filled = position >= self._file_bytes
         return fd

@@ -3,9 +3,10 @@
 Theory of operation. `append` gives a record its place and keeps its octets; `flush`, once a turn of
 the loop, hands all of them to the disk thread in one piece, which ends with a mark (see `mark`).
 Several flushes may be on their way; they become durable in order. Files are of one size and made
-ready ahead (`Reserve`). Each group says what it no longer needs; files that no group needs are used
-again. A group that holds an old file, while the log has grown too long, is asked to append what it
-needs anew.
+ready ahead (`Reserve`), and filled ahead where the log is synchronised often: then it goes on in
+the filled one without waiting for the end of the present one. Each group says what it no longer
+needs; files that no group needs are used again. A group that holds an old file, while the log has
+grown too long, is asked to append what it needs anew.
 
 What happens without space: as files are made ahead, it is known a file before it is needed
 (`on_low`). The record that would need another one is refused with `DiskFull`, what was taken before
@@ -46,6 +47,8 @@ FILE_BYTES_MIN = 4096
 FILES_MAX = 8
 WAITING_BYTES_MAX = 32 << 20
 RETRY_AFTER_S = 1.0
+FILL_AFTER_FLUSHES = 500
+"""So many flushes of one file make it worth while to have the next one filled."""
 
 
 def _ignore(*_: object) -> None:
@@ -116,6 +119,8 @@ class Wal:
         self._sent_bytes = 0
         self._start = self._position = 0
         self._number = 0
+        self._flush_count = 0
+        self._is_filled = False
         self.durable_lsn = 0
         self._last_record_end = 0
         self._mark = Mark(0, 1)
@@ -277,10 +282,13 @@ class Wal:
         if self._reserve.fd is None:
             if self._reserve.error is not None:
                 self._set_full(is_full=True)
+            self._reserve.hurry()
             raise self._refusal()
         self._append_mark(KIND_END)
         self._close_buffer()
         self._number += 1
+        self._flush_count = 0
+        self._is_filled = self._reserve.is_filled
         self._files.add(self._number, self._reserve.take())
         self._start = self._position = HEADER_BYTES
         self._prepare_next()
@@ -295,6 +303,7 @@ class Wal:
         fd, oldest_number = self._files.fd(self._number), self._mark.oldest_number
         self._unsent.append(Flush(fd, self._parts, size_bytes, self.end_lsn, oldest_number))
         self._parts = []
+        self._flush_count += 1
         self._sent_bytes += size_bytes
         self._start = self._position
 
@@ -351,6 +360,7 @@ class Wal:
             self.on_durable(self.durable_lsn)
         self._look_for_space()
         self._send()
+        self._fill_next()
 
     def _fail(self, name: str, error: OSError) -> None:
         self._failure = LogFailed(self._directory.path_of(name), error.errno or 0)
@@ -390,6 +400,20 @@ class Wal:
         if error is not None or self._is_low:
             self._is_low = error is not None
             self.on_low(self._is_low)
+
+    def _fill_next(self) -> None:
+        """Has the next file filled, where it pays and is not needed soon."""
+        if self._limit - self._position < self._file_bytes // 8:
+            self._reserve.hurry()
+        elif self._flush_count >= FILL_AFTER_FLUSHES and self._reserve.can_fill:
+            self._reserve.fill(self._filled)
+
+    def _filled(self) -> None:
+        self._prepared()
+        is_better = self._reserve.fd is not None and self._reserve.is_filled > self._is_filled
+        if is_better and self._is_open and self._failure is None:
+            self._go_on_in_next_file(0)
+            self._send()
 
     # -- what nobody needs any more
 
@@ -448,6 +472,7 @@ class Wal:
 
     def close(self) -> None:
         """Flushes, waits for the disk, and lets the directory go."""
+        self._reserve.hurry()
         if self._is_open and self._failure is None:
             self.flush()
             self._queue.finish()

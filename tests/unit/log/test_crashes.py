@@ -16,10 +16,13 @@ WRITER = """
 import random, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
+import cogwork.log.wal
 from cogwork.log.errors import LogBusy
 from logs import Log
 
 random = random.Random(int(sys.argv[2]))
+if int(sys.argv[2]) % 2:
+    cogwork.log.wal.FILL_AFTER_FLUSHES = 3
 log = Log(Path(sys.argv[1]), file_bytes=1 << 16)
 number = len(log.found) and int(log.payloads()[-1].split()[0]) + 1
 log.wal.on_durable = lambda _: report()
