@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 
 from cogwork.spark.errors import SessionError
+from cogwork.spark.held_signals import held_back
+from cogwork.spark.process_tree import kill_tree, wait_for_end
 from cogwork.spark.scratch import scratch
 
 __all__ = ("JAVA_VERSION_MIN", "find_java", "quiet_home", "version_of")
@@ -75,18 +77,23 @@ def _candidates() -> list[Path]:
 
 def version_of(java: Path) -> int | None:
     """Asks a Java for its version; None where it cannot answer."""
+    started: list[subprocess.Popen[str]] = []
     try:
-        answer = subprocess.run(
-            [java, "-version"],
-            capture_output=True,
-            text=True,
-            timeout=ANSWER_TIMEOUT_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+        with held_back():
+            started.append(
+                subprocess.Popen(
+                    [java, "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                )
+            )
+        answer, _ = started[0].communicate(timeout=ANSWER_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    return int(found.group(1)) if found else None
+    finally:
+        for asked in started:
+            with asked:  # what is called java may be a script, and Ctrl-C may have come
+                wait_for_end(kill_tree(asked))
+    found = re.search(r'version "(?:1\.)?(\d+)', answer)
+    return int(found.group(1)) if found and started[0].returncode == 0 else None
 
 
 def quiet_home(java: Path) -> Path:

@@ -1,7 +1,8 @@
 """A JVM that is being started, and is not left behind where that is given up.
 
 PySpark gives the JVM a pipe, at whose end it goes; but one that is not that far yet does not look,
-and Ctrl-C does not reach it.
+and Ctrl-C does not reach it. Before that one there are scripts, and a JVM that tells them what to
+start.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from subprocess import Popen
 from typing import TYPE_CHECKING, Any
+
+from cogwork.spark.held_signals import held_back
+from cogwork.spark.process_tree import kill_tree, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,17 +31,18 @@ def given_up_together() -> Iterator[None]:
         """A process that is known here, too."""
 
         def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # as they are
-            super().__init__(*arguments, **options)
-            started.append(self)
+            with held_back():
+                super().__init__(*arguments, **options)
+                started.append(self)
 
     names = vars(java_gateway)
     before, names["Popen"] = names["Popen"], Noted
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        for process in started:
-            process.kill()
-            process.wait()
+        with held_back():
+            killed = [pid for process in started for pid in kill_tree(process)]
+        wait_for_end(killed)
         raise
     finally:
         names["Popen"] = before
