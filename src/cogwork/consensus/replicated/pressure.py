@@ -49,12 +49,20 @@ class Pressure:
         if self._is_going_on:
             return  # one that could not even begin has ended in the loop below
         self._is_going_on = True
-        while self._asked and len(self._sealing) < SEALED_TOGETHER:
-            group = next(iter(self._asked))
-            del self._asked[group]
-            member = self._members.get(group)
-            if member is not None:
-                self._sealing.add(group)
-                if not member.seal():
-                    self._sealing.discard(group)
-        self._is_going_on = False
+        try:
+            while self._asked and len(self._sealing) < SEALED_TOGETHER:
+                group = next(iter(self._asked))
+                del self._asked[group]
+                if group in self._members:
+                    self._begin(group)
+        finally:
+            self._is_going_on = False
+
+    def _begin(self, group: int) -> None:
+        self._sealing.add(group)
+        has_begun = False
+        try:
+            has_begun = self._members[group].seal()
+        finally:
+            if not has_begun:
+                self._sealing.discard(group)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from cogwork.consensus.replicated.pressure import SEALED_TOGETHER, Pressure
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ class Sealer:
     def seal(self) -> bool:
         if self.group in self.stage.unable:
             return False
+        if self.group in self.stage.raising:
+            raise RuntimeError(self.group)
         self.stage.begun.append(self.group)
         if self.group in self.stage.failing:
             self.stage.pressure.ended(self.group)
@@ -34,9 +38,11 @@ class Stage:
         count: int,
         unable: frozenset[int] = frozenset(),
         failing: frozenset[int] = frozenset(),
+        raising: frozenset[int] = frozenset(),
     ) -> None:
         self.unable = unable
         self.failing = failing
+        self.raising = raising
         self.begun: list[int] = []
         members = {group: Sealer(self, group) for group in range(count)}
         self.pressure = Pressure(cast("Mapping[int, Member]", members))
@@ -79,6 +85,19 @@ def test_any_number_may_fail_at_once() -> None:
     assert stage.begun == [0, 1]
     stage.pressure.ended(0)
     assert stage.begun == list(range(count))
+
+
+def test_an_error_is_told_and_holds_up_nobody_afterwards() -> None:
+    stage = Stage(8, raising=frozenset({0, 1, 4}))
+    for group in (0, 1):
+        with pytest.raises(RuntimeError, match=str(group)):
+            stage.ask(group)
+    stage.ask(2, 3, 4, 5, 6)
+    assert stage.begun == [2, 3]
+    with pytest.raises(RuntimeError, match="4"):
+        stage.pressure.ended(2)
+    stage.pressure.ended(3)
+    assert stage.begun == [2, 3, 5, 6]
 
 
 def test_who_seals_without_being_asked_counts_for_nothing() -> None:
