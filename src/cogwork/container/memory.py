@@ -3,9 +3,11 @@
 Theory of operation. What is freed after a burst (messages held for a slow subscriber, half
 deliveries of clients that died) stays with the allocator, which cannot know that the quiet will
 last. So once a second the process's size is compared with what it was when memory was last given
-back: where it has grown, and little is held by now, the allocator is asked to give it back. A
-process that has grown for good is asked once for each such step. What is given back and taken again
-at once costs a page fault for each page: where that is seen, it is waited longer and longer.
+back: where it has grown, and little is held by now, the allocator is asked to give it back. That
+may have been in the middle of the burst, and what its clients leave behind is freed when their
+leases end: so it is asked again a few times, later and later, though the process has grown no more.
+A process that has grown for good is asked no further. What is given back and taken again at once
+costs a page fault for each page: where that is seen, it is waited longer and longer.
 
 Between these times the allocator keeps what is free (`cogwork.io.heap`): a container with a stream
 has the end of the heap go up and down by some mebibytes many times a second.
@@ -30,6 +32,9 @@ QUIET_BYTES = 1024 * 1024
 PAUSE_MAX = 16
 """So many seconds are left out at most where what was given back is taken again at once."""
 
+AGAIN_S = (20, 80, 320)
+"""So many seconds after a step of growth it is asked again."""
+
 _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
@@ -52,6 +57,8 @@ class Memory:
         self._floor_bytes = resident_bytes()
         self._left_out = 0
         self._pause = 0
+        self._since_s = 0
+        self._again_s: tuple[int, ...] = ()
 
     def sweep(self, held_bytes: int) -> bool:
         """Lets a second pass.
@@ -64,14 +71,25 @@ class Memory:
         """
         if self._trim is None or held_bytes > QUIET_BYTES:
             return False
+        self._since_s += 1
         if self._left_out < self._pause:
             self._left_out += 1
             return False
         self._left_out = 0
-        if resident_bytes() - self._floor_bytes < GROWTH_BYTES:
-            self._pause = 0
+        if not self._is_due():
             return False
-        self._pause = min(2 * self._pause + 1, PAUSE_MAX)
         self._trim(0)
         self._floor_bytes = resident_bytes()
+        return True
+
+    def _is_due(self) -> bool:
+        """Says whether the process has grown, or it is time to ask once more; notes which."""
+        if resident_bytes() - self._floor_bytes >= GROWTH_BYTES:
+            self._pause = min(2 * self._pause + 1, PAUSE_MAX)
+            self._since_s, self._again_s = 0, AGAIN_S
+            return True
+        self._pause = 0
+        if not self._again_s or self._since_s < self._again_s[0]:
+            return False
+        self._again_s = self._again_s[1:]
         return True

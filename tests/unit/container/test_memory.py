@@ -9,7 +9,14 @@ from itertools import pairwise
 import pytest
 
 from cogwork.container import memory
-from cogwork.container.memory import GROWTH_BYTES, PAUSE_MAX, QUIET_BYTES, Memory, resident_bytes
+from cogwork.container.memory import (
+    AGAIN_S,
+    GROWTH_BYTES,
+    PAUSE_MAX,
+    QUIET_BYTES,
+    Memory,
+    resident_bytes,
+)
 
 BLOCK_BYTES = 64 * 1024
 BLOCKS = 1000
@@ -66,6 +73,18 @@ def test_what_is_taken_again_at_once_is_given_back_more_and_more_rarely(
         assert not kept.sweep(held_bytes=0), "nothing has grown since"
     sizes.append(sizes[-1] + 2 * GROWTH_BYTES)
     assert kept.sweep(held_bytes=0), "after a quiet time it is as at first"
+
+
+def test_what_is_freed_long_after_a_burst_is_given_back_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = [0]
+    monkeypatch.setattr(memory, "resident_bytes", lambda: sizes[-1])
+    kept = Memory()
+    sizes.append(2 * GROWTH_BYTES)
+    assert kept.sweep(held_bytes=0), "in the middle of it, when there is little to give"
+    given_back = [second for second in range(1, 1000) if kept.sweep(held_bytes=0)]
+    assert given_back == list(AGAIN_S), "and no more: it has grown for good"
 
 
 def test_the_end_of_the_heap_is_kept_between_bursts() -> None:
