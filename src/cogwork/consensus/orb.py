@@ -150,6 +150,7 @@ class _OrbStream:
         if chunk is not None:
             self.chunks.append(chunk)
             self.retain()
+            self.wake()  # before the answer: who has that finds the records with the subscribers
         if not self._turn_bytes:
             answer.get_loop().call_soon(self._end_turn)
         self._turn_bytes += len(batch.payload) + CHUNK_OVERHEAD_BYTES

@@ -103,6 +103,30 @@ def test_a_subscriber_behind_the_retention_is_told() -> None:
     run(test)
 
 
+def test_subscribers_have_a_record_before_its_appender_has_the_answer() -> None:
+    async def story() -> None:
+        engine = await OrbHost().open("s", {})
+        taken = 0
+        seen: list[int] = []
+
+        async def follow() -> None:
+            nonlocal taken
+            async for _ in engine.subscribe(Origin.NEXT):
+                taken += 1
+
+        following = asyncio.create_task(follow())
+        await asyncio.sleep(0)
+        before = taken
+        answer = asyncio.ensure_future(engine.append(Batch.of([b"x"])))
+        answer.add_done_callback(lambda _: seen.append(taken))
+        await answer
+        await asyncio.sleep(0)
+        assert seen == [before + 1]
+        following.cancel()
+
+    run(story)
+
+
 def test_who_awaits_each_append_lets_others_run() -> None:
     """The answer is there at once, yet a subscriber is never far behind."""
 
