@@ -409,7 +409,8 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--streams", type=int, default=1_000)
     parser.add_argument("--away", action="store_true")
-    asyncio.run(measure(parser.parse_args()))
+    with asyncio.Runner(loop_factory=cogwork.EventLoop) as runner:
+        runner.run(measure(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -245,7 +245,8 @@ class Subscriber:
 
 def main() -> None:
     """Runs a subscriber."""
-    asyncio.run(Subscriber().run(*sys.argv[1:3]))
+    with asyncio.Runner(loop_factory=cogwork.EventLoop) as runner:
+        runner.run(Subscriber().run(*sys.argv[1:3]))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ _MODULES = frozenset({"client", "inbox", "schema", "sync", "testing"})
 _NAMES = {
     "CogworkError": "cogwork.amqp.errors",
     "Condition": "cogwork.amqp.errors",
+    "EventLoop": "cogwork.io.loop",
     **dict.fromkeys(("Cog", "CogFailed", "Orb", "broadcast", "nearcast"), "cogwork.cast"),
     **dict.fromkeys(
         (

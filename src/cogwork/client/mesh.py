@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cogwork.client.url import Endpoint
     from cogwork.dataplane.messages import Message
     from cogwork.dataplane.wire import Wire
+    from cogwork.io.turn import Waiter
 
 __all__ = ("REQUEST_TIMEOUT_S", "Mesh", "connect")
 
@@ -70,14 +71,14 @@ class Mesh(Requests, RpcCalls):
         connections: Counts the connections it has had.
         schemas: What is registered of the messages at each address.
         flusher: Sends at the end of the loop's turn what was written in it.
-        create_future: The event loop's.
         turn: Where tasks go on that wait for what its connection brings.
+        create_future: Makes what such a task waits for.
     """
 
     core: Core
     flusher: Flusher
-    create_future: Callable[[], asyncio.Future[Any]]
     turn: Turn
+    create_future: Callable[[], Waiter[Any]]
 
     def __init__(self, urls: Iterable[str | Endpoint], options: Options) -> None:
         """Is not connected yet.
@@ -110,7 +111,7 @@ class Mesh(Requests, RpcCalls):
         self.core = Core(self._on_fault)
         self.turn = Turn(loop)
         self.flusher = Flusher(self.core, self.turn.call_soon)
-        self.create_future = loop.create_future
+        self.create_future = self.turn.waiter
         self._dialler = Dialler(self.core, self.turn, self._endpoints, self._options)
         self._uplink = await self._dialler.dial()
         self.connections = 1

@@ -98,7 +98,8 @@ class StreamPublisher(Publisher):
             MessageTooLarge: The container would not take it.
             EncodeError: A value has no AMQP encoding.
         """
-        _refuse_settled(settled=settled)
+        if settled:
+            _refuse_settled()
         return self._outbox.append_one(message_of(body, **fields) if fields else body)
 
     async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
@@ -107,7 +108,8 @@ class StreamPublisher(Publisher):
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
         """Appends messages and goes on; awaiting what is returned waits for their outcomes."""
-        _refuse_settled(settled=settled)
+        if settled:
+            _refuse_settled()
         return self._outbox.append_all(bodies)
 
     def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
@@ -115,9 +117,8 @@ class StreamPublisher(Publisher):
         return self._outbox.append_encoded(messages)
 
 
-def _refuse_settled(*, settled: bool) -> None:
-    if settled:
-        raise ValueError("a message that is sent settled cannot be sent once for certain")
+def _refuse_settled() -> None:
+    raise ValueError("a message that is sent settled cannot be sent once for certain")
 
 
 class Stream:

@@ -111,12 +111,13 @@ class StreamReader(Receiver[Record]):
         Args:
             count_max: How many records a batch holds at most.
         """
+        take = self._stream_inbox.take_batch
         if self._attached.done():
-            while batch := await self.take(count_max):
+            while batch := await take(count_max):
                 yield batch
             return
         async with self:
-            while batch := await self.take(count_max):
+            while batch := await take(count_max):
                 yield batch
 
     async def take(self, count_max: int = BATCH_MAX) -> Records:  # type: ignore[override]  # no list, but as good

@@ -32,6 +32,8 @@ cdef class Inbox(Terminus):
     cdef object admit(self, Shipment* s)
     cdef int hand(self, object message) except -1
     cdef int drop_waiting(self) except -1
+    cdef int has_ended(self) except -1
+    cdef object arrival(self)
     cdef object next_waiting(self)
     cdef uint32_t count_waiting(self) noexcept
     cdef object pick(self, Py_ssize_t limit)

@@ -62,7 +62,7 @@ class Inbox:
 
         Args:
             flusher: Of the core.
-            create_future: The event loop's method.
+            create_future: Makes what a task waits for.
             window: Messages that may be on their way, waiting or held; at least 1.
         """
         self.core = flusher.core
@@ -195,30 +195,31 @@ class Inbox:
 
     async def __anext__(self):
         while not self.refill():
+            if self.has_ended():
+                raise StopAsyncIteration
             await self.arrival()
         self.handed_in_turn += 1
         if self.handed_in_turn >= TURN_MESSAGES:
             self.handed_in_turn = 0
             await TURN
             while not self.refill():
+                if self.has_ended():
+                    raise StopAsyncIteration
                 await self.arrival()
         return self.next_waiting()
 
-    async def arrival(self) -> None:
-        """Waits until something has arrived.
-
-        Raises:
-            StopAsyncIteration: The inbox was closed.
-            CogworkError: The link ended for good.
-        """
+    def has_ended(self):
+        """Says whether nothing more will come; raises where the link ended for good."""
         if self.failure is not None:
             raise self.failure
-        if self.is_over:
-            raise StopAsyncIteration
+        return self.is_over
+
+    def arrival(self):
+        """Makes what is set when something has arrived, or the inbox was closed."""
         waiter = self.create_future()
         self.waiters.append(waiter)
         self.handed_in_turn = 0
-        await waiter
+        return waiter
 
     async def take_batch(self, count_max: int) -> object:
         """Hands over what waits, at least one message; none once the inbox is closed.
@@ -233,10 +234,9 @@ class Inbox:
             self.handed_in_turn = 0
             await TURN
         while not self.refill():
-            try:
-                await self.arrival()
-            except StopAsyncIteration:
+            if self.has_ended():
                 return self.pick(0)
+            await self.arrival()
         batch = self.pick(count_max)
         self.handed_in_turn += cython.cast(uint32_t, len(batch))
         if self.top_up():

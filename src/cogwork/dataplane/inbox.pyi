@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ class Inbox(Terminus):
     undecodable: int
     failure: Exception | None
     def __init__(
-        self, flusher: Flusher, create_future: Callable[[], asyncio.Future[Any]], window: int
+        self, flusher: Flusher, create_future: Callable[[], Awaitable[Any]], window: int
     ) -> None: ...
     @property
     def waiting(self) -> int: ...

@@ -186,7 +186,7 @@ class ItemInbox(Inbox):
 
         Args:
             flusher: Of the core.
-            create_future: The event loop's method.
+            create_future: Makes what a task waits for.
             window: Items that may be on their way, waiting or held; at least 1.
             on_stale: Makes the exception for a list of stale items.
         """

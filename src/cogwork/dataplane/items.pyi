@@ -1,5 +1,4 @@
-import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, Literal
 
 from cogwork.amqp.outcomes import DeliveryState
@@ -36,7 +35,7 @@ class ItemInbox(Inbox):
     def __init__(
         self,
         flusher: Flusher,
-        create_future: Callable[[], asyncio.Future[Any]],
+        create_future: Callable[[], Awaitable[Any]],
         window: int,
         on_stale: Callable[[Sequence[Item]], Exception],
     ) -> None: ...

@@ -68,7 +68,7 @@ class Outbox(Shipper):
 
         Args:
             flusher: Of the core.
-            create_future: The event loop's method.
+            create_future: Makes what a task waits for.
             explain: Makes an outcome for the application, of its code and its encoded state.
             resends: Whether messages in doubt are sent again.
         """

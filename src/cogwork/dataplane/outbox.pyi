@@ -1,5 +1,4 @@
-import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from cogwork.dataplane.dispatches import Batch, Post
@@ -24,7 +23,7 @@ class Outbox(Generic[_O]):
     def __init__(
         self,
         flusher: Flusher,
-        create_future: Callable[[], asyncio.Future[Any]],
+        create_future: Callable[[], Awaitable[Any]],
         explain: Callable[[int, bytes | None], _O],
         resends: bool = False,
     ) -> None: ...

@@ -1,5 +1,4 @@
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from cogwork.dataplane.flusher import Flusher
@@ -12,7 +11,7 @@ CAUGHT_UP_PREFIX: bytes
 class StreamInbox(Inbox):
     on_caught_up: Callable[[], None] | None
     def __init__(
-        self, flusher: Flusher, create_future: Callable[[], asyncio.Future[Any]], window: int
+        self, flusher: Flusher, create_future: Callable[[], Awaitable[Any]], window: int
     ) -> None: ...
     async def take_batch(self, count_max: int) -> Records: ...  # type: ignore[override]  # no list, but as good
     async def drain(self) -> Records: ...  # type: ignore[override]  # no list, but as good

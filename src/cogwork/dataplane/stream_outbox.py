@@ -79,7 +79,7 @@ class StreamOutbox(Outbox):
 
         Args:
             flusher: Of the core.
-            create_future: The event loop's method.
+            create_future: Makes what a task waits for.
             explain: Makes an outcome for the application, of its code and its encoded state.
             new_producer: Makes an id that nobody has.
             call_later: The event loop's method.

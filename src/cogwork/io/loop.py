@@ -36,7 +36,7 @@ _Ts = TypeVarTuple("_Ts")
 
 
 class EventLoop(asyncio.SelectorEventLoop):
-    """The loop that `cogwork serve` runs on."""
+    """The loop that `cogwork serve` runs on, and that clients may."""
 
     def __init__(self, make_epoll: Callable[[], select.epoll] | None = None) -> None:
         """Makes it; it does not run yet.

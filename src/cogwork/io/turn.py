@@ -227,7 +227,13 @@ class Waiter:
             self.others.append((callback, context))
 
     def __await__(self):
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
         if not self.is_done:
             self._asyncio_future_blocking = True
-            yield self
-        return self.result()
+            return self
+        raise StopIteration(self.result())

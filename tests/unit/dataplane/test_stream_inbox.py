@@ -22,10 +22,11 @@ from cogwork.dataplane.messages import Message
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.stream_inbox import StreamInbox
 from cogwork.dataplane.stream_records import Records
+from cogwork.io.turn import Turn
 from cogwork.nodes.stream.reader import marker_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from cogwork.dataplane.stream_records import Record
 
@@ -47,15 +48,15 @@ def looped(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None
 class Line:
     """A stream's sending link, and a reader's inbox on the other side."""
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, turn: Turn | None = None) -> None:
         self.sender, self.receiver = Peer(Core()), Peer(Core())
         self.link = OutgoingLink(self.sender.session, 0, presettles=True)
         self.sender.session.map_link(0, self.link)
         self.feed = Feed(self.sender.core, self)
         core = self.receiver.core
-        self.inbox = StreamInbox(
-            Flusher(core, lambda run: run()), asyncio.get_running_loop().create_future, window
-        )
+        loop = asyncio.get_running_loop()
+        waiter: Callable[[], Awaitable[Any]] = loop.create_future if turn is None else turn.waiter
+        self.inbox = StreamInbox(Flusher(core, lambda run: run()), waiter, window)
         entry = AddressEntry(core, "stream/line", CLOSEST_CODE)
         entry.add_outlet(self.inbox)
         end = IncomingLink(self.receiver.session, 0, entry)
@@ -264,3 +265,26 @@ async def test_a_record_of_several_frames_is_not_copied() -> None:
     rest = await line.inbox.take_batch(10)
     assert [record.body for record in rest] == [b"small", b"last"]
     assert [record.offset for record in (*first, *rest)] == [FIRST, FIRST + 1, FIRST + 2]
+
+
+@looped
+async def test_a_task_has_records_before_the_loop_goes_on_from_where_they_were_read() -> None:
+    loop = asyncio.get_running_loop()
+    turn = Turn(loop)
+    line = Line(10, turn)
+    block = block_of([Message(b"one"), Message(b"two")])
+    had: list[int] = []
+
+    async def take() -> None:
+        while records := await line.inbox.take_batch(10):
+            had.append(len(records))
+
+    task = loop.create_task(take())
+    await asyncio.sleep(0)
+    then: list[int] = []
+    loop.call_soon(turn.read, functools.partial(line.send, block, FIRST))
+    loop.call_soon(lambda: then.extend(had))
+    await asyncio.sleep(0)
+    assert then == [2]
+    line.inbox.close()
+    await task

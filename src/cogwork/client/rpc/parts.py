@@ -22,12 +22,11 @@ from cogwork.client.rpc.wire import CREDIT, CREDIT_MAX, END, ERROR, MORE, PART, 
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
-    import asyncio
-
     from cogwork.client.rpc.caller import Caller, Request
     from cogwork.client.rpc.replies import Replies
     from cogwork.client.rpc.targets import Target
     from cogwork.dataplane.dispatches import Post
+    from cogwork.io.turn import Waiter
 
 __all__ = ("WINDOW", "Parts")
 
@@ -72,7 +71,7 @@ class Parts:
         self._settled = settled
         self._number = 0
         self._parts: deque[Message] = deque()
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiter: Waiter[None] | None = None
         self._failure: Exception | None = None
         self._is_over = False
         self._replies: Replies | None = None
