@@ -13,6 +13,8 @@ SOON = 200
 """Stories."""
 
 SLOW = {
+    "a vote for the longer log, whatever its terms",
+    "what somebody had before it left counts when it is back",
     "a late write speaks for entries that were cut off meanwhile",
     "a follower counts for its leader what an earlier one had durable",
     "a vote is given before it is durable",
@@ -20,8 +22,6 @@ SLOW = {
     "the old majority is not asked in a joint membership",
     "two changes of the members at once",
     "a leader stays one in a higher term",
-    "a read without a round of heartbeats",
-    "a read before the leader knows what is committed",
     "the next step of a change before the last one is committed",
     "who comes back stands for election before it has its log again",
     "one that is not known to beat for a group is not answered when it comes back",

@@ -9,6 +9,7 @@ __all__ = ("MUTANTS",)
 RAFT = "cogwork.consensus.raft."
 CORE = RAFT + "core:Core."
 ELECTIONS = RAFT + "elections:Elections."
+REPLICATION = RAFT + "replication:Replication."
 FOLLOWING = RAFT + "following:Following."
 OUTBOX = RAFT + "outbox:Outbox."
 MEMBERSHIP = RAFT + "membership:"
@@ -50,6 +51,12 @@ MUTANTS = (
         FOLLOWING + "flush",
         "min(self._matched, core.outbox.durable_index)",
         "self._matched",
+    ),
+    Mutant(
+        "a leader tells as durable what it has only handed to its disk",
+        REPLICATION + "_durable_for",
+        "return core.outbox.durable_index",
+        "return core.log.last_index",
     ),
     Mutant(
         "a follower counts for its leader what an earlier one had durable",
@@ -281,8 +288,8 @@ MUTANTS = (
         more=(
             (
                 MEMBERSHIP + "Membership.is_quorum",
-                "for half in (self.voters, self.old_voters)",
-                "for half in (self.voters,)",
+                "if self.old_voters and",
+                "if False and",
             ),
         ),
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.ready import Ready, Reported
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.core import Recovered
     from cogwork.consensus.raft.group import Group
     from cogwork.consensus.raft.membership import Membership
+    from cogwork.consensus.raft.pace import Pace
     from cogwork.consensus.raft.ready import Write
     from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.raft.snapshot import Snapshot
@@ -39,6 +42,7 @@ class HostedGroup:
         now_s: float,
         *,
         settings: Settings,
+        pace: Pace,
     ) -> None:
         """Opens it.
 
@@ -49,8 +53,9 @@ class HostedGroup:
             random: For time-outs.
             now_s: The time.
             settings: How long it waits, and how much it holds.
+            pace: How quick its disk is.
         """
-        self._host = RaftHost(name, incarnation, random, now_s, settings)
+        self._host = RaftHost(name, incarnation, random, now_s, settings, pace=pace)
         self.group: Group = self._host.open(NUMBER, recovered, now_s)
 
     @property
@@ -120,4 +125,4 @@ class HostedGroup:
 
 
 def _numbered(write: Write, number: int) -> Write:
-    return write._replace(number=number)
+    return structs.replace(write, number=number)

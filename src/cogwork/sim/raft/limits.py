@@ -22,11 +22,13 @@ class Limits:
         settings: The core's.
         snapshot_every: Entries between two snapshots.
         kept: Entries that stay on disk before a snapshot.
+        quick_s: A disk whose last write took no longer is taken for quick.
     """
 
     settings: Settings
     snapshot_every: int
     kept: int
+    quick_s: float
 
 
 def draw_limits(
@@ -68,4 +70,5 @@ def draw_limits(
         settings=settings,
         snapshot_every=snapshot_every or choice((2, 5, 10, 1000)),
         kept=choice((0, 0, 3, 1000)),
+        quick_s=choice((0.0, 0.001, 0.002, inf)),
     )

@@ -16,6 +16,7 @@ from cogwork.consensus.raft.entries import Kind
 from cogwork.consensus.raft.heartbeats import Beat
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.messages import Vote, VoteReply
+from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.raft.ready import ReadFailed
 from cogwork.consensus.raft.roles import Role
 from cogwork.consensus.raft.snapshot import Snapshot
@@ -64,7 +65,8 @@ class Replica:
         self.machine = Sequencer()
         self.applied = 0
         self._disk = disk
-        self._numbers: deque[tuple[int, int | Snapshot]] = deque()
+        self._pace = Pace()
+        self._numbers: deque[tuple[int, int | Snapshot, float]] = deque()
         self._unwritten: deque[tuple[list[Record], int | Snapshot]] = deque()
         self._pending: dict[int, tuple[int, Request]] = {}
         self._reads: dict[int, Callable[[int | None], None]] = {}
@@ -80,7 +82,7 @@ class Replica:
             self.machine = Sequencer.from_bytes(disk.store.content)
             self.applied = self._snapshot_index = newest.index
         world.judge.on_start(name)
-        self._core = world.make_group(name, disk.store, self.now_s)
+        self._core = world.make_group(name, disk.store, self._pace, self.now_s)
         self.group = self._core.group if isinstance(self._core, HostedGroup) else self._core
         self.settle()
 
@@ -155,8 +157,7 @@ class Replica:
     def room(self) -> None:
         """The disk has room again."""
         while self._unwritten:
-            records, number = self._unwritten.popleft()
-            self._numbers.append((self._disk.write(records), number))
+            self._hand_over(*self._unwritten.popleft())
 
     def lose(self, name: str) -> None:
         """Its container learns that another one is gone."""
@@ -249,12 +250,16 @@ class Replica:
         """Writes, or keeps for later while there is no room."""
         if not self._unwritten:
             try:
-                self._numbers.append((self._disk.write(records), number))
+                self._hand_over(records, number)
             except DiskFull:
-                pass
+                self._pace.is_quick = False
             else:
                 return
         self._unwritten.append((records, number))
+
+    def _hand_over(self, records: list[Record], number: int | Snapshot) -> None:
+        written = self._disk.write(records)
+        self._numbers.append((written, number, self.world.clock.now_s))
 
     def _when_durable(self, written: int) -> None:
         if self.waiting is not None:
@@ -262,7 +267,9 @@ class Replica:
             return
         numbers, newest = self._numbers, None
         while numbers and numbers[0][0] <= written:
-            number = numbers.popleft()[1]
+            _, number, since_s = numbers.popleft()
+            took_s = self.world.clock.now_s - since_s
+            self._pace.is_quick = took_s <= self.world.limits.quick_s
             if isinstance(number, Snapshot):
                 self._is_snapshotting = False
                 self._core.compact(number.index)

@@ -123,10 +123,11 @@ SCENES = (
     Scene(
         name="reads",
         share=4,
-        kinds={"read": 14, "isolate": 2, "heal": 3, "pause": 5, "slow_disk": 3, "transfer": 3},
+        kinds={"read": 14, "isolate": 2, "heal": 3, "pause": 5, "slow_disk": 3, "transfer": 3}
+        | {"fresh_read": 3},
         moves=(10, 25),
         pace=12.0,
-        sizes=((3, 100),),
+        sizes=((3, 50), (5, 50)),
         settings={"reads": 100},
     ),
     Scene(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cogwork.sim.faults import Faults
 from cogwork.sim.raft.clients import Client
 from cogwork.sim.raft.figure_8 import play_figure_8
+from cogwork.sim.raft.fresh_reads import read_afresh
 from cogwork.sim.raft.limits import draw_limits
 from cogwork.sim.raft.losses import lose_leaver, lose_promoter, lose_sleeper
 from cogwork.sim.raft.members import change_members, draw_members, may_return, retire
@@ -295,6 +296,10 @@ class Story:
     def _figure_8(self) -> None:
         """What two of three voters have of an earlier term is overwritten."""
         play_figure_8(self.world)
+
+    def _fresh_read(self) -> None:
+        """A leader is lost as it answers, and it is read at the next one at once."""
+        read_afresh(self.world)
 
     def _doom(self, *names: str) -> None:
         """The others must do without some that are gone: the next that happens is the end."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from cogwork.consensus.engine import Appended
     from cogwork.consensus.raft.messages import Message
+    from cogwork.consensus.raft.pace import Pace
     from cogwork.sim.raft.clients import Client, Request
     from cogwork.sim.raft.limits import Limits
 
@@ -192,7 +193,7 @@ class World:
         self.judge.on_new(name, self.disks[name].store)
         self.start(name)
 
-    def make_group(self, name: str, store: Store, now_s: float) -> Group | HostedGroup:
+    def make_group(self, name: str, store: Store, pace: Pace, now_s: float) -> Group | HostedGroup:
         """Makes the core of a replica from what its disk holds."""
         snapshot = store.newest
         if snapshot is None:
@@ -208,8 +209,10 @@ class World:
         settings = self.limits.settings
         if self.is_hosted:
             self._lives += 1
-            return HostedGroup(name, self._lives, recovered, self.random, now_s, settings=settings)
-        return Group(name, recovered, self.random, now_s, settings=settings)
+            return HostedGroup(
+                name, self._lives, recovered, self.random, now_s, settings=settings, pace=pace
+            )
+        return Group(name, recovered, self.random, now_s, settings=settings, pace=pace)
 
     def start(self, name: str) -> None:
         """Starts a replica that does not run."""
