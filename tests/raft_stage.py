@@ -16,6 +16,8 @@ from cogwork.consensus.raft.core import Recovered
 from cogwork.consensus.raft.entries import Entry, Kind
 from cogwork.consensus.raft.group import Group
 from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.messages import Commit
+from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.raft.ready import (
     HardState,
     LeaderChanged,
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.ready import Event, Ready, Write
 
 TURNS_MAX = 1000
+
+UNTOLD = {"rejected", "hint_index", "hint_term", "round", "durable"}
+"""Fields of messages that are not shown where they say nothing."""
 
 
 class Still(Random):
@@ -82,6 +87,7 @@ class Member:
 
     name: str
     disk: Disk
+    pace: Pace = field(default_factory=Pace)
     floor: tuple[int, int] = (0, 0)
     group: Group | None = None
     applied: list[tuple[int, str]] = field(default_factory=list)
@@ -201,7 +207,9 @@ class Stage:
             storage=member,
             floor=member.floor,
         )
-        member.group = Group(member.name, recovered, Still(), self.now_s, settings=self.settings)
+        member.group = Group(
+            member.name, recovered, Still(), self.now_s, settings=self.settings, pace=member.pace
+        )
 
     # Commands: who is there.
 
@@ -248,6 +256,10 @@ class Stage:
     def do_disk(self, name: str, speed: str) -> None:
         """`disk a slow|fast`: whether writes wait for `sync`."""
         self.members[name].disk.is_slow = speed == "slow"
+
+    def do_pace(self, name: str, speed: str) -> None:
+        """`pace a quick|slow`: what a takes its disk for; it is slow at first."""
+        self.members[name].pace.is_quick = speed == "quick"
 
     def do_sync(self, name: str) -> None:
         """`sync a`: what was written is durable."""
@@ -422,7 +434,7 @@ def _over_the_wire(message: Message) -> Message:
 
 def _message(message: Message) -> str:
     parts = [type(message).__name__]
-    for name in message.__dataclass_fields__:
+    for name in message.__struct_fields__:
         value = getattr(message, name)
         if name == "entries":
             parts.extend(_entry(entry) for entry in value)
@@ -432,7 +444,7 @@ def _message(message: Message) -> str:
             parts.append(f"({len(value)} octets)")
         elif isinstance(value, bool):
             parts.extend([name.removeprefix("is_")] if value else [])
-        elif value or name not in ("rejected", "hint_index", "hint_term", "round"):
+        elif value or name not in UNTOLD or isinstance(message, Commit):
             parts.append(f"{name}={value}")
     return " ".join(parts)
 

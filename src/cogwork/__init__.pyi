@@ -49,5 +49,6 @@ from cogwork.client import Unreachable as Unreachable
 from cogwork.client import Unserialisable as Unserialisable
 from cogwork.client import connect as connect
 from cogwork.client import current_call as current_call
+from cogwork.io.loop import EventLoop as EventLoop
 
 __version__: str

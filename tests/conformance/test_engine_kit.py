@@ -5,6 +5,7 @@ from dataclasses import replace
 from unittest import SkipTest
 
 import pytest
+from msgspec import structs
 
 from cogwork.consensus import orb
 from cogwork.consensus.batch import Batch, Chunk
@@ -62,8 +63,8 @@ def forgets_epochs(self: Sequencer, batch: Batch, epoch: int | None, time_ms: in
 
 
 def forgets_producers(self: Sequencer, batch: Batch, epoch: int | None, time_ms: int) -> object:
-    appended, chunk = Sequencer.append(self, replace(batch, producer=b""), epoch, time_ms)
-    return appended, replace(chunk, batch=batch) if chunk is not None else None
+    appended, chunk = Sequencer.append(self, structs.replace(batch, producer=b""), epoch, time_ms)
+    return appended, structs.replace(chunk, batch=batch) if chunk is not None else None
 
 
 def answers_elsewhere(self: Sequencer, batch: Batch, epoch: int | None, time_ms: int) -> object:
@@ -77,7 +78,7 @@ def drops_what_overlaps(self: Sequencer, batch: Batch, epoch: int | None, time_m
     appended, chunk = Sequencer.append(self, batch, epoch, time_ms)
     if chunk is not None and chunk.batch is not batch:
         self.next_offset = chunk.offset
-        return replace(appended, is_repeated=True), None
+        return structs.replace(appended, is_repeated=True), None
     return appended, chunk
 
 

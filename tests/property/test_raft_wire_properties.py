@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from cogwork.consensus.raft.entries import Entry, Kind
 from cogwork.consensus.raft.errors import Malformed
@@ -58,7 +59,7 @@ def appends(draw: st.DrawFn) -> Append:
         Entry(prev_index + place, term, draw(st.sampled_from(Kind)), draw(st.binary(max_size=40)))
         for place, term in enumerate(terms[1:-1], 1)
     ]
-    return Append(terms[-1], prev_index, terms[0], draw(numbers), entries)
+    return Append(terms[-1], prev_index, terms[0], draw(numbers), entries, draw(numbers))
 
 
 messages: st.SearchStrategy[Message | Beat] = st.one_of(
@@ -171,3 +172,46 @@ def test_small_messages_for_two_are_joined_once() -> None:
         frames.add("c", 1, append)
     ((_, (one,)), (_, (other,))) = frames.take()
     assert one is other
+
+
+@pytest.mark.parametrize("number", [-1, 2**64])
+@pytest.mark.parametrize(
+    "message",
+    [Commit(1, 0, 0), Append(1, 0, 0, 0, [Entry(1, 1, Kind.COMMAND, b"x")]), Beat(1, 0)],
+)
+def test_a_number_that_has_no_place_is_no_message(message: Message | Beat, number: int) -> None:
+    for field in message.__struct_fields__:
+        if field != "entries":
+            wrong = structs.replace(message, **{field: number})
+            with pytest.raises(OverflowError):
+                Frames().add("b", 1, wrong)
+    with pytest.raises(OverflowError):
+        Frames().add("b", number, message)
+
+
+@pytest.mark.parametrize(
+    "entry", [Entry(1, -1, 0, b""), Entry(1, 2**64, 0, b""), Entry(1, 1, 256, b"")]
+)
+def test_an_entry_whose_numbers_have_no_place_is_no_entry(entry: Entry) -> None:
+    for entries in ([entry], [Entry(0, 1, 0, b""), entry]):
+        with pytest.raises(OverflowError):
+            Frames().add("b", 1, Append(1, 0, 0, 0, entries))
+
+
+def test_what_is_no_number_and_no_message_is_not_encoded() -> None:
+    with pytest.raises(TypeError):
+        Frames().add("b", 1, Commit(1, "2"))  # type: ignore[arg-type]  # that is the test
+    with pytest.raises(KeyError):
+        Frames().add("b", 1, object())  # type: ignore[arg-type]  # that is the test
+
+
+@given(st.lists(st.tuples(groups, messages), max_size=3), st.binary(max_size=30))
+def test_what_came_whole_is_there_before_the_rest_is_malformed(
+    sent: list[tuple[int, Message | Beat]], rest: bytes
+) -> None:
+    """Wherever the octets lie: here behind others, as in a parcel."""
+    data = b"..." + (frame_of(sent) if sent else b"\1") + b"\0\0\0\1" + rest
+    with pytest.raises(Malformed):
+        list(decode(memoryview(data)[3:]))
+    found = decode(memoryview(data)[3:])
+    assert [next(found) for _ in sent] == sent

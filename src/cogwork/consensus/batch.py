@@ -7,8 +7,9 @@ nobody between looks at them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from cogwork.consensus.errors import InvalidAppend
 
@@ -77,8 +78,7 @@ def spans(payload: bytes, position: int = 0) -> Iterator[tuple[int, int]]:
         yield start, position
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True, gc=False):
     """What one append carries.
 
     Attributes:
@@ -118,8 +118,7 @@ class Batch:
         return self.payload[position : _skip(self.payload, position, count)]
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True, gc=False):
     """A batch with its place in the stream.
 
     Attributes:

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict, deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 from google_crc32c import value as crc32c
+from msgspec import structs
 
+from cogwork.consensus.batch import Batch  # noqa: TC001  # msgspec reads the annotations
 from cogwork.consensus.errors import Malformed, OutOfSequence, SequenceReused
-
-if TYPE_CHECKING:
-    from cogwork.consensus.batch import Batch
 
 __all__ = ("BATCHES_KEPT", "PRODUCERS_MAX", "Fresh", "ProducerTable", "Repeated")
 
@@ -34,8 +32,7 @@ _COUNT = struct.Struct(">I")
 _KEPT = struct.Struct(">QIQI")
 
 
-@dataclass(frozen=True, slots=True)
-class Fresh:
+class Fresh(msgspec.Struct, frozen=True, gc=False):
     """To be appended.
 
     Attributes:
@@ -47,8 +44,7 @@ class Fresh:
     first_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(msgspec.Struct, frozen=True, gc=False):
     """In the stream already.
 
     Attributes:
@@ -58,7 +54,7 @@ class Repeated:
     first_offset: int | None
 
 
-class _Kept(NamedTuple):
+class _Kept(msgspec.Struct, frozen=True, gc=False):
     """A batch that was appended."""
 
     sequence: int
@@ -100,12 +96,13 @@ class ProducerTable:
             OutOfSequence: Records of the producer are missing before these.
             SequenceReused: The producer has used a sequence for other records.
         """
-        expected = self.next_sequence(batch.producer)
+        kept = self._kept.get(batch.producer)
+        expected = kept[-1].end if kept else 0
         if batch.sequence == expected:
             return Fresh(batch)
         if batch.sequence > expected:
             raise OutOfSequence(expected, batch.sequence)
-        first_offset = _place(self._kept[batch.producer], batch)
+        first_offset = None if kept is None else _place(kept, batch)
         dropped = expected - batch.sequence
         if dropped >= batch.count:
             return Repeated(first_offset)
@@ -128,7 +125,7 @@ class ProducerTable:
         for producer, kept in self._kept.items():
             parts.append(bytes((len(producer), len(kept))))
             parts.append(producer)
-            parts.extend(_KEPT.pack(*each) for each in kept)
+            parts.extend(_KEPT.pack(*structs.astuple(each)) for each in kept)
         return b"".join(parts)
 
     @classmethod
@@ -157,7 +154,7 @@ class ProducerTable:
         if not 1 <= count <= BATCHES_KEPT:
             raise Malformed("a table of producers", f"{count} batches of one producer")
         self._kept[data[start:end]] = deque(
-            (_Kept._make(_KEPT.unpack_from(data, end + i * _KEPT.size)) for i in range(count)),
+            (_Kept(*_KEPT.unpack_from(data, end + i * _KEPT.size)) for i in range(count)),
             maxlen=BATCHES_KEPT,
         )
         return end + count * _KEPT.size

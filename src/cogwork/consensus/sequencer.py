@@ -10,10 +10,11 @@ back.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from cogwork.consensus.batch import Batch, Chunk, check
-from cogwork.consensus.chunks import decode_batch, encode_batch
+from cogwork.consensus.chunks import decode_command as decode
+from cogwork.consensus.chunks import encode_command as encode
+from cogwork.consensus.commands import Append, Command, Fence, KeepSnapshot, Trim
 from cogwork.consensus.engine import Appended, Bounds, Snapshot
 from cogwork.consensus.errors import (
     BeyondEnd,
@@ -40,58 +41,7 @@ VERSION = 1
 SNAPSHOT_BYTES_MAX = 64 << 20
 """An application's snapshot is no larger: it travels and is kept whole."""
 
-_APPEND, _FENCE, _TRIM, _SNAPSHOT = 1, 2, 3, 4
-_NO_EPOCH = -1
-
-_HEAD = struct.Struct(">BB")
-_APPEND_HEAD = struct.Struct(">BBqq")
-_NUMBER_HEAD = struct.Struct(">BBQ")
 _STATE = struct.Struct(">BQQQqBQI")
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    """Appends a batch.
-
-    Attributes:
-        batch: The records.
-        epoch: Under this epoch only; None takes any.
-        time_ms: When it was proposed, in milliseconds since 1970 (UTC).
-    """
-
-    batch: Batch
-    epoch: int | None
-    time_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """Begins a new epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trim:
-    """Gives up records.
-
-    Attributes:
-        before: Those below this offset.
-    """
-
-    before: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeepSnapshot:
-    """Keeps an application's snapshot instead of an earlier one.
-
-    Attributes:
-        snapshot: The snapshot.
-    """
-
-    snapshot: Snapshot
-
-
-Command = Append | Fence | Trim | KeepSnapshot
 
 Answer = Appended | ConsensusError | int
 """The answer to an append; the new epoch; the first offset after a trim or a snapshot."""
@@ -242,60 +192,3 @@ class Sequencer:
             made.snapshot = Snapshot(offset, data[_STATE.size : end])
         made.producers = ProducerTable.from_bytes(data[end:], producers_max)
         return made
-
-
-def encode(command: Command) -> bytes:
-    """Writes a command: version (1), kind (1), and what the kind needs.
-
-    Append: epoch (8, signed, -1 for any), time in milliseconds (8, signed), the batch as in
-    `chunks`. Trim: the offset (8). Snapshot: the offset (8), its data.
-    """
-    if isinstance(command, Append):
-        epoch = _NO_EPOCH if command.epoch is None else command.epoch
-        head = _APPEND_HEAD.pack(VERSION, _APPEND, epoch, command.time_ms)
-        return encode_batch(command.batch, head)
-    if isinstance(command, Fence):
-        return _HEAD.pack(VERSION, _FENCE)
-    if isinstance(command, Trim):
-        return _NUMBER_HEAD.pack(VERSION, _TRIM, command.before)
-    snapshot = command.snapshot
-    return _NUMBER_HEAD.pack(VERSION, _SNAPSHOT, snapshot.offset) + snapshot.data
-
-
-def decode(
-    data: bytes, start: int = 0, end: int | None = None, *, time_ms: int | None = None
-) -> Command:
-    """Reads a command.
-
-    Args:
-        data: What holds it.
-        start: Where it begins there.
-        end: Where it ends; None for the end of all.
-        time_ms: When it was proposed, where that is not for the command to say.
-
-    Raises:
-        Malformed: It is none, or of another version.
-    """
-    end = len(data) if end is None else end
-    version, kind = _fields(_HEAD, data, start, end)
-    if version != VERSION:
-        raise Malformed("a command", f"its version is {version}, not {VERSION}")
-    if kind == _APPEND:
-        _, _, epoch, own_ms = _fields(_APPEND_HEAD, data, start, end)
-        batch = decode_batch(data, start + _APPEND_HEAD.size, end)
-        made_ms = own_ms if time_ms is None else time_ms
-        return Append(batch, None if epoch == _NO_EPOCH else epoch, made_ms)
-    if kind == _FENCE:
-        return Fence()
-    if kind == _TRIM:
-        return Trim(_fields(_NUMBER_HEAD, data, start, end)[2])
-    if kind == _SNAPSHOT:
-        offset = _fields(_NUMBER_HEAD, data, start, end)[2]
-        return KeepSnapshot(Snapshot(offset, data[start + _NUMBER_HEAD.size : end]))
-    raise Malformed("a command", f"its kind is {kind}")
-
-
-def _fields(head: struct.Struct, data: bytes, start: int, end: int) -> tuple[int, ...]:
-    if start + head.size > end:
-        raise Malformed("a command", "it is cut short")
-    return head.unpack_from(data, start)

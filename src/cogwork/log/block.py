@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
 
+import msgspec
 from google_crc32c import extend, value
 
 __all__ = ("BLOCK_OVERHEAD_BYTES", "Block", "block_bytes", "encode_block", "read_block")
@@ -20,8 +20,7 @@ BLOCK_OVERHEAD_BYTES = _HEAD.size
 """What a block takes besides its data."""
 
 
-@dataclass(slots=True)
-class Block:
+class Block(msgspec.Struct, gc=False):
     """What was sealed.
 
     Attributes:

@@ -159,9 +159,10 @@ class DiskQueue:
             then = self._waiting.pop(ticket, None)
             if then is not None:
                 then(_error(number, step) if number else None)
-        held, self._held = self._held, deque()
-        for operation, then in held:
-            self._submit(operation, then)
+        if self._held:
+            held, self._held = self._held, deque()
+            for operation, then in held:
+                self._submit(operation, then)
 
     def run(self, steps: Generator[Operation, None, T]) -> T:
         """Does work in steps at once: for whoever may wait, at a start or in a tool.

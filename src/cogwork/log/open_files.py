@@ -45,6 +45,12 @@ class OpenFiles:
 
     def retire(self, oldest: int) -> bool:
         """Lets go of those below a number; returns whether one is there to be used again."""
+        if oldest > self._oldest:
+            self._let_go(oldest)
+            self._oldest = oldest
+        return bool(self._spares)
+
+    def _let_go(self, oldest: int) -> None:
         for number in range(self._oldest, oldest):
             fd = self._fds.pop(number, None)
             if fd is not None:
@@ -53,8 +59,6 @@ class OpenFiles:
                 self._directory.remove(file_name(number))
             else:
                 self._spares.append(number)
-        self._oldest = max(self._oldest, oldest)
-        return bool(self._spares)
 
     def take_spare(self) -> int | None:
         """Returns one that may be used again, and is nobody's from now on."""

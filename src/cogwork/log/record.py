@@ -6,10 +6,10 @@ file left behind, at whatever place, is never taken for a record of now.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING
 
+import msgspec
 from google_crc32c import extend, value
 
 from cogwork.log.position import lsn_of
@@ -44,8 +44,7 @@ OVERHEAD_BYTES = CHECKSUM_BYTES + HEAD_BYTES
 """What a record takes besides its payload."""
 
 
-@dataclass(slots=True)
-class Record:
+class Record(msgspec.Struct, gc=False):
     """What was appended.
 
     Attributes:

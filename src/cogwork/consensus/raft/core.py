@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from cogwork.consensus.raft.chance import Chance
     from cogwork.consensus.raft.leadership import Leadership
+    from cogwork.consensus.raft.pace import Pace
     from cogwork.consensus.raft.ready import Event
     from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.raft.storage import Storage
@@ -62,6 +63,7 @@ class Core:
     Attributes:
         own: This member.
         settings: How long it waits and how much it holds.
+        pace: How quick its disk is.
         random: For time-outs.
         storage: Older entries, and snapshots.
         log: The entries.
@@ -90,11 +92,19 @@ class Core:
     """
 
     def __init__(
-        self, own: str, recovered: Recovered, settings: Settings, random: Chance, now_s: float
+        self,
+        own: str,
+        recovered: Recovered,
+        settings: Settings,
+        random: Chance,
+        now_s: float,
+        *,
+        pace: Pace,
     ) -> None:
         snapshot = recovered.snapshot
         self.own = own
         self.settings = settings
+        self.pace = pace
         self.random = random
         self.storage: Storage = recovered.storage or NoStorage()
         self.term, self.vote, commit = recovered.hard_state
@@ -205,7 +215,7 @@ class Core:
 
     def advance(self, now_s: float) -> None:
         """Takes the time of an event; it never goes back."""
-        self.now_s = max(self.now_s, now_s)
+        self.now_s = now_s if now_s > self.now_s else self.now_s
 
     def restart_timer(self) -> None:
         """Waits anew, for another time."""
@@ -254,8 +264,10 @@ class Core:
 
     def commit_to(self, index: int) -> None:
         """Knows that the entries up to an index are committed."""
+        if index <= self.commit:
+            return
         is_settled = self.commit < self.membership_index <= index
-        self.commit = max(self.commit, index)
+        self.commit = index
         if is_settled:
             self.draw_timeout()
 
@@ -282,6 +294,11 @@ class Core:
         self.commit = self.applied = snapshot.index
         self.restore = snapshot
         self.draw_timeout()
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether something is to be applied."""
+        return self.commit > self.applied < self.outbox.durable_index
 
     def take_committed(self) -> Sequence[Entry]:
         """Returns what is to be applied next, as far as it is durable here."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 __all__ = ("ENTRY_OVERHEAD_BYTES", "Entry", "Kind")
 
@@ -24,8 +25,7 @@ class Kind(IntEnum):
     """A membership, in effect from the moment it is in the log (Raft §6)."""
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct, gc=False):
     """One entry, never changed; index and term name it: no other one ever has both.
 
     Attributes:

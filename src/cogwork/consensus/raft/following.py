@@ -80,8 +80,11 @@ class Following:
         if entries and not self._take(entries):
             return
         self._matched = max(self._matched, prev + len(entries))
-        self._is_asked |= self._matched <= core.outbox.durable_index
+        self._leader_durable = max(self._leader_durable, append.durable)
         self._commit(append.commit)
+        if self._matched <= core.outbox.durable_index:
+            self._is_asked = True
+            self.count()
 
     def _past_commit(self, append: Append) -> tuple[int, Sequence[Entry]]:
         """Cuts off what is committed here already: it is the same everywhere (Raft §5.4.3)."""

@@ -1,85 +1,112 @@
-"""Puts what is for one neighbour into few frames, each message encoded once."""
+"""Puts what is for one neighbour into few frames, each message encoded once.
 
-from __future__ import annotations
+Compiled: all that a turn sends passes here.
+"""
 
-from typing import TYPE_CHECKING
+import cython
+from cython.cimports.cogwork.consensus.raft.wire import encode
 
 from cogwork.consensus.raft.messages import Append
-from cogwork.consensus.raft.wire import VERSION, encode
+from cogwork.consensus.raft.wire import VERSION
 
-if TYPE_CHECKING:
-    from cogwork.consensus.raft.heartbeats import Beat
-    from cogwork.consensus.raft.messages import Message
+__all__ = ("FRAME_BYTES", "SOURCE_HASH", "Frames")
 
-__all__ = ("FRAME_BYTES", "Frames")
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 FRAME_BYTES = 1024 * 1024
-"""A frame that has so much takes no further message."""
+FRAME_BYTES_FULL = cython.declare(int64_t, FRAME_BYTES)
 
-JOINED_BYTES_MAX = 2048
-"""Parts that are larger on average are left as they are: it would cost more to join them."""
+# Parts that are larger on average are left as they are: it would cost more to join them.
+JOINED_BYTES_MAX = cython.declare(int64_t, 4096)
 
-_VERSION = bytes((VERSION,))
+_VERSION = cython.declare(bytes, bytes((VERSION,)))
 
 
-class _Frame:
-    __slots__ = ("parts", "size_bytes")
+class Frame:
+    """A frame that is being filled, in parts."""
 
-    def __init__(self) -> None:
-        self.parts: list[bytes] = [_VERSION]
-        self.size_bytes = 1
+
+class Encoded:
+    """A message in parts."""
+
+
+def new_frame():
+    frame: Frame = Frame.__new__(Frame)
+    frame.parts = [_VERSION]
+    frame.size_bytes = 1
+    return frame
+
+
+def encoded(group, message):
+    made: Encoded = Encoded.__new__(Encoded)
+    made.message = message
+    made.parts = encode(group, message)
+    for part in made.parts:
+        made.size_bytes += len(part)
+    return made
 
 
 class Frames:
     """What goes out at the end of a turn."""
 
-    __slots__ = ("_encoded", "_full", "_open")
-
     def __init__(self) -> None:
-        self._open: dict[str, _Frame] = {}
-        self._full: list[tuple[str, _Frame]] = []
-        self._encoded: dict[int, tuple[Append, list[bytes], int]] = {}
+        self._open = {}
+        self._full = []
+        self._encoded = {}
 
-    def add(self, to: str, group: int, message: Message | Beat) -> None:
+    def add(self, to, group, message):
         """Adds a message; entries that another neighbour gets, too, are encoded once."""
+        frame: Frame
+        made: Encoded
+        known = self._open.get(to)
         if type(message) is Append:
-            parts, size_bytes = self._encode_once(group, message)
+            made = self.encode_once(group, message)
         else:
-            parts = encode(group, message)
-            size_bytes = sum(map(len, parts))
-        frame = self._open.get(to)
-        if frame is None:
-            frame = self._open[to] = _Frame()
-        elif frame.size_bytes + size_bytes > FRAME_BYTES and len(frame.parts) > 1:
-            self._full.append((to, frame))
-            frame = self._open[to] = _Frame()
-        frame.parts += parts
-        frame.size_bytes += size_bytes
-
-    def _encode_once(self, group: int, message: Append) -> tuple[list[bytes], int]:
-        known = self._encoded.get(id(message))
+            made = encoded(group, message)
         if known is None:
-            parts = encode(group, message)
-            known = self._encoded[id(message)] = (message, parts, sum(map(len, parts)))
-        return known[1], known[2]
+            frame = self._open[to] = new_frame()
+        else:
+            frame = known
+            if frame.size_bytes + made.size_bytes > FRAME_BYTES_FULL and len(frame.parts) > 1:
+                self._full.append((to, frame))
+                frame = self._open[to] = new_frame()
+        frame.parts += made.parts
+        frame.size_bytes += made.size_bytes
+        return 0
+
+    def encode_once(self, group, message):
+        key = id(message)
+        made = self._encoded.get(key)
+        if made is None:
+            made = self._encoded[key] = encoded(group, message)
+        return made
 
     def __bool__(self) -> bool:
-        return bool(self._open)
+        return len(self._open) > 0
 
-    def take(self) -> list[tuple[str, list[bytes]]]:
+    def take(self):
         """Returns all frames, in parts, with receivers, and forgets them."""
+        frame: Frame
+        frames: list = []
+        known: list = []
         if not self._open:
-            return []
-        frames: list[tuple[str, list[bytes]]] = []
-        joined: list[tuple[list[bytes], list[bytes]]] = []
+            return frames
         for to, frame in (*self._full, *self._open.items()):
-            parts = frame.parts
-            if frame.size_bytes < JOINED_BYTES_MAX * len(parts):
-                data = next((data for known, data in joined if known == parts), None)
-                if data is None:
-                    data = [b"".join(parts)]
-                    joined.append((parts, data))
-                parts = data
-            frames.append((to, parts))
-        self._open, self._full, self._encoded = {}, [], {}
+            if frame.size_bytes < JOINED_BYTES_MAX * len(frame.parts):
+                frames.append((to, joined(frame.parts, known)))
+            else:
+                frames.append((to, frame.parts))
+        self._open = {}
+        self._full = []
+        self._encoded = {}
         return frames
+
+
+def joined(parts, known):
+    """Joins parts, once for all frames that have the same."""
+    for theirs, data in known:
+        if theirs == parts:
+            return data
+    data = [b"".join(parts)]
+    known.append((parts, data))
+    return data

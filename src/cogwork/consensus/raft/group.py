@@ -40,6 +40,7 @@ from cogwork.consensus.raft.messages import (
     Vote,
     VoteReply,
 )
+from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.raft.reads import FollowerReads
 from cogwork.consensus.raft.ready import Read, Ready
 from cogwork.consensus.raft.roles import Cause, Role
@@ -73,6 +74,7 @@ class Group:
         now_s: float,
         *,
         settings: Settings | None = None,
+        pace: Pace | None = None,
         share_of: Callable[[str], Share] | None = None,
     ) -> None:
         """Makes a member; it is a follower.
@@ -83,9 +85,11 @@ class Group:
             random: For time-outs; seeded, where the same should happen twice.
             now_s: The time.
             settings: How long it waits and how much it holds.
+            pace: How quick its disk is, as whoever runs it sees that.
             share_of: What may be on the way to a container, where groups share that.
         """
-        self._core = Core(own, recovered, settings or Settings(), random, now_s)
+        limits = settings or Settings()
+        self._core = Core(own, recovered, limits, random, now_s, pace=pace or Pace())
         self._following = Following(self._core)
         self._elections = Elections(self._core, share_of or _no_limit)
         self._reads = FollowerReads(self._core)
@@ -389,8 +393,7 @@ class Group:
     @property
     def has_more(self) -> bool:
         """Whether `ready` has more to hand out at once: it comes in bounded parts."""
-        core = self._core
-        return core.applied < min(core.commit, core.outbox.durable_index)
+        return self._core.has_committed
 
     @property
     def has_news(self) -> bool:
@@ -398,7 +401,7 @@ class Group:
         core = self._core
         return (
             core.outbox.has_news(core.log.last_index)
-            or core.applied < min(core.commit, core.outbox.durable_index)
+            or core.has_committed
             or bool(core.events or core.reads or self._reads.waiting)
             or (core.leadership or self._following).has_news
         )

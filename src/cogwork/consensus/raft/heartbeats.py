@@ -7,7 +7,7 @@ long it lay there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 __all__ = ("Beat", "RoundTrip")
 
@@ -18,8 +18,7 @@ DEVIATION_GAIN = 1 / 4
 RTT_MAX_S = 60.0
 
 
-@dataclass(slots=True)
-class Beat:
+class Beat(msgspec.Struct, gc=False):
     """A heartbeat of a container.
 
     Attributes:

@@ -19,9 +19,10 @@ What the container does, with its own clock as `now_s`:
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from cogwork.consensus.errors import Busy
 from cogwork.consensus.raft.budget import Share
@@ -32,18 +33,22 @@ from cogwork.consensus.raft.group import Group
 from cogwork.consensus.raft.heartbeats import Beat
 from cogwork.consensus.raft.messages import Append, AppendReply, Commit
 from cogwork.consensus.raft.neighbours import Neighbours
+from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.raft.wheel import Wheel
 from cogwork.consensus.raft.wire import decode
 from cogwork.router.mesh.clock import SteadyClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
+    from cogwork.consensus.raft.budget import Budget
     from cogwork.consensus.raft.chance import Chance
     from cogwork.consensus.raft.core import Recovered
     from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.messages import Message
+    from cogwork.consensus.raft.neighbours import Neighbour
     from cogwork.consensus.raft.ready import Ready, Write
     from cogwork.consensus.raft.snapshot import Snapshot
 
@@ -72,8 +77,7 @@ class Carrier(Protocol):
         """Sends a frame, or drops it where there is no way or no room."""
 
 
-@dataclass(slots=True)
-class HostReady:
+class HostReady(msgspec.Struct):
     """What all groups of a turn want done.
 
     Attributes:
@@ -85,23 +89,25 @@ class HostReady:
     """
 
     number: int = 0
-    groups: list[tuple[int, Ready]] = field(default_factory=list)
-    frames: list[tuple[str, list[bytes]]] = field(default_factory=list)
-    reports: list[str] = field(default_factory=list)
-    strangers: set[tuple[str, int]] = field(default_factory=set)
+    groups: Sequence[tuple[int, Ready]] = ()
+    frames: Sequence[tuple[str, list[bytes]]] = ()
+    reports: Sequence[str] = ()
+    strangers: AbstractSet[tuple[str, int]] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.groups or self.frames or self.reports or self.strangers)
 
 
-class _Write(NamedTuple):
-    number: int
-    group: Group
-    write: int
+_Write = tuple[int, "Group", int]
+"""A group's number, the group, and the number of a write of it."""
 
 
 class RaftHost:
-    """The groups of one container."""
+    """The groups of one container.
+
+    Attributes:
+        unpersisted_bytes: How much is on its way to the disk.
+    """
 
     def __init__(
         self,
@@ -110,6 +116,8 @@ class RaftHost:
         random: Chance,
         now_s: float,
         settings: Settings | None = None,
+        *,
+        pace: Pace | None = None,
     ) -> None:
         """Makes a host without groups.
 
@@ -119,9 +127,11 @@ class RaftHost:
             random: For time-outs.
             now_s: The time.
             settings: For groups that have none of their own.
+            pace: How quick the disk is; whoever writes to it says so.
         """
         assert incarnation > 0
         self.own = own
+        self._pace = pace or Pace()
         self._incarnation = incarnation
         self._random = random
         self._settings = settings or Settings(quiesce_s=0.25)
@@ -136,7 +146,7 @@ class RaftHost:
         self._now_s = self._beat_s = now_s
         self._last_number = 0
         self._wake_s = inf
-        self._unpersisted_bytes = 0
+        self.unpersisted_bytes = 0
         self._under_way: deque[tuple[int, int, list[_Write]]] = deque()
         self._reports: list[str] = []
         self._strangers: set[tuple[str, int]] = set()
@@ -156,6 +166,7 @@ class RaftHost:
             self._random,
             now_s,
             settings=settings or self._settings,
+            pace=self._pace,
             share_of=lambda container: self._share(container, number),
         )
         group.set_election_s(self._election_s)
@@ -180,11 +191,6 @@ class RaftHost:
             KeyError: It is not open here.
         """
         return self._groups[number]
-
-    @property
-    def unpersisted_bytes(self) -> int:
-        """How much is on its way to the disk."""
-        return self._unpersisted_bytes
 
     @property
     def election_s(self) -> float:
@@ -241,8 +247,8 @@ class RaftHost:
             Malformed: It is none, or ends in something that is none.
         """
         now_s = self._read(now_s)
-        self._hear(container, now_s)
-        is_full = self._unpersisted_bytes > UNPERSISTED_BYTES
+        known = self._hear(container, now_s)
+        is_full = self.unpersisted_bytes > UNPERSISTED_BYTES
         for number, message in decode(data):
             if isinstance(message, Beat):
                 self._on_beat(container, message, now_s)
@@ -251,7 +257,8 @@ class RaftHost:
                     self._step(number, container, message, now_s)
             elif len(self._strangers) < REPORTS_MAX:
                 self._strangers.add((container, number))
-        self._touch_waiting(container)
+        if known is not None and known.budget.waiting:
+            self._touch_waiting(known.budget)
 
     def _step(self, number: int, container: str, message: Message, now_s: float) -> None:
         group = self._groups[number]
@@ -263,7 +270,7 @@ class RaftHost:
             group.step(container, message, now_s)
         except Violation as error:
             self._report(f"group {number}: {error}")
-        if not is_quiet or group.has_news:
+        if not is_quiet or (number not in self._touched and group.has_news):
             self._touched[number] = None
 
     def _report(self, text: str) -> None:
@@ -286,7 +293,7 @@ class RaftHost:
             silence_s = self._neighbours.silence_s(container, self._election_s)
             if not known.is_absent and now_s > known.heard_s + silence_s:
                 self._miss(container, now_s)
-            self._touch_waiting(container)
+            self._touch_waiting(known.budget)
             pause_s = self._neighbours.pause_s(container, self._election_s)
             if known.is_beat_due(now_s, pause_s):
                 self._frames.add(container, 0, known.beat(self._incarnation, measured_s, now_s))
@@ -296,13 +303,14 @@ class RaftHost:
             for group in self._groups.values():
                 group.set_election_s(election_s)
 
-    def _hear(self, container: str, now_s: float) -> None:
+    def _hear(self, container: str, now_s: float) -> Neighbour | None:
         known = self._neighbours.get(container)
         if known is not None:
             known.heard_s = now_s
             if known.is_absent:
                 known.is_absent = False
                 self._tell(container, lambda group: group.greet(container, now_s))
+        return known
 
     def _on_beat(self, container: str, beat: Beat, now_s: float) -> None:
         known = self._neighbours.get(container)
@@ -330,7 +338,7 @@ class RaftHost:
 
     def propose(self, number: int, payload: bytes, now_s: float) -> tuple[int, int]:
         """Appends a command: `Group.propose`."""
-        if self._unpersisted_bytes > UNPERSISTED_BYTES:
+        if self.unpersisted_bytes > UNPERSISTED_BYTES:
             raise Busy("the disk is behind")
         return self._touch(number).propose(payload, self._read(now_s))
 
@@ -367,26 +375,29 @@ class RaftHost:
     def ready(self) -> HostReady:
         """Returns what is to be done, and expects that it is."""
         ready = HostReady()
-        if not self.has_more:
-            return ready
+        groups: list[tuple[int, Ready]] = []
         writes: list[_Write] = []
         written_bytes = 0
+        is_wheel_changed = False
         touched, self._touched = self._touched, {}
         for number in touched:
             group = self._groups[number]
             each = group.ready()
             if each:
-                written_bytes += self._take(number, group, each, ready, writes)
-            self._wheel.put(number, group.wake_s)
+                written_bytes += self._take(number, group, each, groups, writes)
+            is_wheel_changed |= self._wheel.put(number, group.wake_s)
         if writes:
             self._last_number += 1
             ready.number = self._last_number
-            self._unpersisted_bytes += written_bytes
+            self.unpersisted_bytes += written_bytes
             self._under_way.append((self._last_number, written_bytes, writes))
-        self._look_when_to_wake()
+        if is_wheel_changed:
+            self._look_when_to_wake()
+        ready.groups = groups
         ready.frames = self._frames.take()
-        ready.reports, self._reports = self._reports, []
-        ready.strangers, self._strangers = self._strangers, set()
+        if self._reports or self._strangers:
+            ready.reports, self._reports = self._reports, []
+            ready.strangers, self._strangers = self._strangers, set()
         return ready
 
     def _take(
@@ -394,7 +405,7 @@ class RaftHost:
         number: int,
         group: Group,
         each: Ready,
-        ready: HostReady,
+        groups: list[tuple[int, Ready]],
         writes: list[_Write],
     ) -> int:
         """Takes what one group wants done; returns how many octets it writes."""
@@ -404,18 +415,17 @@ class RaftHost:
         if each.committed and group.has_more:
             self._touched[number] = None
         if each:
-            ready.groups.append((number, each))
+            groups.append((number, each))
         if each.write is None:
             return 0
         self._follow_members(number, group)  # they stand in the log
-        writes.append(_Write(number, group, each.write.number))
+        writes.append((number, group, each.write.number))
         return _size_bytes(each.write)
 
-    def _touch_waiting(self, container: str) -> None:
+    def _touch_waiting(self, budget: Budget) -> None:
         """Looks again at groups that waited for room on the way to a neighbour."""
-        known = self._neighbours.get(container)
-        if known is not None and known.budget.waiting and known.budget.has_room:
-            waiting, known.budget.waiting = known.budget.waiting, set()
+        if budget.waiting and budget.has_room:
+            waiting, budget.waiting = budget.waiting, set()
             self._touched.update(dict.fromkeys(sorted(waiting & self._groups.keys())))
 
     @property
@@ -428,14 +438,14 @@ class RaftHost:
         assert number <= self._last_number, "there was no such write"
         while self._under_way and self._under_way[0][0] <= number:
             _, written_bytes, writes = self._under_way.popleft()
-            self._unpersisted_bytes -= written_bytes
+            self.unpersisted_bytes -= written_bytes
             for group, opened, write in writes:
                 if self._groups.get(group) is opened:
                     opened.persisted(write)
-                    if opened.has_news:
+                    if group not in self._touched and opened.has_news:
                         self._touched[group] = None
 
 
 def _size_bytes(write: Write) -> int:
-    entries = write.entries
-    return sum(len(entry.payload) for entry in entries) + ENTRY_OVERHEAD_BYTES * (len(entries) + 1)
+    payload_bytes = sum([len(entry.payload) for entry in write.entries])
+    return payload_bytes + ENTRY_OVERHEAD_BYTES * (len(write.entries) + 1)

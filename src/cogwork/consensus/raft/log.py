@@ -24,6 +24,7 @@ class Log:
     Attributes:
         compacted_index: Of the last entry that only the snapshot has.
         base_index: Of the last entry that is not in memory.
+        last_index: Of the last entry; of the snapshot where there is none.
         size_bytes: What the entries in memory count.
     """
 
@@ -34,6 +35,7 @@ class Log:
         "_storage",
         "base_index",
         "compacted_index",
+        "last_index",
         "size_bytes",
     )
 
@@ -56,12 +58,8 @@ class Log:
             base_term = storage.term(self.base_index)
             assert base_term is not None, "the storage has what is between snapshot and entries"
             self._base_term = base_term
+        self.last_index = self.base_index
         self.extend(entries)
-
-    @property
-    def last_index(self) -> int:
-        """The index of the last entry; of the snapshot where there is none."""
-        return self.base_index + len(self._entries)
 
     @property
     def last_term(self) -> int:
@@ -83,11 +81,13 @@ class Log:
         """Puts entries behind the last one."""
         assert not entries or entries[0].index == self.last_index + 1, "no gap, and no overlap"
         self._entries.extend(entries)
+        self.last_index += len(entries)
         self.size_bytes += _size_bytes(entries)
 
     def append(self, entry: Entry) -> None:
         """Puts one entry behind the last one."""
         self._entries.append(entry)
+        self.last_index += 1
         self.size_bytes += len(entry.payload) + ENTRY_OVERHEAD_BYTES
 
     def truncate(self, index: int) -> None:
@@ -96,6 +96,7 @@ class Log:
         place = index - self.base_index - 1
         self.size_bytes -= _size_bytes(self._entries[place:])
         del self._entries[place:]
+        self.last_index = index - 1
 
     def tail(self, first: int) -> list[Entry]:
         """Returns all entries from an index on, which are in memory."""
@@ -162,7 +163,7 @@ class Log:
     def reset(self, index: int, term: int) -> None:
         """Gives up all entries, and begins after a snapshot."""
         self._entries.clear()
-        self.compacted_index = self.base_index = index
+        self.compacted_index = self.base_index = self.last_index = index
         self._base_term = self._compacted_term = term
         self.size_bytes = 0
 
@@ -175,4 +176,4 @@ class Log:
 
 
 def _size_bytes(entries: Sequence[Entry]) -> int:
-    return sum(len(entry.payload) for entry in entries) + len(entries) * ENTRY_OVERHEAD_BYTES
+    return sum([len(entry.payload) for entry in entries]) + len(entries) * ENTRY_OVERHEAD_BYTES

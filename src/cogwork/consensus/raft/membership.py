@@ -65,11 +65,9 @@ class Membership:
 
     def is_quorum(self, members: Container[str]) -> bool:
         """Tells whether these are a majority, in a joint membership of both halves."""
-        return bool(self.voters) and all(
-            2 * sum(voter in members for voter in half) > len(half)
-            for half in (self.voters, self.old_voters)
-            if half
-        )
+        if self.old_voters and not _is_majority(self.old_voters, members):
+            return False
+        return _is_majority(self.voters, members)
 
     def quorum_index(self, index_of: Callable[[str], int]) -> int:
         """Returns the highest index that a majority has reached, in a joint one of both halves."""
@@ -130,6 +128,10 @@ class Membership:
 
 
 NOBODY = Membership()
+
+
+def _is_majority(voters: tuple[str, ...], members: Container[str]) -> bool:
+    return 2 * len([voter for voter in voters if voter in members]) > len(voters)
 
 
 def _majority_index(voters: tuple[str, ...], index_of: Callable[[str], int]) -> int:

@@ -6,14 +6,12 @@ Every message has the sender's term (Raft §5.1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence  # noqa: TC003  # msgspec reads the annotations
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+import msgspec
 
-    from cogwork.consensus.raft.entries import Entry
-    from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.raft.entries import Entry  # noqa: TC001  # msgspec reads the annotations
+from cogwork.consensus.raft.snapshot import Snapshot  # noqa: TC001  # the same
 
 __all__ = (
     "Append",
@@ -32,8 +30,7 @@ __all__ = (
 )
 
 
-@dataclass(slots=True)
-class Vote:
+class Vote(msgspec.Struct, gc=False):
     """Asks for a vote (Raft §5.2), or whether there would be one (dissertation §9.6).
 
     Attributes:
@@ -51,8 +48,7 @@ class Vote:
     is_transfer: bool = False
 
 
-@dataclass(slots=True)
-class VoteReply:
+class VoteReply(msgspec.Struct, gc=False):
     """Answers `Vote`.
 
     Attributes:
@@ -66,8 +62,7 @@ class VoteReply:
     is_pre: bool = False
 
 
-@dataclass(slots=True)
-class Append:
+class Append(msgspec.Struct, gc=False):
     """Brings entries (Raft §5.3); without any it finds out what the follower has.
 
     Attributes:
@@ -76,6 +71,7 @@ class Append:
         prev_term: Of that entry.
         commit: The leader's commit index.
         entries: In order, without a gap.
+        durable: As in `Commit`.
     """
 
     term: int
@@ -83,10 +79,10 @@ class Append:
     prev_term: int
     commit: int
     entries: Sequence[Entry] = ()
+    durable: int = 0
 
 
-@dataclass(slots=True)
-class AppendReply:
+class AppendReply(msgspec.Struct, gc=False):
     """Answers `Append`, once what it speaks of is durable.
 
     Attributes:
@@ -104,8 +100,7 @@ class AppendReply:
     hint_term: int = 0
 
 
-@dataclass(slots=True)
-class Commit:
+class Commit(msgspec.Struct, gc=False):
     """Tells a follower at once how far it is committed, or may count by itself; nobody answers.
 
     Attributes:
@@ -121,8 +116,7 @@ class Commit:
     durable: int = 0
 
 
-@dataclass(slots=True)
-class Heartbeat:
+class Heartbeat(msgspec.Struct, gc=False):
     """Says that the leader is there.
 
     Attributes:
@@ -138,8 +132,7 @@ class Heartbeat:
     is_quiescing: bool = False
 
 
-@dataclass(slots=True)
-class HeartbeatReply:
+class HeartbeatReply(msgspec.Struct, gc=False):
     """Answers `Heartbeat`.
 
     Attributes:
@@ -154,8 +147,7 @@ class HeartbeatReply:
     is_behind: bool = False
 
 
-@dataclass(slots=True)
-class SnapshotPart:
+class SnapshotPart(msgspec.Struct, gc=False):
     """Brings a part of a snapshot (Raft §7).
 
     Attributes:
@@ -171,8 +163,7 @@ class SnapshotPart:
     data: bytes
 
 
-@dataclass(slots=True)
-class SnapshotReply:
+class SnapshotReply(msgspec.Struct, gc=False):
     """Answers `SnapshotPart`; an `AppendReply` follows when the snapshot is installed.
 
     Attributes:
@@ -186,8 +177,7 @@ class SnapshotReply:
     offset: int
 
 
-@dataclass(slots=True)
-class TimeoutNow:
+class TimeoutNow(msgspec.Struct, gc=False):
     """Has a member stand for election at once (dissertation §3.10).
 
     Attributes:
@@ -197,8 +187,7 @@ class TimeoutNow:
     term: int
 
 
-@dataclass(slots=True)
-class ReadIndex:
+class ReadIndex(msgspec.Struct, gc=False):
     """A follower asks how far it must be to read what is current (dissertation §6.4).
 
     Attributes:
@@ -210,8 +199,7 @@ class ReadIndex:
     number: int
 
 
-@dataclass(slots=True)
-class ReadIndexReply:
+class ReadIndexReply(msgspec.Struct, gc=False):
     """Answers `ReadIndex`.
 
     Attributes:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -49,7 +51,7 @@ class HardState(NamedTuple):
     commit: int = 0
 
 
-class Write(NamedTuple):
+class Write(msgspec.Struct, frozen=True):
     """What is to be made durable, all or in order: hard state, snapshot, entries.
 
     Attributes:
@@ -150,8 +152,7 @@ class Reported(NamedTuple):
 Event = RoleChanged | LeaderChanged | MembershipChanged | TransferEnded | ReadFailed | Reported
 
 
-@dataclass(slots=True)
-class Ready:
+class Ready(msgspec.Struct):
     """What is to be done.
 
     Attributes:

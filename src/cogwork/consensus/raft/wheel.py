@@ -28,18 +28,19 @@ class Wheel:
         """When somebody is due."""
         return self._slots[0] * self._width_s if self._slots else inf
 
-    def put(self, group: int, at_s: float) -> None:
-        """Has a group looked at, at this time or earlier."""
+    def put(self, group: int, at_s: float) -> bool:
+        """Has a group looked at, at this time or earlier; tells whether it was not before."""
         if at_s == inf:
-            return
+            return False
         slot = ceil(at_s / self._width_s)
         if self._slot_of.get(group, slot + 1) <= slot:
-            return
+            return False
         self._slot_of[group] = slot
         if slot not in self._groups:
             heappush(self._slots, slot)
             self._groups[slot] = []
         self._groups[slot].append(group)
+        return True
 
     def remove(self, group: int) -> None:
         """Forgets a group."""

@@ -4,12 +4,17 @@ A frame is a version octet, and messages behind one another: each after its leng
 what follows them), with its kind, its group and its term, and fields by kind. Numbers are
 big-endian; `docs/internals/raft.md` has the tables. The octets of an entry are made once for all
 members that it goes to.
+
+Compiled: each entry passes here twice, and its answers and commits as often.
 """
 
-from __future__ import annotations
-
-from struct import Struct, error
-from typing import TYPE_CHECKING
+import cython
+from cython.cimports.cogwork.dataplane.octets import bytes_from, load_u32, load_u64
+from cython.cimports.cpython.buffer import (
+    PyBUF_SIMPLE,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
 
 from cogwork.consensus.raft.entries import Entry, Kind
 from cogwork.consensus.raft.errors import Malformed
@@ -31,268 +36,302 @@ from cogwork.consensus.raft.messages import (
 )
 from cogwork.consensus.raft.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+__all__ = ("ENTRIES_MAX", "FRAME_BYTES_MAX", "SOURCE_HASH", "VERSION", "decode", "encode")
 
-    from cogwork.consensus.raft.messages import Message
-
-__all__ = ("ENTRIES_MAX", "FRAME_BYTES_MAX", "VERSION", "decode", "encode")
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 VERSION = 1
-
 FRAME_BYTES_MAX = 32 * 1024 * 1024
-"""One entry of the largest size fits, with what may come before it."""
-
 ENTRIES_MAX = 65_536
-"""In one message."""
 
-INDEX_MAX = 2**63 - 1
-
-Octets = bytes | memoryview
-"""What is read: only what is kept of it is copied."""
-
-_LENGTH = Struct(">I")
-_HEADER = Struct(">IBIQ")
-_HEADER_BYTES = _HEADER.size - _LENGTH.size
-_ENTRY = Struct(">QBI")
-
-_VOTE = Struct(">QQB")
-_FLAGS = Struct(">B")
-_APPEND = Struct(">QQQI")
-_APPEND_REPLY = Struct(">QQQQ")
-_ONE = Struct(">Q")
-_TWO = Struct(">QQ")
-_HEARTBEAT = Struct(">QQB")
-_HEARTBEAT_REPLY = Struct(">QB")
-_PART = Struct(">QQQQQI")
-_BEAT = Struct(">QQQI")
-_KINDS = frozenset(int(kind) for kind in Kind)
+INDEX_MAX = cython.declare(uint64_t, 2**63 - 1)
+MESSAGE_BYTES_MAX = cython.declare(int64_t, 2**32 - 1)
+KIND_MAX = cython.declare(uint8_t, max(Kind))
+APPEND_CODE = cython.declare(uint8_t, 3)
+PART_CODE = cython.declare(uint8_t, 8)
 
 
-def encode(group: int, message: Message | Beat) -> list[bytes]:
-    """Encodes a message, in parts."""
-    code, body = _ENCODERS[type(message)]
-    parts = body(message)
-    length = _HEADER_BYTES + sum(map(len, parts))
-    return [_HEADER.pack(length, code, group, message.term), *parts]
-
-
-def decode(data: Octets) -> Iterator[tuple[int, Message | Beat]]:
+def decode(data: object) -> object:
     """Yields the messages of a frame, with their groups.
 
     Raises:
         Malformed: What follows is none; what came before is good.
     """
-    if len(data) > FRAME_BYTES_MAX:
-        raise Malformed(f"a frame has at most {FRAME_BYTES_MAX} octets, not {len(data)}")
-    if not data or data[0] != VERSION:
-        raise Malformed(f"the version is {data[:1].hex() or 'missing'}, not {VERSION:02x}")
-    position = 1
-    while position < len(data):
-        try:
-            length, code, group, term = _HEADER.unpack_from(data, position)
-        except error:
-            raise Malformed("the frame ends within a message's header") from None
-        start = position + _HEADER.size
-        position += _LENGTH.size + length
-        if position > len(data) or length < _HEADER_BYTES:
+    view = cython.declare(Py_buffer)
+    found: list = []
+    PyObject_GetBuffer(data, cython.address(view), PyBUF_SIMPLE)
+    try:
+        read_messages(cython.cast(octets, view.buf), view.len, found)
+    except Malformed as error:
+        return _ending(found, error)
+    finally:
+        PyBuffer_Release(cython.address(view))
+    return iter(found)
+
+
+def _ending(found, error):
+    """Yields what is good, and then says what is not."""
+    yield from found
+    raise error
+
+
+def read_messages(data, size, found):
+    """Reads all messages of a frame: every length is compared with what is there, first."""
+    position: int64_t = 1
+    start: int64_t
+    length: int64_t
+    group: uint32_t
+    if size > FRAME_BYTES_MAX:
+        raise Malformed(f"a frame has at most {FRAME_BYTES_MAX} octets, not {size}")
+    if size < 1 or data[0] != VERSION:
+        version = bytes_from(data, 1).hex() if size else "missing"
+        raise Malformed(f"the version is {version}, not {VERSION:02x}")
+    while position < size:
+        if size - position < HEADER_BYTES:
+            raise Malformed("the frame ends within a message's header")
+        length = load_u32(data + position)
+        start = position + HEADER_BYTES
+        if length > size - position - LENGTH_BYTES or length < HEADER_BYTES - LENGTH_BYTES:
             raise Malformed("a message is longer than its frame, or shorter than its header")
-        decoder = _DECODERS.get(code)
-        if decoder is None:
-            raise Malformed(f"there is no message of kind {code}")
-        try:
-            yield group, decoder(term, data, start, position)
-        except error:
-            raise Malformed("a message is too short for its fields") from None
+        group = load_u32(data + position + 5)
+        message = read_message(
+            data[position + 4],
+            load_u64(data + position + 9),
+            data + start,
+            length - (HEADER_BYTES - LENGTH_BYTES),
+        )
+        found.append((group, message))
+        position += LENGTH_BYTES + length
+    return 0
 
 
-def _exactly(fields: Struct, data: Octets, start: int, end: int) -> tuple[int, ...]:
-    """Unpacks the fields of a message that has nothing else."""
-    if end - start != fields.size:
-        raise Malformed(f"a message's fields have {end - start} octets, not {fields.size}")
-    return fields.unpack_from(data, start)
+def read_message(code, term, data, size):
+    """Reads the fields of a message, which take so many octets."""
+    shape: Shape
+    if code == APPEND_CODE:
+        return read_append(term, data, size)
+    if code == PART_CODE:
+        return read_part(term, data, size)
+    if code >= len(_SHAPES) or _SHAPES[code] is None:
+        raise Malformed(f"there is no message of kind {code}")
+    shape = _SHAPES[code]
+    return shape.decode(term, data, size)
 
 
-def _flags(octet: int, count: int) -> tuple[bool, ...]:
-    if octet >> count:
-        raise Malformed(f"unknown flags: {octet:#04x}")
-    return tuple(bool(octet >> bit & 1) for bit in range(count))
+def encode(group, message):
+    """Encodes a message, in parts."""
+    shape: Shape
+    if type(message) is Append:
+        return encode_append(group, message)
+    if type(message) is SnapshotPart:
+        return encode_part(group, message)
+    shape = _SHAPE_OF[type(message)]
+    return [shape.encode(group, message)]
 
 
-# Elections.
+# Messages of fixed size.
 
 
-def _vote_body(vote: Vote) -> list[bytes]:
-    return [_VOTE.pack(vote.last_index, vote.last_term, vote.is_pre | vote.is_transfer << 1)]
+class Shape:
+    """A kind of message whose fields have one size."""
+
+    def __init__(self, code, message, numbers, words=0, flags=0):
+        self.code = code
+        self.message = message
+        self.names = message.__struct_fields__[1:]
+        self.numbers = numbers
+        self.words = words
+        self.flags = flags
+        self.size_bytes = 8 * numbers + 4 * words + (flags > 0)
+
+    def encode(self, group, message):
+        buffer = cython.declare(uint8_t[FIXED_BYTES_MAX])
+        p: cython.pointer(uint8_t) = buffer
+        place: cython.int
+        octet: uint8_t = 0
+        store_header(p, self.size_bytes, self.code, group, message.term)
+        p += HEADER_BYTES
+        for place in range(self.numbers):
+            store_u64(p, getattr(message, self.names[place]))
+            p += 8
+        for place in range(self.numbers, self.numbers + self.words):
+            store_u32(p, getattr(message, self.names[place]))
+            p += 4
+        for place in range(self.flags):
+            if getattr(message, self.names[self.numbers + self.words + place]):
+                octet |= 1 << place
+        if self.flags:
+            p[0] = octet
+        return bytes_from(buffer, HEADER_BYTES + self.size_bytes)
+
+    def decode(self, term, data, size):
+        place: cython.int
+        values: list = [term]
+        if size != self.size_bytes:
+            raise Malformed(f"a message's fields have {size} octets, not {self.size_bytes}")
+        for place in range(self.numbers):
+            values.append(load_u64(data))
+            data += 8
+        for place in range(self.words):
+            values.append(load_u32(data))
+            data += 4
+        if self.flags:
+            if data[0] >> self.flags:
+                raise Malformed(f"unknown flags: {data[0]:#04x}")
+            for place in range(self.flags):
+                values.append(data[0] >> place & 1 == 1)
+        return self.message(*values)
 
 
-def _vote(term: int, data: Octets, start: int, end: int) -> Vote:
-    index, last_term, flags = _exactly(_VOTE, data, start, end)
-    return Vote(term, index, last_term, *_flags(flags, 2))
+_SHAPE_OF = cython.declare(
+    dict,
+    {
+        shape[1]: Shape(*shape)
+        for shape in (
+            (1, Vote, 2, 0, 2),
+            (2, VoteReply, 0, 0, 2),
+            (4, AppendReply, 4),
+            (5, Commit, 2),
+            (6, Heartbeat, 2, 0, 1),
+            (7, HeartbeatReply, 1, 0, 1),
+            (9, SnapshotReply, 2),
+            (10, TimeoutNow, 0),
+            (11, ReadIndex, 1),
+            (12, ReadIndexReply, 2),
+            (13, Beat, 3, 1),
+        )
+    },
+)
+_SHAPES = cython.declare(list, [None] * 14)
 
 
-def _vote_reply_body(reply: VoteReply) -> list[bytes]:
-    return [_FLAGS.pack(reply.is_granted | reply.is_pre << 1)]
+def _list_shapes():
+    shape: Shape
+    for shape in _SHAPE_OF.values():
+        _SHAPES[shape.code] = shape
 
 
-def _vote_reply(term: int, data: Octets, start: int, end: int) -> VoteReply:
-    (flags,) = _exactly(_FLAGS, data, start, end)
-    return VoteReply(term, *_flags(flags, 2))
+_list_shapes()
 
 
 # Entries.
 
 
-def _append_body(append: Append) -> list[bytes]:
-    entries = append.entries
-    parts = [_APPEND.pack(append.prev_index, append.prev_term, append.commit, len(entries))]
-    pack = _ENTRY.pack
-    for entry in entries:
+def encode_append(group, message):
+    """Encodes entries: what stands before the first payload is one part, each payload is itself."""
+    first = cython.declare(uint8_t[FIRST_BYTES])
+    head = cython.declare(uint8_t[ENTRY_BYTES])
+    size: int64_t = APPEND_BYTES
+    first_bytes: int64_t = HEADER_BYTES + APPEND_BYTES
+    length: int64_t
+    count: int64_t = 0
+    parts: list = [None]
+    for entry in message.entries:
         payload = entry.payload
-        parts += (pack(entry.term, entry.kind, len(payload)), payload)
+        length = len(payload)
+        if count == 0:
+            store_entry(first + first_bytes, entry, length)
+            first_bytes += ENTRY_BYTES
+        else:
+            store_entry(head, entry, length)
+            parts.append(bytes_from(head, ENTRY_BYTES))
+        parts.append(payload)
+        size += ENTRY_BYTES + length
+        count += 1
+    if size > MESSAGE_BYTES_MAX - HEADER_BYTES:
+        raise OverflowError(f"an append of {size} octets")
+    store_header(first, size, APPEND_CODE, group, message.term)
+    store_u64(first + HEADER_BYTES, message.prev_index)
+    store_u64(first + HEADER_BYTES + 8, message.prev_term)
+    store_u64(first + HEADER_BYTES + 16, message.commit)
+    store_u64(first + HEADER_BYTES + 24, message.durable)
+    store_u32(first + HEADER_BYTES + 32, cython.cast(uint32_t, count))
+    parts[0] = bytes_from(first, first_bytes)
     return parts
 
 
-def _append(term: int, data: Octets, start: int, end: int) -> Append:
-    prev_index, prev_term, commit, count = _APPEND.unpack_from(data, start)
-    if count > ENTRIES_MAX or prev_index + count > INDEX_MAX:
+def store_entry(p, entry, size):
+    """Writes what stands before an entry's payload."""
+    kind: uint8_t = entry.kind
+    store_u64(p, entry.term)
+    p[8] = kind
+    store_u32(p + 9, cython.cast(uint32_t, size))
+    return 0
+
+
+def read_append(term, data, size):
+    prev_index: uint64_t
+    prev_term: uint64_t
+    last_term: uint64_t
+    entry_term: uint64_t
+    index: uint64_t
+    count: uint32_t
+    kind: uint8_t
+    length: int64_t
+    position: int64_t = APPEND_BYTES
+    entries: list = []
+    if size < APPEND_BYTES:
+        raise Malformed("a message is too short for its fields")
+    prev_index = index = load_u64(data)
+    prev_term = last_term = load_u64(data + 8)
+    count = load_u32(data + 32)
+    if count > ENTRIES_MAX or prev_index > INDEX_MAX - count:
         raise Malformed(f"{count} entries after {prev_index} are too many")
-    entries: list[Entry] = []
-    position = start + _APPEND.size
-    index, last_term = prev_index, prev_term
-    header, unpack = _ENTRY.size, _ENTRY.unpack_from
-    for _ in range(count):
-        entry_term, kind, length = unpack(data, position)
-        position += header
-        payload = bytes(data[position : position + length])
-        position += length
+    while count:
+        if size - position < ENTRY_BYTES:
+            raise Malformed("a message is too short for its fields")
+        entry_term = load_u64(data + position)
+        kind = data[position + 8]
+        length = load_u32(data + position + 9)
+        position += ENTRY_BYTES
         index += 1
-        if position > end or entry_term < last_term or kind not in _KINDS:
+        if length > size - position or entry_term < last_term or kind > KIND_MAX:
             raise Malformed(f"entry {index} is none, or its term is less than that before")
+        entries.append(Entry(index, entry_term, kind, bytes_from(data + position, length)))
+        position += length
         last_term = entry_term
-        entries.append(Entry(index, entry_term, kind, payload))
-    if position != end or (entries and last_term > term):
+        count -= 1
+    if position != size or (entries and last_term > term):
         raise Malformed("the entries do not end with the message, or their term is none yet")
-    return Append(term, prev_index, prev_term, commit, entries)
-
-
-def _append_reply_body(reply: AppendReply) -> list[bytes]:
-    return [_APPEND_REPLY.pack(reply.match, reply.rejected, reply.hint_index, reply.hint_term)]
-
-
-def _append_reply(term: int, data: Octets, start: int, end: int) -> AppendReply:
-    return AppendReply(term, *_exactly(_APPEND_REPLY, data, start, end))
-
-
-def _commit_body(commit: Commit) -> list[bytes]:
-    return [_TWO.pack(commit.commit, commit.durable)]
-
-
-def _commit(term: int, data: Octets, start: int, end: int) -> Commit:
-    return Commit(term, *_exactly(_TWO, data, start, end))
-
-
-# Heartbeats.
-
-
-def _heartbeat_body(beat: Heartbeat) -> list[bytes]:
-    return [_HEARTBEAT.pack(beat.commit, beat.round, beat.is_quiescing)]
-
-
-def _heartbeat(term: int, data: Octets, start: int, end: int) -> Heartbeat:
-    commit, number, flags = _exactly(_HEARTBEAT, data, start, end)
-    return Heartbeat(term, commit, number, *_flags(flags, 1))
-
-
-def _heartbeat_reply_body(reply: HeartbeatReply) -> list[bytes]:
-    return [_HEARTBEAT_REPLY.pack(reply.round, reply.is_behind)]
-
-
-def _heartbeat_reply(term: int, data: Octets, start: int, end: int) -> HeartbeatReply:
-    number, flags = _exactly(_HEARTBEAT_REPLY, data, start, end)
-    return HeartbeatReply(term, number, *_flags(flags, 1))
-
-
-def _beat_body(beat: Beat) -> list[bytes]:
-    return [_BEAT.pack(beat.stamp_us, beat.echo_us, beat.held_us, beat.election_ms)]
-
-
-def _beat(term: int, data: Octets, start: int, end: int) -> Beat:
-    return Beat(term, *_exactly(_BEAT, data, start, end))
+    return Append(term, prev_index, prev_term, load_u64(data + 16), entries, load_u64(data + 24))
 
 
 # Snapshots.
 
 
-def _part_body(part: SnapshotPart) -> list[bytes]:
-    snapshot = part.snapshot
-    members = snapshot.membership.to_bytes()
-    numbers = (snapshot.index, snapshot.term, snapshot.size_bytes, snapshot.tag, part.offset)
-    return [_PART.pack(*numbers, len(members)), members, part.data]
+def encode_part(group, message):
+    head = cython.declare(uint8_t[PART_HEAD_BYTES])
+    p: cython.pointer(uint8_t) = head
+    snapshot = message.snapshot
+    members: bytes = snapshot.membership.to_bytes()
+    size: int64_t = PART_BYTES + len(members) + len(message.data)
+    if size > MESSAGE_BYTES_MAX - HEADER_BYTES:
+        raise OverflowError(f"a part of {size} octets")
+    store_header(p, size, PART_CODE, group, message.term)
+    p += HEADER_BYTES
+    for number in (
+        snapshot.index,
+        snapshot.term,
+        snapshot.size_bytes,
+        snapshot.tag,
+        message.offset,
+    ):
+        store_u64(p, number)
+        p += 8
+    store_u32(p, cython.cast(uint32_t, len(members)))
+    return [bytes_from(head, PART_HEAD_BYTES), members, message.data]
 
 
-def _part(term: int, data: Octets, start: int, end: int) -> SnapshotPart:
-    index, last_term, size_bytes, tag, offset, length = _PART.unpack_from(data, start)
-    position = start + _PART.size
-    if position + length > end or index > INDEX_MAX:
+def read_part(term, data, size):
+    length: int64_t
+    if size < PART_BYTES:
+        raise Malformed("a message is too short for its fields")
+    length = load_u32(data + 40)
+    if length > size - PART_BYTES or load_u64(data) > INDEX_MAX:
         raise Malformed("the membership is longer than its message")
-    membership = Membership.from_bytes(bytes(data[position : position + length]))
-    snapshot = Snapshot(index, last_term, membership, size_bytes, tag)
-    return SnapshotPart(term, snapshot, offset, bytes(data[position + length : end]))
-
-
-def _snapshot_reply_body(reply: SnapshotReply) -> list[bytes]:
-    return [_TWO.pack(reply.index, reply.offset)]
-
-
-def _snapshot_reply(term: int, data: Octets, start: int, end: int) -> SnapshotReply:
-    return SnapshotReply(term, *_exactly(_TWO, data, start, end))
-
-
-# Handing over, and reads.
-
-
-def _timeout_now_body(_message: TimeoutNow) -> list[bytes]:
-    return []
-
-
-def _timeout_now(term: int, _data: Octets, start: int, end: int) -> TimeoutNow:
-    if start != end:
-        raise Malformed("octets behind a message that has no fields")
-    return TimeoutNow(term)
-
-
-def _read_index_body(read: ReadIndex) -> list[bytes]:
-    return [_ONE.pack(read.number)]
-
-
-def _read_index(term: int, data: Octets, start: int, end: int) -> ReadIndex:
-    return ReadIndex(term, *_exactly(_ONE, data, start, end))
-
-
-def _read_index_reply_body(reply: ReadIndexReply) -> list[bytes]:
-    return [_TWO.pack(reply.number, reply.index)]
-
-
-def _read_index_reply(term: int, data: Octets, start: int, end: int) -> ReadIndexReply:
-    return ReadIndexReply(term, *_exactly(_TWO, data, start, end))
-
-
-_TABLE: tuple[tuple[int, type, Callable[..., list[bytes]], Callable[..., Message | Beat]], ...] = (
-    (1, Vote, _vote_body, _vote),
-    (2, VoteReply, _vote_reply_body, _vote_reply),
-    (3, Append, _append_body, _append),
-    (4, AppendReply, _append_reply_body, _append_reply),
-    (5, Commit, _commit_body, _commit),
-    (6, Heartbeat, _heartbeat_body, _heartbeat),
-    (7, HeartbeatReply, _heartbeat_reply_body, _heartbeat_reply),
-    (8, SnapshotPart, _part_body, _part),
-    (9, SnapshotReply, _snapshot_reply_body, _snapshot_reply),
-    (10, TimeoutNow, _timeout_now_body, _timeout_now),
-    (11, ReadIndex, _read_index_body, _read_index),
-    (12, ReadIndexReply, _read_index_reply_body, _read_index_reply),
-    (13, Beat, _beat_body, _beat),
-)
-
-_ENCODERS = {kind: (code, body) for code, kind, body, _ in _TABLE}
-_DECODERS = {code: decoder for code, _, _, decoder in _TABLE}
+    membership = Membership.from_bytes(bytes_from(data + PART_BYTES, length))
+    snapshot = Snapshot(
+        load_u64(data), load_u64(data + 8), membership, load_u64(data + 16), load_u64(data + 24)
+    )
+    octets_of_part = bytes_from(data + PART_BYTES + length, size - PART_BYTES - length)
+    return SnapshotPart(term, snapshot, load_u64(data + 32), octets_of_part)

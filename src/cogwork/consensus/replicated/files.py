@@ -138,9 +138,8 @@ class ReplicaFiles:
     def blocks(chunks: Iterable[Chunk]) -> Iterator[Block]:
         """Yields what a segment stores of chunks."""
         for chunk in chunks:
-            head, producer, payload = chunk_parts(chunk)
-            count = chunk.batch.count
-            yield Block(chunk.offset, count, chunk.time_ms, payload, head + producer)
+            front, payload = chunk_parts(chunk)
+            yield Block(chunk.offset, chunk.batch.count, chunk.time_ms, payload, front)
 
     def _replacing(self, name: str, data: bytes) -> Generator[Operation, None, None]:
         temporary = name + ".tmp"

@@ -182,7 +182,7 @@ class Member:
 
         The log of one that joins has older memberships at first, which may have had it, too.
         """
-        is_member = self.group.own in self.group.membership.everyone
+        is_member = self._service.own in self.group.membership.everyone
         return is_member and self.replica.applied >= self.stream.placement.index
 
     # -- what the group wants done
@@ -410,9 +410,12 @@ class Member:
 
     def look_whether_to_seal(self) -> None:
         """Has the tail sealed, where it has grown enough."""
-        grown = self.replica.applied - self.group.compacted_index
-        share = 1 + SEAL_LATER * self.group.membership.rank(self.group.own)
-        if self.replica.tail_bytes >= SEAL_BYTES * share or grown >= SEAL_ENTRIES * share:
+        replica, group = self.replica, self.group
+        tail_bytes, grown = replica.tail_bytes, replica.applied - group.compacted_index
+        if tail_bytes < SEAL_BYTES and grown < SEAL_ENTRIES:
+            return
+        share = 1 + SEAL_LATER * group.membership.rank(group.own)
+        if tail_bytes >= SEAL_BYTES * share or grown >= SEAL_ENTRIES * share:
             self.seal()
 
     def seal(self) -> bool:

@@ -15,9 +15,12 @@ Pure: the clock is an argument, sending is up to the owner.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from cogwork.consensus.batch import Batch
 from cogwork.consensus.errors import (
     Busy,
     ConsensusError,
@@ -33,7 +36,6 @@ from cogwork.consensus.sequencer import Append, encode
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cogwork.consensus.batch import Batch
     from cogwork.consensus.engine import Appended
     from cogwork.consensus.sequencer import Command
 
@@ -69,8 +71,7 @@ class Pacing:
     give_up_s: float = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """A command's end.
 
     Attributes:
@@ -82,8 +83,7 @@ class Done:
     result: Appended | int | ConsensusError
 
 
-@dataclass(slots=True, eq=False)
-class _Pending:
+class _Pending(msgspec.Struct, eq=False):
     token: object
     command: Command
     since_s: float
@@ -94,12 +94,11 @@ class _Pending:
     data: bytes = b""
 
 
-@dataclass(slots=True, eq=False)
-class _Flight:
+class _Flight(msgspec.Struct, eq=False):
     round: int
     sent_s: float
     size_bytes: int
-    commands: list[_Pending] = field(default_factory=list)
+    commands: list[_Pending] = msgspec.field(default_factory=list)
 
 
 class Outbox:
@@ -199,7 +198,7 @@ class Outbox:
         if not self._producer:
             self._producer = self._new_producer()
             self._sequence = 0
-        numbered = replace(batch, producer=self._producer, sequence=self._sequence)
+        numbered = Batch(batch.payload, batch.count, self._producer, self._sequence)
         self._sequence += batch.count
         return numbered
 
@@ -374,7 +373,7 @@ class Outbox:
             if pending.is_own and not pending.is_done:
                 command = pending.command
                 assert isinstance(command, Append)
-                pending.command = replace(command, batch=self._own(command.batch))
+                pending.command = Append(self._own(command.batch), command.epoch, command.time_ms)
                 pending.data = encode(pending.command)
         self._begin_round(self._hint, now_s)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.consensus.errors import ConsensusError, Malformed, Unavailable
 from cogwork.consensus.raft.host import RaftHost
+from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.agenda import TICK_S, Agenda
 from cogwork.consensus.replicated.alarm import Alarm
@@ -114,13 +115,15 @@ class RaftService:
         self._queue = queue
         self._switchboard = Switchboard(carrier)
         chance = random.Random(secrets.randbits(64))
-        self._host = RaftHost(own, incarnation, chance, self.now_s(), settings)
+        pace = Pace()
+        self._host = RaftHost(own, incarnation, chance, self.now_s(), settings, pace=pace)
         self._replicas = Replicas(self, self._host, wal=wal, queue=queue, directory_of=directory_of)
         self._members = self._replicas.members
         self.pressure = Pressure(self._members)
-        self._writing = Writing(wal, report)
+        self._writing = Writing(wal, report, pace=pace)
         self._agenda = Agenda()
         self._is_turn_due = False
+        self._call_soon: Callable[[Callable[[], None]], object] | None = None
         self._alarm = Alarm(self.turn_soon)
         self._wake_s = 0.0
         self._ticked_s = 0.0
@@ -242,7 +245,7 @@ class RaftService:
         """Takes note that the write-ahead log is durable up to a place."""
         if number := self._writing.durable(lsn):
             self._host.persisted(number)
-        if self._host.has_more or self._writing.is_waiting:
+        if not self._is_turn_due and (self._host.has_more or self._writing.is_waiting):
             self.turn_soon()
 
     def lost(self, container: str) -> None:
@@ -273,18 +276,18 @@ class RaftService:
     def receive(self, origin: str, data: bytes | memoryview) -> None:
         """Takes a parcel of another container."""
         view = memoryview(data)
-        kind = view[:1]
+        kind = view[0] if data else None
         try:
-            if kind == FRAME:
+            if kind == FRAME[0]:
                 self._host.receive(origin, view[1:], self.now_s())
-            elif kind == CALL:
+            elif kind == CALL[0]:
                 self._take_call(origin, calls.decode(view[1:]))
                 self.turn_soon()
             else:
                 raise Malformed("a parcel", "its first octet says nothing")
         except Malformed as error:
             self.report(f"container {origin} sent something else: {error}")
-        if self._host.has_more:
+        if not self._is_turn_due and self._host.has_more:
             self.turn_soon()
 
     def _take_call(self, origin: str, message: Call | Answer) -> None:
@@ -434,8 +437,10 @@ class RaftService:
         """Asks for a turn, once the readers of the event loop have brought what there is now."""
         if not self._is_turn_due and not self._is_closed:
             self._is_turn_due = True
-            loop = asyncio.get_running_loop()
-            getattr(loop, "call_after_readers", loop.call_soon)(self._take_turn)
+            if self._call_soon is None:
+                loop = asyncio.get_running_loop()
+                self._call_soon = getattr(loop, "call_after_readers", loop.call_soon)
+            self._call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
         self._is_turn_due = False
@@ -448,17 +453,15 @@ class RaftService:
             return
         self._has_gathered = False
         now_s = self.now_s()
+        self._writing.look_at_pace()
         if now_s >= self._wake_s:
             host.tick(now_s)
         if now_s - self._ticked_s >= TICK_S:
             self._ticked_s = now_s
             self._tick(now_s)
         self._agenda.send(now_s)
-        if host.has_more:
-            self._do_what_is_ready()
-        else:
-            self._write()
-        if host.has_more:
+        self._do_what_is_ready()
+        if not self._is_turn_due and host.has_more:
             self.turn_soon()
         self._carrier.flush()
         self._wake_s = host.wake_s

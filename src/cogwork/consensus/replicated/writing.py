@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.raft.pace import Pace
 from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
@@ -19,20 +21,35 @@ if TYPE_CHECKING:
 __all__ = ("Writing",)
 
 
+QUICK_S = 0.002
+"""A write that is durable so soon has others wait for it gladly: see `Pace`."""
+
+
 class Writing:
     """The writes that the log has not taken, and those that are not durable."""
 
-    def __init__(self, wal: Wal | None, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        wal: Wal | None,
+        report: Callable[[str], None],
+        *,
+        pace: Pace | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Has nothing to write.
 
         Args:
             wal: The log; None where there are no replicas.
             report: Takes what the operator should know.
+            pace: Is told how quick the disk is.
+            clock: In seconds; it never goes back.
         """
         self._wal = wal
         self._report = report
+        self._pace = pace or Pace()
+        self._clock = clock
         self._waiting: deque[Callable[[], None] | int] = deque()
-        self._numbers: deque[tuple[int, int]] = deque()
+        self._numbers: deque[tuple[int, int, float]] = deque()
         self._is_refused = False
 
     @property
@@ -69,7 +86,7 @@ class Writing:
             while self._waiting:
                 first = self._waiting[0]
                 if isinstance(first, int):
-                    self._numbers.append((wal.end_lsn, first))
+                    self._numbers.append((wal.end_lsn, first, self._clock()))
                 else:
                     first()
                 self._waiting.popleft()
@@ -85,5 +102,11 @@ class Writing:
         """Returns the highest number whose writes are all below a place; 0 for none."""
         number = 0
         while self._numbers and self._numbers[0][0] <= lsn:
-            number = self._numbers.popleft()[1]
+            _, number, since_s = self._numbers.popleft()
+            self._pace.is_quick = self._clock() - since_s <= QUICK_S
         return number
+
+    def look_at_pace(self) -> None:
+        """Takes a disk for slow that lets a write wait, or takes none."""
+        if self._is_refused or (self._numbers and self._clock() - self._numbers[0][2] > QUICK_S):
+            self._pace.is_quick = False

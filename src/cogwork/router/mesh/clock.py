@@ -33,7 +33,11 @@ class SteadyClock:
             due_s: The steady time at which some event was due at the latest.
         """
         at_s = now_s + self._shift_s
-        if now_s >= self.to_container(due_s):
+        is_due = now_s >= due_s - self._shift_s
+        if not is_due and at_s >= self._steady_s:
+            self._steady_s = at_s
+            return at_s
+        if is_due:
             # However the sum is rounded: what is asked for at its time would be asked for again.
             at_s = max(at_s, due_s)
         latest_s = max(self._steady_s, due_s) + self._late_max_s

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from cogwork.consensus.replicated.writing import Writing
+from cogwork.consensus.raft.pace import Pace
+from cogwork.consensus.replicated.writing import QUICK_S, Writing
 from cogwork.log.errors import LogBusy
 
 if TYPE_CHECKING:
@@ -89,3 +90,33 @@ def test_where_nothing_is_kept_nothing_is_written() -> None:
     writing = Writing(None, lambda _: None)
     assert writing.flush() == 0
     assert writing.durable(1 << 40) == 0
+
+
+def test_a_disk_is_taken_for_quick_while_no_write_waits_for_long() -> None:
+    log, pace, now_s = Taken(), Pace(), [0.0]
+    writing = Writing(cast("Wal", log), lambda _: None, pace=pace, clock=lambda: now_s[0])
+
+    def write(number: int, room: int = 1) -> None:
+        log.room = room
+        writing.add(cast("Journal", log), cast("Write", number))
+        writing.end_turn(number)
+        writing.flush()
+        writing.look_at_pace()
+
+    write(1)
+    assert not pace.is_quick, "nothing was seen of it yet"
+    now_s[0] += QUICK_S / 2
+    writing.durable(1)
+    assert pace.is_quick
+    write(2)
+    now_s[0] += QUICK_S * 2
+    assert pace.is_quick, "a write is on its way"
+    writing.look_at_pace()
+    assert not pace.is_quick, "it takes too long"
+    writing.durable(2)
+    assert not pace.is_quick, "it took too long"
+    write(3)
+    writing.durable(3)
+    assert pace.is_quick
+    write(4, room=0)
+    assert not pace.is_quick, "it takes nothing"
