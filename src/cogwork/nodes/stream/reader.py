@@ -170,25 +170,26 @@ class Reader:
             if not link.send(feed, self.next, self._snapshot, link.presettles):
                 return
             self._snapshot = None
-        if not self._send(link, feed) and not link.credit:
+        self._send(link, feed)
+        if not link.credit:
             link.exhaust()
         if self._block is not None and not self.source.has_room:
             self._drop()
 
-    def _send(self, link: OutgoingLink, feed: Feed) -> bool:
-        """Sends records; returns whether the link could take more than there are here."""
+    def _send(self, link: OutgoingLink, feed: Feed) -> None:
+        """Sends records, as many as the link takes or as there are here."""
         assert self.next is not None
         while True:
             if self.is_told and self.next >= self.target and not self._tell(link, feed):
-                return False
+                return
             block = self._next_block()
             if block is None:
                 self._go_back(link, feed)
-                return True
+                return
             is_alone = block is self._block or self.source.is_alone
             self.next = block.send(link, feed, self.next, is_alone)
             if self.next < block.next_offset:
-                return False
+                return
 
     def _go_back(self, link: OutgoingLink, feed: Feed) -> None:
         """Reads from the engine what the tail has no more, unless there is nothing to read."""

@@ -1,0 +1,83 @@
+"""When a receiver of a stream has had what it asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cogwork.nodes.stream.reader import Reader
+from cogwork.nodes.stream.start import Wish
+from cogwork.nodes.stream.tail import Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+BLOCK_RECORDS = 10
+LAST = 100
+
+
+@dataclass
+class Link:
+    credit: int
+    ended_drains: int = 0
+    presettles: bool = True
+
+    def exhaust(self) -> None:
+        self.ended_drains += 1
+
+
+@dataclass
+class Block:
+    """Ten records that were read from the engine."""
+
+    offset: int = 0
+    next_offset: int = BLOCK_RECORDS
+    size_bytes: int = 1_000
+
+    def send(self, link: Link, _feed: object, offset: int, _is_alone: bool) -> int:
+        count = min(link.credit, self.next_offset - offset)
+        link.credit -= count
+        return offset + count
+
+
+class Source:
+    def __init__(self) -> None:
+        self.engine = object()
+        self.tail = Tail()
+        self.tail.restart(LAST)
+        self.feed = SimpleNamespace(takes=lambda link: link.credit > 0)
+        self.is_alone = True
+        self.has_room = True
+        self.reads = 0
+
+    def spawn(self, _reader: object, work: Coroutine[object, object, None]) -> None:
+        work.close()
+        self.reads += 1
+
+    def note_held(self, _size_bytes: int) -> None:
+        """Nobody counts."""
+
+
+@pytest.mark.parametrize(
+    ("credit", "sent", "reads", "ended_drains"),
+    [(4, 4, 0, 1), (10, 10, 0, 1), (11, 10, 1, 0)],
+    ids=["within a block", "where a block ends", "beyond it"],
+)
+def test_a_drain_is_over_when_the_credit_is(
+    credit: int, sent: int, reads: int, ended_drains: int
+) -> None:
+    source, link = Source(), Link(credit)
+    reader = Reader(
+        source,  # type: ignore[arg-type]  # all that is asked of it
+        SimpleNamespace(link=link),  # type: ignore[arg-type]  # the same
+        Wish.__new__(Wish),
+        is_told=False,
+        next=0,
+        target=LAST,
+        _block=Block(),  # type: ignore[arg-type]  # the same
+    )
+    reader.pump()
+    assert (reader.next, source.reads, link.ended_drains) == (sent, reads, ended_drains)
