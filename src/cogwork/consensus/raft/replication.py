@@ -5,9 +5,9 @@ before; members that are at the same place get the same message. The leader's ow
 same time (dissertation §10.2.1). A member that has everything is told at once what is committed,
 unless so much is on its way that something else is about to tell it. One that is a majority
 together with the leader, as each follower among three voters, is told what is durable here: it
-commits as soon as it has the same, and does not wait until its answer comes back as a commit. To
-such a one entries go when they are durable here, where the disk is quick: one message then tells
-what would take two.
+commits as soon as it has the same, and does not wait until its answer comes back as a commit. While
+it waits for that news of entries that it has, further ones wait here to go with it, where the disk
+is quick: one message then tells what would take two.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Replication:
     def _lacks(self, member: str, progress: Progress, *, tells: bool) -> bool:
         durable = self._durable_for(member, progress)
         return (
-            progress.next <= self._sendable(durable)
+            progress.next <= self._sendable(progress, durable)
             or progress.commit_sent < self._core.commit
             or progress.phase is not Phase.REPLICATE
             or (tells and progress.commit_sent < durable > progress.durable_sent)
@@ -87,7 +87,7 @@ class Replication:
             if not progress.is_paused and progress.has_room(1, settings.window_bytes):
                 self._send_entries(member, progress, core.log.last_index, durable)
             return
-        last = self._sendable(durable)
+        last = self._sendable(progress, durable)
         while progress.next <= last and progress.phase is Phase.REPLICATE:
             if not progress.has_room(settings.window_messages, settings.window_bytes):
                 return
@@ -95,14 +95,16 @@ class Replication:
         if tells_commit and progress.phase is Phase.REPLICATE:
             self._tell(member, progress, durable)
 
-    def _sendable(self, durable: int) -> int:
+    def _sendable(self, progress: Progress, durable: int) -> int:
         """Returns up to where entries go to a member now; `durable` as of `_durable_for`.
 
-        It commits nothing before it is durable here, too. Where that is soon, it is not worth a
-        message of its own, nor a turn of whoever takes that.
+        News of the ones before them is about to go, where these are not durable here and will be
+        soon: what waits for that needs no message of its own, nor a turn of whoever takes it.
         """
         core = self._core
-        return durable if durable and core.pace.is_quick else core.log.last_index
+        sent = progress.next - 1
+        has_news_coming = core.pace.is_quick and 0 < durable < sent
+        return sent if has_news_coming else core.log.last_index
 
     def _tell(self, member: str, progress: Progress, durable: int) -> None:
         """Tells a member what is committed, or durable here, unless it knows or will by itself."""
