@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from cogwork.consensus.batch import Batch  # noqa: TC001  # msgspec reads the annotations
-from cogwork.consensus.engine import Snapshot  # noqa: TC001  # the same
+if TYPE_CHECKING:
+    from cogwork.consensus.batch import Batch
+    from cogwork.consensus.engine import Snapshot
 
 __all__ = ("Append", "Command", "Fence", "KeepSnapshot", "Trim")
 

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict, deque
+from typing import TYPE_CHECKING
 
 import msgspec
 from google_crc32c import value as crc32c
 from msgspec import structs
 
-from cogwork.consensus.batch import Batch  # noqa: TC001  # msgspec reads the annotations
 from cogwork.consensus.errors import Malformed, OutOfSequence, SequenceReused
+
+if TYPE_CHECKING:
+    from cogwork.consensus.batch import Batch
 
 __all__ = ("BATCHES_KEPT", "PRODUCERS_MAX", "Fresh", "ProducerTable", "Repeated")
 

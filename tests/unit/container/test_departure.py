@@ -63,7 +63,7 @@ class Known:
     voters = ("a", "b", "c")
 
     def __init__(self) -> None:
-        self.service, self.rooms = SimpleNamespace(why_no_room=""), self
+        self.service, self.rooms = SimpleNamespace(room=SimpleNamespace(why_none="")), self
         self.cluster = self.raft = self.moves = self
         self.mesh = self.routes = self
         self.id, self.siblings = "a", ()

@@ -23,12 +23,13 @@ from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.agenda import TICK_S, Agenda
 from cogwork.consensus.replicated.alarm import Alarm
-from cogwork.consensus.replicated.calls import GetRoom, RoomIs
+from cogwork.consensus.replicated.calls import GetRoom
 from cogwork.consensus.replicated.cluster import NoCluster
 from cogwork.consensus.replicated.desk import Desk
 from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
 from cogwork.consensus.replicated.pressure import Pressure
 from cogwork.consensus.replicated.replicas import Replicas
+from cogwork.consensus.replicated.room import Room
 from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.replicated.stream import Stream, demand, group_of
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
@@ -76,7 +77,7 @@ class RaftService:
         desk: Where calls to streams are carried out here.
         cluster: Says who holds which stream.
         pressure: Has groups seal that hold an old file of the write-ahead log.
-        why_no_room: Why there can be no more replicas here; empty where there can.
+        room: Says whether there can be one more replica here.
     """
 
     def __init__(
@@ -109,7 +110,6 @@ class RaftService:
         self.streams: dict[str, Stream] = {}
         self.desk = Desk(self.streams)
         self.cluster: StreamCluster = NoCluster(own)
-        self.why_no_room = ""
         self._carrier = carrier
         self._wal = wal
         self._queue = queue
@@ -119,6 +119,7 @@ class RaftService:
         self._host = RaftHost(own, incarnation, chance, self.now_s(), settings, pace=pace)
         self._replicas = Replicas(self, self._host, wal=wal, queue=queue, directory_of=directory_of)
         self._members = self._replicas.members
+        self.room = Room(wal, self._members)
         self.pressure = Pressure(self._members)
         self._writing = Writing(wal, report, pace=pace)
         self._agenda = Agenda()
@@ -298,22 +299,9 @@ class RaftService:
 
     def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
         if isinstance(call, GetRoom):
-            answer(self._room(call))
+            answer(self.room.tell(call, self.cluster))
         else:
             self.desk.carry_out(call, answer)
-
-    def _room(self, call: GetRoom) -> RoomIs:
-        return RoomIs(call.number, len(self._members), self._why_no_room(call.voters))
-
-    def _why_no_room(self, voters: list[str]) -> str:
-        if self._wal is None:
-            return "it has no data directory"
-        if self._wal.is_full:
-            return "its disk is full"
-        if set(voters) != set(self.cluster.voters):
-            own = ", ".join(self.cluster.voters)
-            return f"its cluster is another one, whose voters are {own}"
-        return self.why_no_room
 
     # -- what goes out
 

@@ -73,7 +73,7 @@ class Departure:
         replication = self._replication
         if not replication.is_in_use:
             return
-        replication.service.why_no_room = "it leaves the mesh"
+        replication.service.room.why_none = "it leaves the mesh"
         voters = replication.cluster.voters
         if self._own in voters and len(voters) > 1:
             log.warning(
