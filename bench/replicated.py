@@ -157,8 +157,10 @@ async def replayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
     return {"messages": count, "messages_per_s": round(count / passed_s)}
 
 
-async def delayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
-    """Appends at a rate, a thousand times a second or less, and sees when it is delivered."""
+async def delayed(
+    trio: Trio, seconds: float, size: int, *, rate: int = LATENCY_RATE
+) -> dict[str, Any]:
+    """Appends so many a second, in bursts of twenty, and sees when they are delivered."""
     subscribers = Subscribers(trio, STREAM)
     url = await trio.url_for(STREAM)
     async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
@@ -171,7 +173,7 @@ async def delayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
             for _ in range(BURST):
                 publisher.post(body)
             sent += BURST
-            await asyncio.sleep(max(0.0, start_s + sent / LATENCY_RATE - time.monotonic()))
+            await asyncio.sleep(max(0.0, start_s + sent / rate - time.monotonic()))
         await publisher.flush()
         await asyncio.sleep(0.5)
         used = meter.a_million(sent)

@@ -54,8 +54,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Trio:
     """Three containers."""
 
-    def __init__(self, folder: Path, *, is_away: bool, tables: str = "") -> None:
+    def __init__(
+        self, folder: Path, *, is_away: bool, tables: str = "", python: str = sys.executable
+    ) -> None:
         self.folder = folder
+        self.python = python
         self.tables = tables
         self.is_away = is_away
         self.ports = dict(zip(NAMES, free_ports(len(NAMES)), strict=True))
@@ -75,7 +78,7 @@ class Trio:
         )
         with (self.folder / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "cogwork.cli.main", "serve", "--config", str(file)],
+                [self.python, "-m", "cogwork.cli.main", "serve", "--config", str(file)],
                 stdout=output,
                 stderr=output,
             )
@@ -162,10 +165,12 @@ def _memory_bytes(process_id: int) -> int:
 
 
 @contextmanager
-def served(*, is_away: bool = False, tables: str = "") -> Iterator[Trio]:
-    """Runs the containers."""
+def served(
+    *, is_away: bool = False, tables: str = "", python: str = sys.executable
+) -> Iterator[Trio]:
+    """Runs the containers, and their subscribers, by an interpreter that has the program."""
     with tempfile.TemporaryDirectory() as folder:
-        trio = Trio(Path(folder), is_away=is_away, tables=tables)
+        trio = Trio(Path(folder), is_away=is_away, tables=tables, python=python)
         try:
             for name in NAMES:
                 trio.start(name)
@@ -185,7 +190,7 @@ class Subscribers:
     def __init__(self, trio: Trio, stream: str) -> None:
         self.processes = [
             subprocess.Popen(
-                [sys.executable, __file__, trio.url(name), stream],
+                [trio.python, __file__, trio.url(name), stream],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )
