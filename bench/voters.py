@@ -24,6 +24,7 @@ import cogwork
 from cogwork.cli.servers.process import free_ports
 from cogwork.log.errors import LogError
 from cogwork.log.file_header import HEADER_BYTES, FileHeader
+from cogwork.log.mark import LOG_GROUP
 from cogwork.log.record import scan_records
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Trio:
             with suppress(LogError):
                 number = FileHeader.decode(data, str(file)).number
                 for record in scan_records(data, HEADER_BYTES, number):
-                    if record.kind == HARD_STATE:
+                    if record.kind == HARD_STATE and record.group != LOG_GROUP:
                         terms[record.group] = max(terms.get(record.group, 0), record.term)
         return terms
 
