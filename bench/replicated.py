@@ -263,8 +263,10 @@ async def beside(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
         for sender in senders:
             sender.tell("go")
         await asyncio.sleep(1.0)
+        # Somebody has to read what they tell, or they stop when their pipes are full.
+        listening = asyncio.create_task(asyncio.to_thread(listen, crew, seconds + 1.0))
         times_s = await timed(trio, seconds, size)
-        await asyncio.to_thread(crew.listen, 1.0)
+        await listening
         published = sum(sender.sent for sender in senders)
     after = trio.terms()
     return {
@@ -273,6 +275,13 @@ async def beside(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
         "elections": sum(after[group] - terms[group] for group in terms.keys() & after.keys()),
         "topic_messages": published,
     }
+
+
+def listen(crew: Crew, seconds: float) -> None:
+    """Takes in what workers say, for some time."""
+    end_s = time.monotonic() + seconds
+    while (left_s := end_s - time.monotonic()) > 0:
+        crew.listen(left_s)
 
 
 async def timed(trio: Trio, seconds: float, size: int) -> list[float]:
