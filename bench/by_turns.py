@@ -1,12 +1,14 @@
 """Compares versions of the program on replicated streams, by turns.
 
-    python bench/by_turns.py [--case delay] [--rounds 6] [--seconds 1.5] [--rate N] NAME=PYTHON ...
+    python bench/by_turns.py [--case delay] [--rounds 6] [--seconds 1.5] [--rate N] [--unix NAME]...
+        NAME=PYTHON ...
 
 Each PYTHON is an interpreter that has a version installed: it runs three containers and their
 subscribers. All of them are there at the same time, and a case of `replicated.py` is run with one
 version after the other, over and over, in one order and then in the other one: so what the machine
 does meanwhile meets all of them alike. The appending client is of the version here. The first round
-is not counted. Prints a line of JSON for each version: the medians of its runs, and their range.
+is not counted. A version that --unix names is linked and reached by Unix-domain sockets. Prints a
+line of JSON for each version: the medians of its runs, and their range.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ async def compare(arguments: argparse.Namespace) -> None:
     found: dict[str, list[dict[str, Any]]] = {name: [] for name, _ in arguments.version}
     with ExitStack() as stack:
         trios = {
-            name: stack.enter_context(served(python=python)) for name, python in arguments.version
+            name: stack.enter_context(served(python=python, is_unix=name in arguments.unix))
+            for name, python in arguments.version
         }
         for trio in trios.values():
             await trio.declare([STREAM])
@@ -83,6 +86,7 @@ def main() -> None:
     parser.add_argument("version", nargs="+", type=version_of, metavar="NAME=PYTHON")
     parser.add_argument("--case", choices=("batches", "single", "delay"), default="delay")
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--unix", action="append", default=[], metavar="NAME")
     parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--rate", type=int, default=20_000, help="messages a second, for delay")
     with asyncio.Runner(loop_factory=cogwork.EventLoop) as runner:

@@ -1,10 +1,12 @@
 """Measures a stream on three replicas, each in a container with a disk, with real clients.
 
     python bench/replicated.py [--case NAME]... [--runs 1] [--seconds 5] [--kills 5] [--away]
+        [--unix]
 
 Three containers, linked with each other, on this machine; one client appends at the leader's
 container (with --away at another one), and each container has one subscriber, in a process of its
-own. Prints a line of JSON for each run of each case:
+own. With --unix all of them are linked and reached by Unix-domain sockets in the place of TCP.
+Prints a line of JSON for each run of each case:
 
     batches     messages a second, in batches of a thousand
     single      the same, appended one by one
@@ -373,7 +375,7 @@ async def measure(arguments: argparse.Namespace) -> None:
         "load": os.getloadavg()[0],
     }
     _print(facts)
-    with served(is_away=arguments.away) as trio:
+    with served(is_away=arguments.away, is_unix=arguments.unix) as trio:
         kills = arguments.kills
         cases: dict[str, Callable[[], Awaitable[dict[str, Any]]]] = {
             "batches": lambda: appended(trio, seconds, size, batch=BATCH),
@@ -420,6 +422,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--streams", type=int, default=1_000)
     parser.add_argument("--away", action="store_true")
+    parser.add_argument("--unix", action="store_true")
     with asyncio.Runner(loop_factory=cogwork.EventLoop) as runner:
         runner.run(measure(parser.parse_args()))
 

@@ -56,9 +56,16 @@ class Trio:
     """Three containers."""
 
     def __init__(
-        self, folder: Path, *, is_away: bool, tables: str = "", python: str = sys.executable
+        self,
+        folder: Path,
+        *,
+        is_away: bool,
+        is_unix: bool = False,
+        tables: str = "",
+        python: str = sys.executable,
     ) -> None:
         self.folder = folder
+        self.is_unix = is_unix
         self.python = python
         self.tables = tables
         self.is_away = is_away
@@ -67,14 +74,12 @@ class Trio:
 
     def start(self, name: str) -> None:
         links = "".join(
-            f'[[link]]\nurl = "127.0.0.1:{port}"\n'
-            for other, port in self.ports.items()
-            if other != name
+            f'[[link]]\nurl = "{self.url(other)}"\n' for other in NAMES if other != name
         )
         file = self.folder / f"{name}.toml"
         file.write_text(
             f'id = "{name}"\ndata_dir = "{self.folder / name}"\n'
-            f"[[listen]]\nport = {self.ports[name]}\n{links}"
+            f"[[listen]]\nport = {self.ports[name]}\n{self._socket(name)}{links}"
             f"[cluster]\nvoters = {json.dumps(NAMES)}\n{self.tables}"
         )
         with (self.folder / f"{name}.log").open("ab") as output:
@@ -83,6 +88,9 @@ class Trio:
                 stdout=output,
                 stderr=output,
             )
+
+    def _socket(self, name: str) -> str:
+        return f'[[listen]]\npath = "{name}.sock"\n' if self.is_unix else ""
 
     def wait(self) -> None:
         deadline_s = time.monotonic() + READY_TIMEOUT_S
@@ -97,6 +105,8 @@ class Trio:
     # -- where to go
 
     def url(self, name: str) -> str:
+        if self.is_unix:
+            return f"unix://{self.folder / name}.sock"
         return f"amqp://127.0.0.1:{self.ports[name]}"
 
     async def url_for(self, stream: str) -> str:
@@ -167,11 +177,15 @@ def _memory_bytes(process_id: int) -> int:
 
 @contextmanager
 def served(
-    *, is_away: bool = False, tables: str = "", python: str = sys.executable
+    *,
+    is_away: bool = False,
+    is_unix: bool = False,
+    tables: str = "",
+    python: str = sys.executable,
 ) -> Iterator[Trio]:
     """Runs the containers, and their subscribers, by an interpreter that has the program."""
     with tempfile.TemporaryDirectory() as folder:
-        trio = Trio(Path(folder), is_away=is_away, tables=tables, python=python)
+        trio = Trio(Path(folder), is_away=is_away, is_unix=is_unix, tables=tables, python=python)
         try:
             for name in NAMES:
                 trio.start(name)

@@ -42,7 +42,12 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.option("--id", "container_id", metavar="NAME", help="The container's id.")
-@click.option("--listen", multiple=True, metavar="HOST:PORT", help="Where to listen; repeatable.")
+@click.option(
+    "--listen",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="Where to listen, or unix://PATH; repeatable.",
+)
 @click.option(
     "--link",
     "links",

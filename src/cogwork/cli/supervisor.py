@@ -62,6 +62,7 @@ class WorkerProcess:
     Attributes:
         id: The container's id.
         command: What starts it.
+        inherits: File descriptors that it gets.
         process: Its process; None before the first, and between two.
         said: The line with which it said that it listens; empty before.
         listens: Set once it has.
@@ -71,6 +72,7 @@ class WorkerProcess:
 
     id: str
     command: Sequence[str]
+    inherits: Sequence[int] = ()
     process: Process | None = None
     said: str = ""
     listens: asyncio.Event = field(default_factory=asyncio.Event)
@@ -94,7 +96,11 @@ class WorkerProcess:
         pipe = asyncio.subprocess.PIPE
         # In a session of its own: Ctrl-C at a terminal reaches the supervisor alone.
         self.process = await asyncio.create_subprocess_exec(
-            *self.command, stdin=pipe, stdout=pipe, start_new_session=True
+            *self.command,
+            stdin=pipe,
+            stdout=pipe,
+            pass_fds=self.inherits,
+            start_new_session=True,
         )
         if stopping.is_set():
             self.signal(signal.SIGTERM)
@@ -110,14 +116,22 @@ class WorkerProcess:
 class Supervisor:
     """Runs workers until a signal stops them. Owned by its event loop."""
 
-    def __init__(self, commands: Mapping[str, Sequence[str]], timing: Timing | None = None) -> None:
+    def __init__(
+        self,
+        commands: Mapping[str, Sequence[str]],
+        timing: Timing | None = None,
+        inherits: Sequence[int] = (),
+    ) -> None:
         """Starts nothing yet.
 
         Args:
             commands: What starts each worker, by its id; the first one starts first.
             timing: How patient it is.
+            inherits: File descriptors that all of them get.
         """
-        self.workers = [WorkerProcess(name, command) for name, command in commands.items()]
+        self.workers = [
+            WorkerProcess(name, command, inherits) for name, command in commands.items()
+        ]
         self._timing = timing or Timing()
         self._stopping = asyncio.Event()
         self._is_up = False

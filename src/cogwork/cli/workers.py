@@ -19,17 +19,18 @@ import msgspec
 
 from cogwork.cli.children import COMMAND
 from cogwork.cli.supervisor import Supervisor, Timing
+from cogwork.container.listeners import mode_of
 from cogwork.container.mesh.urls import PATH_BYTES_MAX
 from cogwork.container.settings import WORKERS_MAX
 from cogwork.container.workers import Worker, worker_id
-from cogwork.io.listener import reserved_socket
+from cogwork.io.listener import listening_path, reserved_socket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cogwork.cli.exit_codes import ExitCode
     from cogwork.cli.supervisor import WorkerProcess
-    from cogwork.container.settings import Configuration
+    from cogwork.container.settings import Configuration, Listen
 
 __all__ = ("run",)
 
@@ -55,22 +56,26 @@ def run(configuration: Configuration, options: Sequence[str], *, as_json: bool) 
         How it ended.
 
     Raises:
-        ListenError: A port is taken.
+        ListenError: A port or a path is taken.
     """
     name = configuration.id or socket.gethostname()
     prefix = f"{name} ".replace("%", "%%")
     logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
     with contextlib.ExitStack() as stack:
         # Held until the end: a port stays theirs while a worker that died is not back yet.
-        sockets = [
-            stack.enter_context(reserved_socket(listen.host, listen.port))
+        ports = []
+        for listen in configuration.listeners:
+            is_at_port = listen.path is None
+            ports.append(stack.enter_context(_reserved(listen)) if is_at_port else 0)
+        held = {
+            listen.path: stack.enter_context(_held(listen.path, mode_of(listen)))
             for listen in configuration.listeners
-        ]
-        ports = [sock.getsockname()[1] for sock in sockets]
+            if listen.path is not None
+        }
         directory = stack.enter_context(_private_directory())
         commands = {}
         for number in range(configuration.workers):
-            told = Worker(number, configuration.workers, directory, ports)
+            told = Worker(number, configuration.workers, directory, ports, held)
             words = ("serve", *options, "--worker", msgspec.json.encode(told).decode())
             commands[worker_id(configuration, number)] = (*COMMAND, *words)
         timing = Timing(stop_s=configuration.limits.drain_timeout_s + STOP_MARGIN_S)
@@ -79,9 +84,28 @@ def run(configuration: Configuration, options: Sequence[str], *, as_json: bool) 
             _announce(name, workers, as_json=as_json)
 
         async def supervise() -> ExitCode:
-            return await Supervisor(commands, timing).run(announce)
+            return await Supervisor(commands, timing, list(held.values())).run(announce)
 
         return asyncio.run(supervise())
+
+
+@contextlib.contextmanager
+def _reserved(listen: Listen) -> Iterator[int]:
+    """Takes a port; returns which."""
+    with reserved_socket(listen.host, listen.port or 0) as sock:
+        yield sock.getsockname()[1]
+
+
+@contextlib.contextmanager
+def _held(path: str, mode: int) -> Iterator[int]:
+    """Listens at a path for all workers; returns the file descriptor."""
+    sock = listening_path(path, mode)
+    try:
+        yield sock.fileno()
+    finally:
+        sock.close()
+        with contextlib.suppress(OSError):
+            Path(path).unlink()
 
 
 @contextlib.contextmanager

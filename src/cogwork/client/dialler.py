@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
-import socket
 from typing import TYPE_CHECKING
 
-from cogwork.client.errors import AuthenticationError, ConnectError, connection_error
+from cogwork.client.errors import AuthenticationError, ConnectError
 from cogwork.client.redirection import Redirected, Redirection
 from cogwork.client.search import REDIRECTS_MAX, Search
 from cogwork.client.uplink import Uplink
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
+from cogwork.io.connect import connected_path, connected_socket, reason_of
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
 from cogwork.io.tls import client_context
@@ -22,6 +21,7 @@ from cogwork.io.tls_stream import TlsStream
 from cogwork.io.websocket import WebSocketStream
 
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import Iterator, Sequence
 
@@ -140,14 +140,14 @@ class Dialler:
         limit_s = self._options.connect_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                sock = await _connected_socket(endpoint)
+                sock = await _connected(endpoint)
                 return await self._open(endpoint, sock, search)
         except TimeoutError:
             raise ConnectError(f"{endpoint}: no answer within {limit_s:g} s") from None
         except OSError as error:
             if isinstance(error, ConnectError):
                 raise
-            raise ConnectError(f"{endpoint}: {_reason(error)}") from error
+            raise ConnectError(f"{endpoint}: {reason_of(error)}") from error
         except UnicodeError as error:
             raise ConnectError(f"{endpoint}: this cannot be a host's name: {error}") from error
 
@@ -159,10 +159,9 @@ class Dialler:
             session_window_frames=SESSION_WINDOW_FRAMES,
             idle_timeout_s=self._options.idle_timeout_s,
         )
-        is_plain = endpoint.scheme == "amqp"
         try:
-            stream = None if is_plain else self._stream_to(endpoint)
-            fd = sock.fileno() if is_plain else -1
+            stream = None if endpoint.is_plain else self._stream_to(endpoint)
+            fd = sock.fileno() if endpoint.is_plain else -1
             connection = Connection(self._core, uplink, settings, fd)
         except BaseException:
             sock.close()
@@ -197,26 +196,10 @@ class Dialler:
         return self._tls
 
 
-async def _connected_socket(endpoint: Endpoint) -> socket.socket:
-    """Connects to the first address of the host that answers."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-    problem: OSError | None = None
-    for family, kind, protocol, _, address in found:
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await loop.sock_connect(sock, address)
-        except OSError as error:
-            sock.close()
-            problem = error
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise problem or connection_error(str(endpoint), None)
+async def _connected(endpoint: Endpoint) -> socket.socket:
+    if endpoint.is_unix:
+        return await connected_path(endpoint.host)
+    return await connected_socket(endpoint.host, endpoint.port)
 
 
 def _unwanted(redirected: Redirected) -> ConnectError:
@@ -224,13 +207,6 @@ def _unwanted(redirected: Redirected) -> ConnectError:
     made = ConnectError(f"{redirected}, which force=True rules out")
     made.condition = redirected.condition
     return made
-
-
-def _reason(error: OSError) -> str:
-    """Says what the system says; asyncio puts its own words in the place of that."""
-    if error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)
-    return error.strerror or str(error)
 
 
 def _summary(failures: Sequence[ConnectError]) -> ConnectError:

@@ -65,7 +65,8 @@ def redirection_of(origin: Endpoint, error: AmqpError) -> Redirection:
         redirect = Redirect.from_error(error)
     except ProtocolError as problem:
         raise _unfollowed(origin, problem.description) from problem
-    scheme = redirect.scheme or origin.scheme
+    # Whoever is reached at a path names hosts and ports, which say no more than what they speak.
+    scheme = redirect.scheme or ("amqp" if origin.is_unix else origin.scheme)
     if scheme not in SCHEMES:
         raise _unfollowed(origin, f"a redirect's scheme: {scheme!r:.80} is none that is spoken")
     first = replace(

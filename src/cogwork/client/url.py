@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from cogwork.amqp.redirect import Host
 from cogwork.client.errors import InvalidUrlError
 
-__all__ = ("SCHEMES", "Endpoint", "parse_url")
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
+__all__ = ("SCHEMES", "UNIX", "Endpoint", "parse_url")
 
 SCHEMES = {"amqp": 5672, "amqps": 5671, "ws": 80, "wss": 443}
 """What is spoken, and the port for it that a URL need not name."""
+
+UNIX = "unix"
+"""The scheme of Unix-domain sockets, which have a path in the place of host and port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +26,9 @@ class Endpoint:
     """One container to connect to.
 
     Attributes:
-        scheme: `amqp`, `amqps`, `ws` or `wss`.
-        host: A name or an address.
-        port: The TCP port.
+        scheme: `amqp`, `amqps`, `ws`, `wss` or `unix`.
+        host: A name or an address; for a Unix-domain socket the path.
+        port: The TCP port; 0 for a Unix-domain socket.
         user: For SASL PLAIN; None without.
         password: For SASL PLAIN.
         vhost: The virtual host; empty for the default one.
@@ -39,7 +46,17 @@ class Endpoint:
     @property
     def name(self) -> str:
         """What the container is called in open, SASL and TLS."""
-        return self.known_as or self.host
+        return self.known_as or ("localhost" if self.is_unix else self.host)
+
+    @property
+    def is_unix(self) -> bool:
+        """Whether it is a Unix-domain socket, and so a container of this machine."""
+        return self.scheme == UNIX
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the socket carries AMQP as it is."""
+        return self.scheme in ("amqp", UNIX)
 
     @property
     def is_encrypted(self) -> bool:
@@ -58,14 +75,18 @@ class Endpoint:
 
     def __str__(self) -> str:
         """Shows the URL without user and password."""
+        if self.is_unix:
+            return f"{UNIX}://{self.host}" + (f"?vhost={self.vhost}" if self.vhost else "")
         return f"{self.scheme}://{self.authority}" + (f"/{self.vhost}" if self.vhost else "")
 
 
 def parse_url(url: str) -> Endpoint:
     """Reads `scheme://[user[:password]@]host[:port][/vhost]`.
 
+    A Unix-domain socket is `unix://[user[:password]@]/path[?vhost=name]`.
+
     Args:
-        url: Percent-encoded where user, password or virtual host need it.
+        url: Percent-encoded where user, password, virtual host or path need it.
 
     Raises:
         InvalidUrlError: It is none; the message says what would be one, and no password.
@@ -78,8 +99,10 @@ def parse_url(url: str) -> Endpoint:
             "this is no URL of a container: after the host and a colon comes a port, a number up "
             "to 65535; in a user or a password, / is written %2F, : %3A and @ %40"
         ) from None
+    if parts.scheme == UNIX:
+        return _unix_endpoint(parts)
     if parts.scheme not in SCHEMES:
-        expected = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        expected = ", ".join(f"{scheme}://" for scheme in (*SCHEMES, UNIX))
         raise InvalidUrlError(
             f"a URL starts with one of {expected}, such as amqp://localhost:5672; "
             f"this one starts with {(parts.scheme or url)[:20]!r}"
@@ -93,4 +116,22 @@ def parse_url(url: str) -> Endpoint:
         user=None if parts.username is None else unquote(parts.username),
         password=unquote(parts.password or ""),
         vhost=unquote(parts.path.removeprefix("/")),
+    )
+
+
+def _unix_endpoint(parts: SplitResult) -> Endpoint:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    vhost = options.pop("vhost", "")
+    if parts.hostname or parts.port is not None or len(parts.path) < 2 or options or parts.fragment:
+        raise InvalidUrlError(
+            "unix:// needs the path of a socket after it, from / on, such as "
+            "unix:///run/cogwork/north.sock, and takes ?vhost=NAME behind that"
+        )
+    return Endpoint(
+        scheme=UNIX,
+        host=unquote(parts.path),
+        port=0,
+        user=None if parts.username is None else unquote(parts.username),
+        password=unquote(parts.password or ""),
+        vhost=vhost,
     )

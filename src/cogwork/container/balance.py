@@ -87,7 +87,7 @@ class Balance:
                 continue
             if (opened.properties or {}).get(FORCE) is True:
                 continue
-            newcomer = Newcomer(client.listen.transport, is_near=client.listen.is_loopback)
+            newcomer = Newcomer(client.listen.scheme, is_near=client.listen.is_loopback)
             redirect = self._choose(newcomer)
             if redirect is not None:
                 size_bytes = connection.wire.max_frame_out

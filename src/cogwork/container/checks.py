@@ -37,6 +37,7 @@ __all__ = ("Problem", "find_problem")
 
 T = TypeVar("T")
 
+_MODE = re.compile(r"0?[0-7]{3}")
 _KIND = re.compile(r"[A-Za-z_][\w-]*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
@@ -63,9 +64,9 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     for at, listen in enumerate(configuration.listeners):
         for problem in _listen(listen, can_log_in):
             yield problem.below("listen", at)
-    yield from _twice(
-        "listen", "port", [each.endpoint if each.port else None for each in configuration.listeners]
-    )
+    ports = [each.endpoint if each.port else None for each in configuration.listeners]
+    yield from _twice("listen", "port", ports)
+    yield from _twice("listen", "path", [each.path for each in configuration.listeners])
     yield from _links(configuration)
     for at, user in enumerate(configuration.users):
         for problem in _user(user):
@@ -117,6 +118,7 @@ def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
         yield Problem(
             ("origins",), f"an array for {transport}", 'transport = "ws" or "wss" with it'
         )
+    yield from _place(listen)
     yield from _advertised(listen)
     has_authority = listen.tls is not None and listen.tls.client_ca is not None
     if listen.tls is not None and listen.tls.require_client_certificate and not has_authority:
@@ -135,6 +137,24 @@ def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
             f"{' and '.join(listen.mechanisms)} on {listen.endpoint}, where nobody can log in",
             "a [[user]]; `cogwork passwd NAME` prints one",
         )
+
+
+def _place(listen: Listen) -> Iterator[Problem]:
+    """Checks that a listener is at a port or at a path, and that what it says is of that."""
+    if listen.path is None:
+        if listen.port is None:
+            yield Problem(("port",), "nothing", "an integer from 0 to 65535, or a path")
+        if listen.mode is not None:
+            yield Problem(("mode",), f'"{listen.mode}" at a port', "a path with it")
+        return
+    if listen.port is not None:
+        yield Problem(("port",), f"{listen.port} beside a path", "one of them")
+    if listen.transport != "amqp":
+        yield Problem(("transport",), f'"{listen.transport}" at a path', '"amqp", or a port')
+    if listen.advertise is not None:
+        yield Problem(("advertise",), f'"{listen.advertise}" at a path', "a port")
+    if listen.mode is not None and not _MODE.fullmatch(listen.mode):
+        yield Problem(("mode",), f'"{listen.mode}"', 'permissions in octal, such as "660"')
 
 
 def _advertised(listen: Listen) -> Iterator[Problem]:

@@ -53,6 +53,7 @@ SHOWN_CHARACTERS_MAX = 40
 _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 _MISSING_KEY = re.compile(r"missing required field `(\w+)`")
+_UNIX = "unix://"
 _ENDPOINT = re.compile(r"(?:\[([^\]]+)\]|([^:]*)):(\d+)")
 
 
@@ -166,7 +167,8 @@ def with_options(
     Args:
         configuration: What the file says.
         container_id: `--id`.
-        listen: Each `--listen`, as HOST:PORT; given any, they replace the file's listeners.
+        listen: Each `--listen`, as HOST:PORT or unix://PATH; given any, they replace the file's
+            listeners.
         data_dir: `--data`.
         links: Each `--link`, besides those of the file.
         workers: `--workers`.
@@ -214,7 +216,8 @@ def _id_option(name: str) -> str:
 def _listen_option(endpoint: str) -> Listen:
     parts = _split_endpoint(endpoint)
     if parts is None:
-        raise ConfigurationError("options", 0, "--listen", _show(endpoint), "HOST:PORT")
+        expected = "HOST:PORT or unix://PATH"
+        raise ConfigurationError("options", 0, "--listen", _show(endpoint), expected)
     try:
         return msgspec.convert(parts, Listen)
     except msgspec.ValidationError as error:
@@ -232,7 +235,12 @@ def _link_option(url: str) -> Link:
 
 
 def _split_endpoint(endpoint: str) -> dict[str, Any] | None:
-    """Takes HOST:PORT or [ADDRESS]:PORT apart; no host is loopback, never every interface."""
+    """Takes HOST:PORT, [ADDRESS]:PORT or unix://PATH apart.
+
+    No host is loopback, never every interface.
+    """
+    if endpoint.startswith(f"{_UNIX}/"):
+        return {"path": endpoint.removeprefix(_UNIX)}
     match = _ENDPOINT.fullmatch(endpoint)
     if match is None:
         return None
@@ -241,7 +249,7 @@ def _split_endpoint(endpoint: str) -> dict[str, Any] | None:
 
 
 def _expand_endpoints(document: dict[str, Any]) -> None:
-    """Turns `listen = ["HOST:PORT"]` and `link = ["HOST:PORT"]` into the tables of these."""
+    """Turns the strings of `listen = ["HOST:PORT"]` and `link = ["HOST:PORT"]` into tables."""
     link = document.get("link")
     if isinstance(link, list):
         document["link"] = [{"url": item} if isinstance(item, str) else item for item in link]
@@ -353,10 +361,12 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
     def anchor_tls(tls: Tls) -> Tls:
         return anchor(tls, "certificate", "key", "client_ca")
 
-    listeners = [
-        msgspec.structs.replace(each, tls=anchor_tls(each.tls)) if each.tls else each
-        for each in configuration.listeners
-    ]
+    def anchor_listen(listen: Listen) -> Listen:
+        tls = None if listen.tls is None else anchor_tls(listen.tls)
+        path = None if listen.path is None else str((directory / listen.path).absolute())
+        return msgspec.structs.replace(listen, tls=tls, path=path)
+
+    listeners = [anchor_listen(each) for each in configuration.listeners]
     links = [anchor(link, "certificate", "key", "ca") for link in configuration.links]
     gateways = {
         name: {key: _anchored(directory, key, value) for key, value in options.items()}

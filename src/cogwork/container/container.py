@@ -189,14 +189,17 @@ class Container:
         """Recovers what is on the disk, then listens.
 
         Raises:
-            ListenError: A port is taken.
+            ListenError: A port or a path is taken.
             LogError: The write-ahead log is damaged.
             TlsFilesError: A certificate cannot be used.
         """
         self.replication.start()
         self._start_schemas()
-        self._listeners.open(self.configuration.listeners, is_shared=self._worker is not None)
-        if self._worker is not None:
+        listeners = self.configuration.listeners
+        if self._worker is None:
+            self._listeners.open(listeners)
+        else:
+            self._listeners.open(listeners, is_shared=True, held=self._worker.held)
             self._listeners.open_for_links(self._worker.socket)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.mesh.start(self.configuration.links)

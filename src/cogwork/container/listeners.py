@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.redirect import Host
 from cogwork.amqp.sasl import ANONYMOUS
 from cogwork.amqp.types import Symbol
-from cogwork.io.listener import Listener, listening_path, listening_socket
+from cogwork.io.listener import OWN_MODE, Listener, listening_path, listening_socket
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
 from cogwork.io.tls import ServerTls, TlsFiles, common_name
@@ -21,8 +22,7 @@ from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
 from cogwork.io.websocket import WebSocketStream
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from cogwork.container.clients import ClientContext
     from cogwork.container.peers import Peers
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cogwork.container.workers import LinkSocket
     from cogwork.io.stream import ByteStream
 
-__all__ = ("Listeners",)
+__all__ = ("Listeners", "mode_of")
 
 WILDCARDS = frozenset({"0.0.0.0", "::"})
 """Addresses to listen at that nobody can connect to from elsewhere."""
@@ -60,23 +60,37 @@ class Listeners:
         self._links: Listener | None = None
         self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
 
-    def open(self, listens: Iterable[Listen], *, is_shared: bool = False) -> None:
+    def open(
+        self,
+        listens: Iterable[Listen],
+        *,
+        is_shared: bool = False,
+        held: Mapping[str, int] | None = None,
+    ) -> None:
         """Opens a listener for each; closes all of them again where one fails.
 
         Args:
             listens: Where, and as what.
             is_shared: Whether other processes listen there, too.
+            held: The sockets at paths that this process was given, as file descriptors.
 
         Raises:
-            ListenError: A port is taken.
+            ListenError: A port or a path is taken.
             TlsFilesError: A certificate cannot be used.
         """
         try:
             for listen in listens:
                 tls = ServerTls(_files_of(listen.tls)) if listen.tls is not None else None
                 place = _Open(listen, _mechanisms_of(listen), None, tls)
-                sock = listening_socket(listen.host, listen.port, is_shared=is_shared)
-                place.listener = Listener(sock, partial(self._accept, place))
+                accept = partial(self._accept, place)
+                if listen.path is None:
+                    sock = listening_socket(listen.host, listen.port or 0, is_shared=is_shared)
+                    place.listener = Listener(sock, accept)
+                elif held and listen.path in held:
+                    place.listener = Listener(socket.socket(fileno=held[listen.path]), accept)
+                else:
+                    sock = listening_path(listen.path, mode_of(listen))
+                    place.listener = Listener(sock, accept, listen.path)
                 self._open.append(place)
         except Exception:
             self.close()
@@ -95,7 +109,7 @@ class Listeners:
     def urls(self) -> list[str]:
         """Where it listens, with the ports that were given."""
         return [
-            f"{each.listen.transport}://{Host(each.listen.host, each.listener.port)}"
+            f"{each.listen.scheme}://{_place(each.listen, each.listener)}"
             for each in self._open
             if each.listener is not None
         ]
@@ -121,10 +135,10 @@ class Listeners:
             What holds for the sockets from now on, and what is wrong with certificates, where the
             ones before stay in use.
         """
-        wanted = {(listen.endpoint, listen.transport): listen for listen in listens}
+        wanted = {(listen.endpoint, listen.scheme): listen for listen in listens}
         problems = []
         for place in self._open:
-            listen = wanted.get((place.listen.endpoint, place.listen.transport), place.listen)
+            listen = wanted.get((place.listen.endpoint, place.listen.scheme), place.listen)
             try:
                 self._renew(place, listen)
             except (CogworkError, OSError) as error:
@@ -184,6 +198,15 @@ class Listeners:
         return encrypted
 
 
+def mode_of(listen: Listen) -> int:
+    """Returns the permissions of the file at a listener's path."""
+    return OWN_MODE if listen.mode is None else int(listen.mode, 8)
+
+
+def _place(listen: Listen, listener: Listener) -> str:
+    return listen.path or str(Host(listen.host, listener.port))
+
+
 def _mechanisms_of(listen: Listen) -> tuple[Symbol, ...]:
     return tuple(map(Symbol, listen.mechanisms))
 
@@ -201,6 +224,7 @@ def _advertised(place: _Open) -> str | None:
     """Returns HOST:PORT for clients elsewhere; None where the configuration does not tell."""
     if place.listen.advertise is not None:
         return place.listen.advertise
-    if place.listener is None or place.listen.host in WILDCARDS:
+    is_elsewhere = place.listen.path is None and place.listen.host not in WILDCARDS
+    if place.listener is None or not is_elsewhere:
         return None
     return str(Host(place.listen.host, place.listener.port))

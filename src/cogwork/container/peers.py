@@ -356,7 +356,7 @@ class Peers:
         redirects = properties.get(REDIRECTS)
         return self.redirect(
             Newcomer(
-                client.listen.transport,
+                client.listen.scheme,
                 is_near=client.listen.is_loopback,
                 redirects=redirects if isinstance(redirects, int) else 0,
             )

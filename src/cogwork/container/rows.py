@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
@@ -12,17 +14,15 @@ from msgspec import structs
 from cogwork import __version__
 from cogwork.amqp.performatives import Role
 from cogwork.container.attachments import Attachment
+from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.memory import resident_bytes
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.topic import TopicNode
 
 if TYPE_CHECKING:
-    import socket
-
     from cogwork.container.clients import ClientContext
     from cogwork.container.container import Container
-    from cogwork.container.gateways.inside import NoSocket
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.entry import AddressEntry
@@ -173,7 +173,7 @@ def connection_row(connection: Connection) -> Row:
         "container": remote.container_id if remote is not None else "",
         "user": connection.identity or "",
         "peer": peer_of(client.sock),
-        "listener": f"{client.listen.transport}://{client.listen.endpoint}",
+        "listener": f"{client.listen.scheme}://{client.listen.endpoint}",
         "vhost": client.vhost.name,
         "product": _product(cast("dict[str, object]", properties)),
         "since": iso_time(client.connected_at_s),
@@ -189,13 +189,28 @@ def connection_row(connection: Connection) -> Row:
     }
 
 
+_IDS = struct.Struct("3i")
+"""Process, user and group, as Linux has them for the other end of a Unix-domain socket."""
+
+
 def peer_of(sock: socket.socket | NoSocket) -> str:
-    """Tells where a socket is connected to, as host and port."""
+    """Tells where a socket is connected to: host and port, or which process on this machine."""
     try:
         name = sock.getpeername()
     except OSError:
         return ""
-    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
+    if isinstance(name, tuple):
+        return f"{name[0]}:{name[1]}"
+    return str(name) or _process_at(sock)
+
+
+def _process_at(sock: socket.socket | NoSocket) -> str:
+    """Tells who has connected by a Unix-domain socket, where the system does."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None or isinstance(sock, NoSocket):
+        return ""
+    ids = sock.getsockopt(socket.SOL_SOCKET, option, _IDS.size)
+    return "process {}, user {}, group {}".format(*_IDS.unpack(ids))
 
 
 def _product(properties: dict[str, object]) -> str:

@@ -93,11 +93,13 @@ class Tls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[[listen]]`: one socket that accepts connections.
+    """`[[listen]]`: one socket that accepts connections, at a port or at a path.
 
     Attributes:
         host: The name or address to bind.
-        port: 0 takes any free one.
+        port: 0 takes any free one; None where there is a path.
+        path: Of a Unix-domain socket; None where there is a port.
+        mode: The permissions of that one's file, in octal; None is the user's own alone.
         transport: What the sockets speak.
         tls: Certificates, for `amqps` and `wss`.
         sasl: Mechanisms offered; None offers what `mechanisms` says.
@@ -106,7 +108,9 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     host: Text = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65_535)]
+    port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
+    path: Text | None = None
+    mode: Text | None = None
     transport: Literal["amqp", "amqps", "ws", "wss"] = "amqp"
     tls: Tls | None = None
     sasl: Annotated[list[Mechanism], Meta(min_length=1)] | None = None
@@ -126,7 +130,12 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can connect."""
-        return Host(self.host, self.port).is_loopback
+        return self.path is not None or Host(self.host, self.port or 0).is_loopback
+
+    @property
+    def scheme(self) -> str:
+        """How the URLs begin by which it is reached."""
+        return self.transport if self.path is None else "unix"
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -142,8 +151,8 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def endpoint(self) -> str:
-        """Host and port, as a person writes them."""
-        return str(Host(self.host, self.port))
+        """Host and port, as a person writes them, or the path."""
+        return str(Host(self.host, self.port or 0)) if self.path is None else self.path
 
 
 class Permission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -449,3 +458,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     arrow: Arrow = field(default_factory=Arrow)
     gateways: dict[str, dict[str, Any]] = field(default_factory=dict, name="gateway")
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def at_ports(self) -> list[Listen]:
+        """The listeners that are no Unix-domain sockets."""
+        return [listen for listen in self.listeners if listen.path is None]

@@ -25,11 +25,11 @@ class LinkSocket(Struct, frozen=True):
 
     Attributes:
         path: Of the socket.
-        transport: As listeners call theirs.
+        scheme: As listeners call theirs.
     """
 
     path: str
-    transport: str = "unix"
+    scheme: str = "unix"
 
     @property
     def is_plain(self) -> bool:
@@ -52,6 +52,15 @@ class LinkSocket(Struct, frozen=True):
         return self.path
 
 
+class _WorkerLink(Link, frozen=True, kw_only=True):
+    """A link to another worker of the same container."""
+
+    @property
+    def is_to_worker(self) -> bool:
+        """Always."""
+        return True
+
+
 class Worker(Struct, frozen=True):
     """Which of the workers one is; what its supervisor tells it.
 
@@ -59,13 +68,15 @@ class Worker(Struct, frozen=True):
         number: From 0 on.
         count: How many there are.
         directory: Of their sockets.
-        ports: Those of the configured listeners, in their order.
+        ports: Those of the configured listeners, in their order; 0 for one at a path.
+        held: The sockets at paths, which all of them accept from, as file descriptors.
     """
 
     number: int
     count: int
     directory: str
     ports: list[int]
+    held: dict[str, int] = {}
 
     @property
     def socket(self) -> LinkSocket:
@@ -89,7 +100,9 @@ class Worker(Struct, frozen=True):
         """
         cost = whole.mesh.worker_cost
         others = [number for number in range(self.count) if number != self.number]
-        links = [Link(url=f"unix://{self._path(number)}", cost=cost) for number in others]
+        links: list[Link] = [
+            _WorkerLink(url=f"unix://{self._path(number)}", cost=cost) for number in others
+        ]
         data_dir = None
         if whole.data_dir is not None:
             data_dir = str(Path(whole.data_dir) / f"worker-{self.number}")
@@ -104,7 +117,7 @@ class Worker(Struct, frozen=True):
 
     def _on_port(self, at: int, listen: Listen) -> Listen:
         """Returns a listener that is on the same port in all workers, whichever it was to be."""
-        if listen.port or at >= len(self.ports):
+        if listen.port != 0 or at >= len(self.ports):
             return listen
         return structs.replace(listen, port=self.ports[at])
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,9 @@ BACKLOG = 1024
 
 ACCEPTS_AT_ONCE = 64
 """Connections taken in one turn of the loop, so that those that work get theirs."""
+
+OWN_MODE = 0o600
+"""Who may connect where nothing is said: processes of the same user."""
 
 RETRY_S = 0.5
 """When the process has no file descriptor left, accepting pauses for this long."""
@@ -43,12 +49,13 @@ class Listener:
         Args:
             sock: Listens; this object owns it.
             on_accept: Gets each connected, non-blocking socket, and owns it.
-            path: The socket's file, where it has one: it is removed in the end.
+            path: The socket's file, where this object is to remove it in the end.
         """
         self._loop = asyncio.get_running_loop()
         self._on_accept = on_accept
         self._socket = sock
         self._path = path
+        self._file_number = None if path is None else os.lstat(path).st_ino
         sock.setblocking(False)
         self._loop.add_reader(sock.fileno(), self._accept)
 
@@ -84,8 +91,14 @@ class Listener:
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
-            if self._path is not None:
-                Path(self._path).unlink(missing_ok=True)
+            self._remove_file()
+
+    def _remove_file(self) -> None:
+        """Removes the socket's file, unless another one has been put in its place."""
+        if self._path is not None:
+            with suppress(OSError):
+                if os.lstat(self._path).st_ino == self._file_number:
+                    Path(self._path).unlink()
 
 
 def listening_socket(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
@@ -119,24 +132,52 @@ def reserved_socket(host: str, port: int) -> socket.socket:
     return _bound(host, port, is_shared=True, listens=False)
 
 
-def listening_path(path: str) -> socket.socket:
+def listening_path(path: str, mode: int = OWN_MODE) -> socket.socket:
     """Listens on a Unix-domain socket, in the place of one that a dead process has left.
 
     Args:
         path: In a directory where nobody else can make files.
+        mode: The permissions of its file: who may write to it may connect.
 
     Raises:
-        ListenError: The socket cannot be made.
+        ListenError: Somebody listens there, or the socket cannot be made.
     """
     sock = socket.socket(socket.AF_UNIX)
     try:
-        Path(path).unlink(missing_ok=True)
+        _remove_abandoned(path)
         sock.bind(path)
+        Path(path).chmod(mode)
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
-        raise ListenError(f"cannot listen on {path}: {error.strerror}") from error
+        # A path that is too long is refused before the system sees it, and has no number.
+        reason = error.strerror or str(error)
+        raise ListenError(f"cannot listen on {path}: {reason}") from error
     return sock
+
+
+def _remove_abandoned(path: str) -> None:
+    """Removes a socket's file that nobody listens at any more; other files stay.
+
+    Raises:
+        OSError: Somebody does; or it cannot be removed.
+    """
+    try:
+        is_socket = stat.S_ISSOCK(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return
+    if not is_socket:
+        raise FileExistsError(errno.EEXIST, "there is a file that is no socket")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            Path(path).unlink()
+            return
+        except BlockingIOError:
+            pass  # so many wait to be accepted
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
 def _bound(host: str, port: int, *, is_shared: bool, listens: bool) -> socket.socket:

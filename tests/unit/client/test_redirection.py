@@ -56,3 +56,8 @@ def test_errors_show_no_password() -> None:
     assert str(raised.value) == (
         "amqps://a.example:5671/blue: a redirect's network-host: nothing, expected a host"
     )
+
+
+def test_whoever_came_by_a_path_goes_to_a_port() -> None:
+    found = endpoints(Redirect(Host("b", 5672)), "unix://jo:secret@/run/a?vhost=blue")
+    assert found == [parse_url("amqp://jo:secret@b:5672/blue")]

@@ -19,6 +19,11 @@ from cogwork.client.url import Endpoint, parse_url
             "amqp://jo%40x:p%2Fw@h:1/a%20b",
             Endpoint("amqp", "h", 1, user="jo@x", password="p/w", vhost="a b"),
         ),
+        ("unix:///run/a%20b.sock", Endpoint("unix", "/run/a b.sock", 0)),
+        (
+            "unix://jo%40x:p%2Fw@/run/a?vhost=a%20b",
+            Endpoint("unix", "/run/a", 0, user="jo@x", password="p/w", vhost="a b"),
+        ),
     ],
 )
 def test_what_a_url_says(url: str, expected: Endpoint) -> None:
@@ -33,6 +38,11 @@ def test_what_a_url_says(url: str, expected: Endpoint) -> None:
         ("amqp://", "host"),
         ("amqp://h:many", "a port, a number"),
         ("amqp://h:70000", "up to 65535"),
+        ("unix://", "the path of a socket"),
+        ("unix:///", "the path of a socket"),
+        ("unix://run/a", "from / on"),
+        ("unix:///run/a?cost=1", "takes .vhost=NAME"),
+        ("unix:///run/a#b", "takes .vhost=NAME"),
     ],
 )
 def test_what_is_no_url_is_told_what_would_be_one(url: str, hint: str) -> None:
@@ -47,3 +57,12 @@ def test_no_text_shows_a_password() -> None:
     with pytest.raises(InvalidUrlError, match="/ is written %2F") as raised:
         parse_url("amqp://jo:sec/ret@h")
     assert "sec" not in str(raised.value)
+
+
+def test_what_is_at_a_path_is_shown_without_who_connects_there() -> None:
+    endpoint = parse_url("unix://jo:secret@/run/a?vhost=shop")
+    assert str(endpoint) == "unix:///run/a?vhost=shop"
+    assert "secret" not in repr(endpoint)
+    assert endpoint.name == "localhost"
+    assert endpoint.is_plain
+    assert not endpoint.is_encrypted

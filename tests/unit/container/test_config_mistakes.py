@@ -58,7 +58,43 @@ if TYPE_CHECKING:
         ),
         (
             "[[listen]]\nport = 1\n[[listen]]\nhost = 'localhost'",
-            "cogwork.toml:3: listen[1].port: found nothing, expected an integer from 0 to 65535",
+            "cogwork.toml:3: listen[1].port: found nothing,"
+            " expected an integer from 0 to 65535, or a path",
+        ),
+        (
+            "[[listen]]\nport = 1\npath = '/run/a'",
+            "cogwork.toml:2: listen[0].port: found 1 beside a path, expected one of them",
+        ),
+        (
+            "[[listen]]\nport = 1\nmode = '660'",
+            'cogwork.toml:3: listen[0].mode: found "660" at a port, expected a path with it',
+        ),
+        (
+            "[[listen]]\npath = '/run/a'\nmode = 'rw'",
+            'cogwork.toml:3: listen[0].mode: found "rw",'
+            ' expected permissions in octal, such as "660"',
+        ),
+        (
+            "[[listen]]\npath = '/run/a'\ntransport = 'ws'",
+            'cogwork.toml:3: listen[0].transport: found "ws" at a path, expected "amqp", or a port',
+        ),
+        (
+            "[[listen]]\npath = '/run/a'\nadvertise = 'h:1'",
+            'cogwork.toml:3: listen[0].advertise: found "h:1" at a path, expected a port',
+        ),
+        (
+            "listen = ['unix:///run/a', 'unix:///run/b', 'unix:///run/a']",
+            'cogwork.toml:1: listen[2].path: found "/run/a" as in listen[0],'
+            " expected each path once",
+        ),
+        (
+            "listen = ['unix://a']",
+            'cogwork.toml:1: listen[0]: found "unix://a", expected a table or "HOST:PORT"',
+        ),
+        (
+            "listen = ['unix:///run/a']\nlink = ['unix:///run/a']",
+            'cogwork.toml:2: link[0].url: found "unix:///run/a", where this container listens,'
+            " expected another container",
         ),
         (
             "[[listen]]\nport = 5672.0",

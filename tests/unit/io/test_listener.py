@@ -75,3 +75,60 @@ def test_a_unix_socket_takes_the_place_of_a_dead_one_and_leaves_no_file(tmp_path
 def test_a_unix_socket_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ListenError, match=r"/no/0: No such file or directory$"):
         listening_path(str(tmp_path / "no" / "0"))
+
+
+def test_a_path_where_somebody_listens_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "0"
+    with listening_path(str(path)) as held:
+        with pytest.raises(ListenError, match=r"cannot listen on .*/0: Address already in use"):
+            listening_path(str(path))
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+        held.accept()[0].close()
+
+
+def test_a_path_whose_queue_is_full_is_taken(tmp_path: Path) -> None:
+    path = str(tmp_path / "0")
+    with socket.socket(socket.AF_UNIX) as held, socket.socket(socket.AF_UNIX) as client:
+        held.bind(path)
+        held.listen(0)
+        client.connect(path)
+        with pytest.raises(ListenError, match="Address already in use"):
+            listening_path(path)
+
+
+def test_a_file_that_is_no_socket_stays(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    path.write_text("mine")
+    with pytest.raises(ListenError, match="there is a file that is no socket"):
+        listening_path(str(path))
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("no/where", "No such file"), ("a" * 120, "path too long")]
+)
+def test_a_path_that_cannot_be_is_told(tmp_path: Path, name: str, reason: str) -> None:
+    with pytest.raises(ListenError, match=f"cannot listen on .*{reason}"):
+        listening_path(str(tmp_path / name))
+
+
+def test_only_its_user_may_connect_to_a_path_unless_another_mode_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "0"
+    with listening_path(str(path)):
+        assert path.stat().st_mode & 0o777 == 0o600
+    with listening_path(str(path), 0o660):
+        assert path.stat().st_mode & 0o777 == 0o660
+
+
+def test_a_file_that_another_one_has_put_in_its_place_stays(tmp_path: Path) -> None:
+    path = tmp_path / "0"
+
+    async def story() -> None:
+        listener = Listener(listening_path(str(path)), socket.socket.close, str(path))
+        path.rename(tmp_path / "1")
+        path.write_text("mine")
+        listener.close()
+
+    asyncio.run(story())
+    assert path.read_text() == "mine"

@@ -68,7 +68,7 @@ class Crew:
         """
         set_time_slice(SLICE_US)
         configuration = self._container.configuration
-        listeners, first = configuration.listeners, configuration.arrow.port
+        listeners, first = configuration.at_ports, configuration.arrow.port
         first += self._number * len(listeners) if first else 0
         for at, listen in enumerate(listeners):
             port = first + at if first else 0
@@ -147,7 +147,7 @@ class Crew:
 
     def _offer(self) -> None:
         """Tells clients where readers are, once there is one."""
-        listeners = self._container.configuration.listeners
+        listeners = self._container.configuration.at_ports
         ports = {
             listen.transport: UShort(port)
             for listen, port in zip(listeners, self._ports, strict=False)

@@ -19,7 +19,7 @@ class ReaderJob(Struct, frozen=True):
         container: The container's id.
         number: Of the reader, from 0 on.
         fd: The socket to the container.
-        ports: Those of the configured listeners, in their order.
+        ports: One for each configured listener that is at a port, in their order.
     """
 
     container: str

@@ -109,7 +109,7 @@ class Reader:
         await self._close()
 
     def _on_ports(self, configuration: Configuration) -> list[Any]:
-        listeners = zip(configuration.listeners, self._job.ports, strict=False)
+        listeners = zip(configuration.at_ports, self._job.ports, strict=False)
         return [structs.replace(listen, port=port) for listen, port in listeners]
 
     def _reload(self, load: Callable[[], Configuration]) -> None:

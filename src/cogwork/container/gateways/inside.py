@@ -13,11 +13,11 @@ class Inside:
 
     Attributes:
         name: The gateway's.
-        transport: As listeners call theirs.
+        scheme: As listeners call theirs.
     """
 
     name: str
-    transport: str = "inside"
+    scheme: str = "inside"
 
     @property
     def is_plain(self) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import random
-import socket
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +17,7 @@ from cogwork.container.mesh.connection import (
 )
 from cogwork.container.mesh.urls import link_url
 from cogwork.dataplane.connection import Connection
+from cogwork.io.connect import connected_path, connected_socket, reason_of
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.tls import client_context
 from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.connection import MeshConnection
     from cogwork.container.mesh.pair import Pair
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.mesh.urls import LinkUrl
     from cogwork.container.settings import Link
 
 __all__ = ("LinkDialler",)
@@ -107,7 +105,7 @@ class LinkDialler:
             except TimeoutError:
                 self._failed(f"no answer within {CONNECT_TIMEOUT_S:g} s")
             except (OSError, CogworkError) as error:
-                self._failed(_reason(error))
+                self._failed(reason_of(error))
             else:
                 self.problem = None
                 if await self._stood_well(self.pair):
@@ -137,8 +135,8 @@ class LinkDialler:
 
     def _failed(self, problem: str) -> None:
         if problem != self.last_problem:
-            # A worker of this container that is not there is its supervisor's to report.
-            level = logging.DEBUG if self.url.is_unix else logging.WARNING
+            # Of a worker that is not there the supervisor tells.
+            level = logging.DEBUG if self.link.is_to_worker else logging.WARNING
             log.log(level, "link to %s: %s", self.url, problem)
         self.has_failed = True
         self.is_refused = False
@@ -175,7 +173,9 @@ class LinkDialler:
         return await self._open(ControlConnection, number)
 
     async def _open(self, kind: type[C], number: int) -> C:
-        sock = await _connected_socket(self.url)
+        url = self.url
+        opening = connected_path(url.host) if url.is_unix else connected_socket(url.host, url.port)
+        sock = await opening
         try:
             is_plain = self.url.scheme != "amqps"
             stream = None if is_plain else self._encrypted()
@@ -203,38 +203,3 @@ class LinkDialler:
         if self._tls is None:
             self._tls = client_context(self.url.authority, self.url.certificate, self.url.key)
         return TlsStream(self._tls, False, server_hostname=self.url.host)
-
-
-async def _connected_socket(url: LinkUrl) -> socket.socket:
-    """Connects to the first address of the host that answers."""
-    loop = asyncio.get_running_loop()
-    if url.is_unix:
-        return await _connected_to(socket.socket(socket.AF_UNIX), url.host)
-    found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
-    problem: OSError = OSError(f"{url.host} has no address")
-    for family, kind, protocol, _, address in found:
-        sock = socket.socket(family, kind, protocol)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            return await _connected_to(sock, address)
-        except OSError as error:
-            problem = error
-    raise problem
-
-
-async def _connected_to(sock: socket.socket, address: str | tuple[object, ...]) -> socket.socket:
-    """Connects a new socket, which is closed where that fails."""
-    try:
-        sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, address)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def _reason(error: Exception) -> str:
-    """Says what the system says; asyncio puts its own words in the place of that."""
-    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)
-    return str(error) or type(error).__name__

@@ -55,6 +55,11 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """
         return link_url(self)
 
+    @property
+    def is_to_worker(self) -> bool:
+        """Whether it leads to another worker of this container: that one is its supervisor's."""
+        return False
+
     def __repr__(self) -> str:
         """Shows where to, never the secret: reprs end in logs."""
         return f"Link(url={without_password(self.url)!r}, cost={self.cost})"

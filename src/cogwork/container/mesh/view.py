@@ -110,6 +110,6 @@ def _url_of(pair: Pair) -> str:
     if pair.dialler is not None:
         return str(pair.dialler.url)
     client = cast("ClientContext", pair.control.connection.context)
-    if client.listen.is_for_links:
-        return f"{client.listen.transport}://{client.listen.endpoint}#{pair.peer}"
-    return f"{client.listen.transport}://{peer_of(client.sock)}"
+    if client.listen.scheme == "unix":
+        return f"{client.listen.scheme}://{client.listen.endpoint}#{pair.peer}"
+    return f"{client.listen.scheme}://{peer_of(client.sock)}"
