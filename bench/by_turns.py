@@ -44,6 +44,13 @@ def version_of(text: str) -> tuple[str, str]:
     return name, python
 
 
+def rounds_of(text: str) -> int:
+    """Reads how many rounds count: at least one."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rounds, from 1 on")
+    return int(text)
+
+
 async def compare(arguments: argparse.Namespace) -> None:
     """Runs the case by turns, and prints what each version has come to."""
     seconds = arguments.seconds
@@ -85,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("version", nargs="+", type=version_of, metavar="NAME=PYTHON")
     parser.add_argument("--case", choices=("batches", "single", "delay"), default="delay")
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=rounds_of, default=6)
     parser.add_argument("--unix", action="append", default=[], metavar="NAME")
     parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--rate", type=int, default=20_000, help="messages a second, for delay")

