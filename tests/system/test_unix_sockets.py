@@ -96,6 +96,9 @@ async def test_where_nobody_listens_the_error_names_the_path(tmp_path: Path) -> 
     with pytest.raises(ConnectError, match=f"unix://{tmp_path}/a: No such file or directory"):
         async with cogwork.connect(f"unix://{tmp_path}/a"):
             pass
+    with pytest.raises(ConnectError, match="a socket's path has at most 107 bytes, and not 121"):
+        async with cogwork.connect(f"unix:///{'a' * 120}"):
+            pass
 
 
 def test_who_logs_in_at_a_path_has_the_rights_of_a_user(tmp_path: Path) -> None:
@@ -135,6 +138,19 @@ def test_containers_are_linked_by_a_path(tmp_path: Path) -> None:
         finally:
             dialled.kill()
             dialled.wait()
+
+
+def test_load_is_made_by_a_path(tmp_path: Path) -> None:
+    with served(tmp_path, PATH) as container:
+        url = f"unix://{tmp_path}/it.sock"
+        for scenario in ("unsettled", "connections"):
+            found = container.run(
+                "bench", url, "--scenario", scenario, "--seconds", "0.2", "--json"
+            )
+            assert json.loads(found)["delivered"] > 0
+    missing = ran("bench", url, "--scenario", "connections", "--seconds", "0.2")
+    assert missing.returncode == ExitCode.CONNECTION
+    assert f"cannot connect to {tmp_path}/it.sock: No such file or directory" in missing.stderr
 
 
 def test_workers_accept_from_one_path(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ import msgspec
 from cogwork.cli.children import COMMAND
 from cogwork.cli.supervisor import Supervisor, Timing
 from cogwork.container.listeners import mode_of
-from cogwork.container.mesh.urls import PATH_BYTES_MAX
 from cogwork.container.settings import WORKERS_MAX
 from cogwork.container.workers import Worker, worker_id
 from cogwork.io.listener import listening_path, reserved_socket
+from cogwork.io.socket_file import PATH_BYTES_MAX, SocketFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,13 +99,12 @@ def _reserved(listen: Listen) -> Iterator[int]:
 @contextlib.contextmanager
 def _held(path: str, mode: int) -> Iterator[int]:
     """Listens at a path for all workers; returns the file descriptor."""
-    sock = listening_path(path, mode)
-    try:
-        yield sock.fileno()
-    finally:
-        sock.close()
-        with contextlib.suppress(OSError):
-            Path(path).unlink()
+    with listening_path(path, mode) as sock:
+        file = SocketFile(path)
+        try:
+            yield sock.fileno()
+        finally:
+            file.remove()
 
 
 @contextlib.contextmanager

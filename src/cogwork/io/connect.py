@@ -6,6 +6,8 @@ import asyncio
 import os
 import socket
 
+from cogwork.io.socket_file import check_path
+
 __all__ = ("connected_path", "connected_socket", "reason_of")
 
 
@@ -38,8 +40,9 @@ async def connected_path(path: str) -> socket.socket:
         path: Of its file.
 
     Raises:
-        OSError: Nobody listens there.
+        OSError: Nobody listens there, or it can be no such path.
     """
+    check_path(path)
     return await _connected(socket.socket(socket.AF_UNIX), path)
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import socket
-import stat
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.io.socket_file import SocketFile, check_path, remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +52,7 @@ class Listener:
         self._loop = asyncio.get_running_loop()
         self._on_accept = on_accept
         self._socket = sock
-        self._path = path
-        self._file_number = None if path is None else os.lstat(path).st_ino
+        self._file = None if path is None else SocketFile(path)
         sock.setblocking(False)
         self._loop.add_reader(sock.fileno(), self._accept)
 
@@ -91,14 +88,8 @@ class Listener:
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
-            self._remove_file()
-
-    def _remove_file(self) -> None:
-        """Removes the socket's file, unless another one has been put in its place."""
-        if self._path is not None:
-            with suppress(OSError):
-                if os.lstat(self._path).st_ino == self._file_number:
-                    Path(self._path).unlink()
+            if self._file is not None:
+                self._file.remove()
 
 
 def listening_socket(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
@@ -144,40 +135,16 @@ def listening_path(path: str, mode: int = OWN_MODE) -> socket.socket:
     """
     sock = socket.socket(socket.AF_UNIX)
     try:
-        _remove_abandoned(path)
+        check_path(path)
+        remove_abandoned(path)
         sock.bind(path)
         Path(path).chmod(mode)
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
-        # A path that is too long is refused before the system sees it, and has no number.
         reason = error.strerror or str(error)
         raise ListenError(f"cannot listen on {path}: {reason}") from error
     return sock
-
-
-def _remove_abandoned(path: str) -> None:
-    """Removes a socket's file that nobody listens at any more; other files stay.
-
-    Raises:
-        OSError: Somebody does; or it cannot be removed.
-    """
-    try:
-        is_socket = stat.S_ISSOCK(os.lstat(path).st_mode)
-    except FileNotFoundError:
-        return
-    if not is_socket:
-        raise FileExistsError(errno.EEXIST, "there is a file that is no socket")
-    with socket.socket(socket.AF_UNIX) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            Path(path).unlink()
-            return
-        except BlockingIOError:
-            pass  # so many wait to be accepted
-    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
 def _bound(host: str, port: int, *, is_shared: bool, listens: bool) -> socket.socket:

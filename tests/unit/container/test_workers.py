@@ -6,8 +6,9 @@ import pytest
 
 from cogwork.container.config import check, parse
 from cogwork.container.errors import ConfigurationError
-from cogwork.container.mesh.urls import PATH_BYTES_MAX, BadLinkUrl, LinkUrl
+from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.workers import Worker
+from cogwork.io.socket_file import PATH_BYTES_MAX
 
 WHOLE = """
 id = "north"

@@ -106,7 +106,8 @@ def test_a_file_that_is_no_socket_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("no/where", "No such file"), ("a" * 120, "path too long")]
+    ("name", "reason"),
+    [("no/where", "No such file"), ("a" * 120, "a socket's path has at most 107 bytes")],
 )
 def test_a_path_that_cannot_be_is_told(tmp_path: Path, name: str, reason: str) -> None:
     with pytest.raises(ListenError, match=f"cannot listen on .*{reason}"):

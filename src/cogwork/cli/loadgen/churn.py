@@ -7,7 +7,6 @@ the process spends its time in system calls, and the peer is what is measured.
 from __future__ import annotations
 
 import select
-import socket
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +41,7 @@ from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE, farewell
 from cogwork.cli.loadgen.url import PeerError, UnreachableError, Url
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
 __all__ = ("ChurnRole", "IdleRole")
@@ -152,12 +152,11 @@ class _ConnectionRounds:
 
     def _connect(self) -> _Answers:
         try:
-            connected = socket.create_connection((self._url.host, self._url.port), TIMEOUT_S)
+            return _Answers(self._url.connect(TIMEOUT_S))
         except OSError as error:
-            where = f"{self._url.host}:{self._url.port}"
-            raise UnreachableError(f"cannot connect to {where}: {error.strerror}") from None
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return _Answers(connected)
+            where = self._url.place
+            reason = error.strerror or str(error)
+            raise UnreachableError(f"cannot connect to {where}: {reason}") from None
 
     @staticmethod
     def _exchange(peers: list[_Answers], octets: bytes, read: Callable[[_Answers], None]) -> None:

@@ -232,13 +232,12 @@ def dial(url: Url, container_id: str, ca_file: str | None = None) -> Peer:
         PeerError: It failed; the text says where and why.
     """
     try:
-        connected: socket.socket = socket.create_connection((url.host, url.port), TIMEOUT_S)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected = url.connect(TIMEOUT_S)
         if url.is_tls:
             context = ssl.create_default_context(cafile=ca_file)
             connected = context.wrap_socket(connected, server_hostname=url.host)
     except OSError as error:
-        text = f"cannot connect to {url.host}:{url.port}: {_reason(error)}"
+        text = f"cannot connect to {url.place}: {_reason(error)}"
         raise UnreachableError(text) from None
     peer = Peer(connected)
     try:
@@ -248,10 +247,10 @@ def dial(url: Url, container_id: str, ca_file: str | None = None) -> Peer:
         )
     except UnreachableError as error:
         connected.close()
-        raise UnreachableError(f"{url.host}:{url.port}: {error}") from None
+        raise UnreachableError(f"{url.place}: {error}") from None
     except PeerError as error:
         connected.close()
-        raise PeerError(f"{url.host}:{url.port}: {error}", error.condition) from None
+        raise PeerError(f"{url.place}: {error}", error.condition) from None
     return peer
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.client.errors import InvalidUrlError
+from cogwork.client.url import UNIX, parse_url
+from cogwork.io.socket_file import check_path
 
 __all__ = ("PeerError", "UnreachableError", "Url")
 
@@ -44,6 +48,7 @@ class Url:
         user: For SASL PLAIN; empty: ANONYMOUS.
         password: For SASL PLAIN.
         virtual_host: Empty: the default one.
+        path: Of a Unix-domain socket, in the place of host and port; empty for none.
     """
 
     host: str
@@ -52,6 +57,32 @@ class Url:
     user: str = ""
     password: str = ""
     virtual_host: str = ""
+    path: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where that is, for people."""
+        return self.path or f"{self.host}:{self.port}"
+
+    def connect(self, timeout_s: float) -> socket.socket:
+        """Opens a socket.
+
+        Raises:
+            OSError: Nobody listens there.
+        """
+        if self.path:
+            check_path(self.path)
+            sock = socket.socket(socket.AF_UNIX)
+            sock.settimeout(timeout_s)
+            try:
+                sock.connect(self.path)
+            except OSError:
+                sock.close()
+                raise
+            return sock
+        sock = socket.create_connection((self.host, self.port), timeout_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
 
     @property
     def hostname(self) -> str:
@@ -62,9 +93,13 @@ class Url:
     def parse(cls, text: str) -> Self:
         """Reads `amqp[s]://[USER:PASSWORD@]HOST[:PORT][/VIRTUALHOST]`; the scheme may be missing.
 
+        Or the URL of a Unix-domain socket, as clients take it.
+
         Raises:
             PeerError: It is something else.
         """
+        if text.startswith(f"{UNIX}://"):
+            return cls._parse_unix(text)
         parts = urlsplit(text if "://" in text else f"amqp://{text}")
         try:
             port = parts.port or _PORTS.get(parts.scheme)
@@ -79,4 +114,19 @@ class Url:
             user=unquote(parts.username or ""),
             password=unquote(parts.password or ""),
             virtual_host=unquote(parts.path.strip("/")),
+        )
+
+    @classmethod
+    def _parse_unix(cls, text: str) -> Self:
+        try:
+            found = parse_url(text)
+        except InvalidUrlError as error:
+            raise PeerError(str(error)) from None
+        return cls(
+            host=found.name,
+            port=0,
+            user=found.user or "",
+            password=found.password,
+            virtual_host=found.vhost,
+            path=found.host,
         )

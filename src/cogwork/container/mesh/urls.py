@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
 
 from cogwork.amqp.errors import Condition
+from cogwork.io.socket_file import PATH_BYTES_MAX
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ _BARE = re.compile(r"(?:\[[^\]]*\]|[^:/@]*):\d+")
 _LOOPBACK = "127.0.0.1"
 _ENDPOINT = "a host and a port from 1 to 65535"
 _UNIX = "unix://"
-
-PATH_BYTES_MAX = 107
-"""What fits the address of a Unix-domain socket, with the zero at its end."""
 
 
 class BadLinkUrl(Refused):

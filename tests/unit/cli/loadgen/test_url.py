@@ -15,6 +15,10 @@ from cogwork.cli.loadgen.url import PeerError, Url
             "amqp://u:p%40@h:1/blue",
             Url("h", 1, user="u", password="p@", virtual_host="blue"),  # no secret
         ),
+        (
+            "unix://u:p%40@/run/a?vhost=blue",
+            Url("localhost", 0, user="u", password="p@", virtual_host="blue", path="/run/a"),
+        ),
     ],
 )
 def test_urls_are_read(text: str, url: Url) -> None:
@@ -26,7 +30,7 @@ def test_the_virtual_host_is_what_open_says() -> None:
     assert Url.parse("amqp://h").hostname == "h"
 
 
-@pytest.mark.parametrize("text", ["http://h", "amqp://", "amqp://h:port", ""])
+@pytest.mark.parametrize("text", ["http://h", "amqp://", "amqp://h:port", "", "unix://a"])
 def test_anything_else_is_refused_by_name(text: str) -> None:
-    with pytest.raises(PeerError, match=r"a URL like|[Pp]ort"):
+    with pytest.raises(PeerError, match=r"a URL like|[Pp]ort|the path of a socket"):
         Url.parse(text)
