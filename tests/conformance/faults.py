@@ -86,7 +86,7 @@ class ServerFaults(ABC):
     async def _kill_in_the_middle(self) -> None:
         hosts = [self.make_host(), self.make_host()]
         stream = name()
-        engines = [await host.open(stream, {}) for host in hosts]
+        engines = [await opened(host, stream) for host in hosts]
         end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         answered: dict[int, list[bytes]] = {}
         following = [asyncio.create_task(follow(e.subscribe(Origin.FIRST), end)) for e in engines]
@@ -120,7 +120,7 @@ class ServerFaults(ABC):
 
     async def _freeze(self) -> None:
         host = self.make_host(self.timeout_s)
-        engine = await host.open(name(), {})
+        engine = await opened(host, name())
         await engine.append(Batch.of([b"before"], b"p"))
         self.server.freeze()
         try:
@@ -153,7 +153,7 @@ class ServerFaults(ABC):
 
     async def _overfill(self) -> None:
         host = self.make_host(self.timeout_s)
-        engine = await host.open(name(), {})
+        engine = await opened(host, name())
         size_bytes = min(engine.capabilities.batch_bytes_max // 2, 1 << 20)
         batch = Batch.of([bytes(size_bytes - 4)])
         self.server.freeze()
@@ -174,7 +174,7 @@ class ServerFaults(ABC):
     async def _strangers(self) -> None:
         host = self.make_host()
         stream = name()
-        engine = await host.open(stream, {})
+        engine = await opened(host, stream)
         reader = engine.subscribe(Origin.FIRST)
         assert isinstance(await anext(reader), CaughtUp)
         for i in range(5):
@@ -199,7 +199,7 @@ class ServerFaults(ABC):
 
     async def _random_octets(self) -> None:
         host = self.make_host()
-        engine = await host.open(name(), {})
+        engine = await opened(host, name())
         chance = random.Random(1)
         sent: list[bytes] = []
         for _ in range(50):
@@ -223,7 +223,7 @@ class ServerFaults(ABC):
     async def _down(self) -> None:
         host = self.make_host(self.timeout_s)
         stream = name()
-        engine = await host.open(stream, {})
+        engine = await opened(host, stream)
         other = self.make_host(self.timeout_s)
         self.server.kill()  # for good: the last test, and the start of some servers takes long
         appended, *others = await asyncio.gather(
@@ -239,11 +239,22 @@ class ServerFaults(ABC):
         await other.close()
 
 
+async def opened(
+    host: EngineHost, stream: str, options: Mapping[str, object] | None = None
+) -> Engine:
+    """Opens a stream; a server that is slow, as the machine does something else, is asked again."""
+    while True:
+        try:
+            return await host.open(stream, options or {})
+        except Unavailable:
+            await asyncio.sleep(0.1)
+
+
 async def survive_the_leader(
     host: EngineHost, options: Mapping[str, object], servers: Sequence[Server]
 ) -> None:
     """Kills the leader for good in the middle of appends: nothing is lost, nothing comes twice."""
-    engine = await host.open(name(), options)
+    engine = await opened(host, name(), options)
     members = await engine.members()
     assert len(members.voters) == len(servers)
     end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
