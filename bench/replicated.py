@@ -1,11 +1,12 @@
 """Measures a stream on three replicas, each in a container with a disk, with real clients.
 
     python bench/replicated.py [--case NAME]... [--runs 1] [--seconds 5] [--kills 5] [--away]
-        [--unix]
+        [--unix] [--awake]
 
 Three containers, linked with each other, on this machine; one client appends at the leader's
 container (with --away at another one), and each container has one subscriber, in a process of its
-own. With --unix all of them are linked and reached by Unix-domain sockets in the place of TCP.
+own. With --unix all of them are linked and reached by Unix-domain sockets in the place of TCP, with
+--awake the containers keep the processors awake (`keep_awake`).
 Prints a line of JSON for each run of each case:
 
     batches     messages a second, in batches of a thousand
@@ -20,7 +21,8 @@ Prints a line of JSON for each run of each case:
 
 and with each of them the CPU seconds of containers, subscribers and the appending client a million
 messages, where messages are counted. The first line has what everybody waits for: the time of one
-small fdatasync. TMPDIR says where the data are.
+small fdatasync, and of one way to another process and back, over TCP. TMPDIR says where the data
+are.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ import json
 import os
 import resource
 import signal
+import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -58,6 +62,14 @@ LATENCY_RATE = 20_000
 BURST = 20
 LONELY_S = 0.01
 """Between two appends that are timed one by one."""
+
+ECHO = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as peer:
+    while data := peer.recv(100):
+        peer.sendall(data)
+"""
+"""What sends back what comes."""
 
 REST_S = 15.0
 """Until streams that nobody uses any more are at rest."""
@@ -366,16 +378,34 @@ def synced_ms(folder: str) -> float:
     return round(statistics.median(times_s) * 1e3, 2)
 
 
+def round_trip_ms() -> float:
+    """Returns the median time of a small message to another process and back, over loopback."""
+    times_s = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        echoing = subprocess.Popen([sys.executable, "-c", ECHO, str(server.getsockname()[1])])
+        peer, _ = server.accept()
+    with peer:
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(2_000):
+            start_s = time.perf_counter()
+            peer.sendall(bytes(100))
+            peer.recv(100)
+            times_s.append(time.perf_counter() - start_s)
+    echoing.wait()
+    return round(statistics.median(times_s) * 1e3, 3)
+
+
 async def measure(arguments: argparse.Namespace) -> None:
     """Runs the cases, and prints what each has found."""
     seconds, size, streams = arguments.seconds, arguments.size, arguments.streams
     facts = {
         "size_bytes": size,
         "fdatasync_ms": synced_ms(tempfile.gettempdir()),
+        "round_trip_ms": round_trip_ms(),
         "load": os.getloadavg()[0],
     }
     _print(facts)
-    with served(is_away=arguments.away, is_unix=arguments.unix) as trio:
+    with served(is_away=arguments.away, is_unix=arguments.unix, is_awake=arguments.awake) as trio:
         kills = arguments.kills
         cases: dict[str, Callable[[], Awaitable[dict[str, Any]]]] = {
             "batches": lambda: appended(trio, seconds, size, batch=BATCH),
@@ -423,6 +453,7 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=1_000)
     parser.add_argument("--away", action="store_true")
     parser.add_argument("--unix", action="store_true")
+    parser.add_argument("--awake", action="store_true")
     with asyncio.Runner(loop_factory=cogwork.EventLoop) as runner:
         runner.run(measure(parser.parse_args()))
 

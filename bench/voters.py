@@ -61,11 +61,13 @@ class Trio:
         *,
         is_away: bool,
         is_unix: bool = False,
+        is_awake: bool = False,
         tables: str = "",
         python: str = sys.executable,
     ) -> None:
         self.folder = folder
         self.is_unix = is_unix
+        self.is_awake = is_awake
         self.python = python
         self.tables = tables
         self.is_away = is_away
@@ -79,6 +81,7 @@ class Trio:
         file = self.folder / f"{name}.toml"
         file.write_text(
             f'id = "{name}"\ndata_dir = "{self.folder / name}"\n'
+            f"keep_awake = {json.dumps(self.is_awake)}\n"
             f"[[listen]]\nport = {self.ports[name]}\n{self._socket(name)}{links}"
             f"[cluster]\nvoters = {json.dumps(NAMES)}\n{self.tables}"
         )
@@ -180,12 +183,20 @@ def served(
     *,
     is_away: bool = False,
     is_unix: bool = False,
+    is_awake: bool = False,
     tables: str = "",
     python: str = sys.executable,
 ) -> Iterator[Trio]:
     """Runs the containers, and their subscribers, by an interpreter that has the program."""
     with tempfile.TemporaryDirectory() as folder:
-        trio = Trio(Path(folder), is_away=is_away, is_unix=is_unix, tables=tables, python=python)
+        trio = Trio(
+            Path(folder),
+            is_away=is_away,
+            is_unix=is_unix,
+            is_awake=is_awake,
+            tables=tables,
+            python=python,
+        )
         try:
             for name in NAMES:
                 trio.start(name)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
 import ssl
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,13 +22,13 @@ from proton.utils import BlockingConnection, LinkDetached
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
+from cogwork.io.wakefulness import DEVICE
 
 from .manager import Manager
 from .served import COGWORK, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 START_TIMEOUT_S = 20.0
 
@@ -315,6 +317,38 @@ def test_what_needs_a_restart_says_so(tmp_path: Path, port: int) -> None:
         assert f"listen[127.0.0.1:{port}]: removed (needs a restart)" in said
         with Manager(running.url) as manager:
             assert manager.get("READ", "container")["name"] != "south"
+
+
+def holds(process_id: int, path: str) -> bool:
+    """Tells whether a process has a file open."""
+    for link in Path(f"/proc/{process_id}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if os.readlink(link) == path:
+                return True
+    return False
+
+
+@pytest.mark.skipif(not os.access(DEVICE, os.W_OK), reason=f"{DEVICE} is not ours to write")
+def test_processors_are_kept_awake_while_there_is_work(tmp_path: Path, port: int) -> None:
+    file = tmp_path / "cogwork.toml"
+    file.write_text(f"keep_awake = true\n{configured(port)}")
+    with serving(tmp_path, "--config", str(file)) as running:
+        process_id = running.process.pid
+        within(30, lambda: not holds(process_id, DEVICE), "let go of when it has started")
+        connection = BlockingConnection(running.url, timeout=10)
+        sender = connection.create_sender("queue/work")
+
+        def is_kept_awake() -> bool:
+            for _ in range(200):
+                sender.send(Message(body="x"))
+            return holds(process_id, DEVICE)
+
+        within(30, is_kept_awake, "held while messages come")
+        file.write_text(configured(port))
+        running.signal(signal.SIGHUP, "configuration read again")
+        assert not is_kept_awake()
+        connection.close()
+        assert running.stop() == 0
 
 
 def test_a_broken_file_changes_nothing(tmp_path: Path, port: int) -> None:

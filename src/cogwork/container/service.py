@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.container.difference import difference
 from cogwork.container.state import one_line, write_state
+from cogwork.io.wakefulness import DEVICE, Wakefulness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from cogwork.container.settings import Configuration
 
 __all__ = ("Service",)
+
+LOOK_AFTER_S = 0.2
+"""Between two looks at whether the container has work for processors that are kept awake."""
 
 log = logging.getLogger("cogwork")
 
@@ -41,6 +45,8 @@ class Service:
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
         self._jobs: set[asyncio.Task[None]] = set()
+        self._wakefulness: Wakefulness | None = None
+        self._looking: asyncio.TimerHandle | None = None
 
     async def run(self, announce: Callable[[], None]) -> None:
         """Listens, and returns once the container has stopped.
@@ -57,8 +63,10 @@ class Service:
         await self._container.start()
         self._container.on_leave = self._stopping.set
         announce()
+        self._keep_awake(is_wanted=self._container.configuration.keep_awake)
         await self._stopping.wait()
         await self._stop()
+        self._keep_awake(is_wanted=False)
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -87,6 +95,36 @@ class Service:
         for job in list(self._jobs):
             job.cancel()
 
+    # -- processors that wait awake
+
+    def _keep_awake(self, *, is_wanted: bool) -> None:
+        """Begins to keep processors awake while there is work, or ends it."""
+        if is_wanted and self._wakefulness is None:
+            try:
+                self._wakefulness = Wakefulness()
+            except OSError as error:
+                self._cannot_keep_awake(error)
+            else:
+                self._look(self._wakefulness)
+        elif not is_wanted and self._wakefulness is not None:
+            self._wakefulness.release()
+            self._wakefulness = None
+            if self._looking is not None:
+                self._looking.cancel()
+
+    def _look(self, wakefulness: Wakefulness) -> None:
+        try:
+            wakefulness.look()
+        except OSError as error:
+            self._wakefulness = None
+            self._cannot_keep_awake(error)
+        else:
+            loop = asyncio.get_running_loop()
+            self._looking = loop.call_later(LOOK_AFTER_S, self._look, wakefulness)
+
+    def _cannot_keep_awake(self, error: OSError) -> None:
+        log.warning("keep_awake: %s: %s: processors sleep as they like", DEVICE, error.strerror)
+
     # -- what the other signals do
 
     def _reload(self) -> None:
@@ -98,6 +136,7 @@ class Service:
         except (CogworkError, OSError) as error:
             log.error("the configuration stays as it was: %s", error)
             return
+        self._keep_awake(is_wanted=configuration.keep_awake)
         for change in changes:
             log.info("%s", change)
         for problem in problems:

@@ -417,6 +417,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         id: The container's id; None takes the machine's name.
         data_dir: Where the container keeps files; None keeps none.
         workers: How many processes share the work; each of them is a container.
+        keep_awake: Whether processors wait awake while there is work.
         listeners: `[[listen]]`.
         links: `[[link]]`.
         mesh: `[mesh]`.
@@ -440,6 +441,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     id: Text | None = None
     data_dir: Text | None = None
     workers: Annotated[int, Meta(ge=1, le=WORKERS_MAX)] = 1
+    keep_awake: bool = False
     listeners: list[Listen] = field(default_factory=_loopback, name="listen")
     links: list[Link] = field(default_factory=list, name="link")
     mesh: MeshOptions = field(default_factory=MeshOptions)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from cogwork.container import service as service_module
 from cogwork.container.service import Service
+from cogwork.container.settings import Configuration
+from cogwork.io.wakefulness import DEVICE, Wakefulness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +25,7 @@ class Starting:
     """A container to which somebody sends a signal as soon as it listens."""
 
     unsettled = 0
+    configuration = Configuration(keep_awake=True)
 
     def __init__(self, number: signal.Signals) -> None:
         self.number = number
@@ -42,8 +47,8 @@ def number(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
     signal.signal(found, before)
 
 
-def test_a_signal_while_it_starts_stops_it_in_order(number: signal.Signals) -> None:
-    container = Starting(number)
+def announcements_of(container: Starting) -> int:
+    """Runs a container until it stops; returns how often it said that it listens."""
     announced: list[bool] = []
 
     async def story() -> None:
@@ -51,5 +56,44 @@ def test_a_signal_while_it_starts_stops_it_in_order(number: signal.Signals) -> N
         await asyncio.wait_for(service.run(lambda: announced.append(True)), 60)
 
     asyncio.run(story())
-    assert announced == [True]
+    return len(announced)
+
+
+def test_a_signal_while_it_starts_stops_it_in_order(number: signal.Signals) -> None:
+    container = Starting(number)
+    assert announcements_of(container) == 1
     assert container.has_stopped
+
+
+class Unwilling(Wakefulness):
+    """What the kernel lets write its file once, or not even that."""
+
+    tries = 0
+
+    def __init__(self) -> None:
+        super().__init__(os.devnull)
+        self._refuse()
+
+    def look(self) -> None:
+        self._refuse()
+
+    def _refuse(self) -> None:
+        self.tries -= 1
+        if self.tries < 0:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+@pytest.mark.parametrize("tries", [0, 1])
+def test_whoever_may_not_keep_processors_awake_says_so_and_serves(
+    tries: int,
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(Unwilling, "tries", tries)
+    monkeypatch.setattr(service_module, "Wakefulness", Unwilling)
+    container = Starting(number)
+    assert announcements_of(container) == 1
+    assert container.has_stopped
+    said = f"keep_awake: {DEVICE}: Permission denied: processors sleep as they like"
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [said]
