@@ -34,6 +34,7 @@ from cogwork.container.mesh.lending import shard_of
 from cogwork.container.mesh.service import MeshService
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.peers import Peers
+from cogwork.container.reply_addresses import replies_to
 from cogwork.container.schemas.service import CheckThreads, Schemas
 from cogwork.container.settings import BLOCK_TIMEOUT_S
 from cogwork.container.telemetry.audits import Audits
@@ -113,7 +114,7 @@ class Container:
         self.vhosts: dict[str, VirtualHost] = {}
         self._access = Access(configuration)
         self._retired: list[VirtualHost] = []
-        self._attachments = Attachments(self.limits, f"_reply/{self.id}.{self.incarnation:x}")
+        self._attachments = Attachments(self.limits, replies_to(self.id, self.incarnation))
         self.peers = Peers(
             self.core,
             self.id,

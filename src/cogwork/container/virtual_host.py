@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.hosted_nodes import HostedNodes
+from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.space import AddressSpace
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
     from cogwork.spi.management import ContainerView
 
 __all__ = ("VirtualHost",)
-
-REPLY_PREFIX = "_reply/"
-"""What dynamic addresses start with; the container that made one follows."""
 
 IDLE_S = 60.0
 """An address nobody uses is forgotten after this long, with its counts."""
@@ -273,7 +271,7 @@ class VirtualHost:
             name, rule = self.rule_of(address.decode())
             if self.reach is not None:
                 if name.startswith(REPLY_PREFIX):
-                    return self.reach.reply_entry(name)
+                    return self.reach.reply_ways.entry_of(name)
                 if rule.kind == "direct" and self.reach.is_wanted(name):
                     return self._used(name, self.entry_of(name))
             is_anycast = rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST

@@ -12,7 +12,11 @@ __all__ = ("Alarm",)
 
 
 class Alarm:
-    """Calls once at a time; one that comes too early is left as it is, and asked for again."""
+    """Calls once at a time; one that comes too early is left as it is, and asked for again.
+
+    Attributes:
+        due_s: For when it is set, or was last.
+    """
 
     def __init__(self, ring: Callable[[], None]) -> None:
         """Is not set.
@@ -22,15 +26,20 @@ class Alarm:
         """
         self._ring_it = ring
         self._timer: asyncio.TimerHandle | None = None
-        self._due_s = 0.0
+        self.due_s = 0.0
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it will ring."""
+        return self._timer is not None
 
     def set(self, due_s: float, now_s: float) -> None:
         """Has it ring at a time, or earlier where it was set so."""
         if self._timer is not None:
-            if self._due_s <= due_s:
+            if self.due_s <= due_s:
                 return
             self._timer.cancel()
-        self._due_s = due_s
+        self.due_s = due_s
         delay_s = max(0.0, due_s - now_s)
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._ring)
 

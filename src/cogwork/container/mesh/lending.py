@@ -355,7 +355,7 @@ class Lending:
         lender = self._owner_of(consumer) if container == OWNER else container
         session = None if lender is None else self._mesh.tunnels.to(lender)
         if session is None:
-            self._mesh.restore_later()
+            self._mesh.restoration.later()
             return
         self._count += 1
         link = session.open_link(
@@ -392,7 +392,7 @@ class Lending:
 
     def lost(self) -> None:
         """Has what was lost opened again."""
-        self._mesh.restore_later()
+        self._mesh.restoration.later()
 
     # -- this container's backlog
 

@@ -145,7 +145,7 @@ class Owners:
         node = self._vhost.nodes.get(address)
         if isinstance(node, QueueNode) and node.inlet is not None and way.end in node.inlet.owners:
             self._set(node, None)
-        self._mesh.restore_later()
+        self._mesh.restoration.later()
 
     def refused(self, way: Away, error: AmqpError) -> None:
         """Logs why an owner takes nothing: until it does, its messages wait."""

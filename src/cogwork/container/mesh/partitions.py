@@ -249,7 +249,7 @@ class Partitions:
         if queue is not None and queue.ways.get(way.container) is way:
             del queue.ways[way.container]
             self._connect_without(queue, way)
-        self._mesh.restore_later()
+        self._mesh.restoration.later()
 
     def refused(self, way: Away, error: AmqpError) -> None:
         """Logs why an owner takes nothing: until it does, its messages wait."""

@@ -28,7 +28,9 @@ from cogwork.container.mesh.missed import Missed
 from cogwork.container.mesh.names import MISSED, VHOST
 from cogwork.container.mesh.owners import Owners
 from cogwork.container.mesh.partitions import Partitions
-from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
+from cogwork.container.mesh.reply_ways import ReplyWays
+from cogwork.container.reply_addresses import REPLY_PREFIX
+from cogwork.dataplane.entry import MULTICAST_CODE
 from cogwork.dataplane.lost_branch import LostBranch
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.topic import TopicNode
@@ -41,17 +43,13 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.away import Opener
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.terminus import Terminus
 
 __all__ = ("Reach",)
 
 LOST_HOLD_S = 10.0
 """So long the subscribers of a container that cannot be reached are waited for."""
-
-GATEWAY_IDLE_S = 60.0
-"""A way to the reply addresses of a container is closed when nothing has gone there for so long."""
-
-REPLY_PREFIX = "_reply/"
 
 BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 """What may wait for one container before an address's policy steps in."""
@@ -68,6 +66,7 @@ class Reach:
         partitions: Its queues whose messages each have one container that takes them.
         owners: Its replicated queues.
         missed: What containers that were given up have not got.
+        reply_ways: To reply addresses of other containers.
     """
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
@@ -79,11 +78,9 @@ class Reach:
         self._used: dict[str, AddressEntry] = {}
         self._ways: dict[str, dict[str, Away]] = {}
         self._topic_entries: dict[str, AddressEntry] = {}
-        self._gateways: dict[str, AddressEntry] = {}
         self._consumers: dict[str, int] = {}
         self._given_up: set[str] = set()
         self._gone: set[str] = set()
-        self._gateways_seen: dict[str, tuple[int, float]] = {}
         self._count = 0
         self.lending = Lending(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
@@ -92,6 +89,7 @@ class Reach:
         keepers: list[Lending | Partitions | Owners] = [self.lending, self.partitions, self.owners]
         self._keepers = dict(zip(kinds, keepers, strict=True))
         self.missed = Missed(mesh)
+        self.reply_ways = ReplyWays(mesh, self)
 
     def start(self) -> None:
         """Has the virtual host ask here for what it does not have itself."""
@@ -294,7 +292,7 @@ class Reach:
 
     def _containers_for(self, address: str) -> set[str]:
         if address.startswith(REPLY_PREFIX):
-            container = self._home_of(address)
+            container = self.reply_ways.container_for(address)
             return set() if container is None or address in self._gone else {container}
         return self._wanted.get(address, set())
 
@@ -328,31 +326,6 @@ class Reach:
         entry.add_outlet(way.end)
         return True
 
-    # -- replies
-
-    def reply_entry(self, address: str) -> AddressEntry | None:
-        """Finds the way to a reply address of another container, for senders to the null target."""
-        home = address[: address.rfind("/")]
-        entry = self._gateways.get(home)
-        if entry is None:
-            if self._home_of(address) is None:
-                return None
-            entry = self._gateways[home] = AddressEntry(self._mesh.core, home, CLOSEST_CODE)
-        if not entry.outlets:
-            container = self._home_of(address)
-            way = None if container is None else self.open(container, None, entry)
-            if way is not None:
-                entry.add_outlet(way.end)
-        return entry
-
-    def _home_of(self, address: str) -> str | None:
-        """Returns the other container whose reply address this is."""
-        home = address[len(REPLY_PREFIX) :].rpartition("/")[0]
-        container, _, incarnation = home.rpartition(".")
-        if not container or not incarnation or container == self._mesh.id:
-            return None
-        return container
-
     # -- links
 
     def open(
@@ -372,7 +345,7 @@ class Reach:
         """
         session = self._mesh.tunnels.to(container)
         if session is None:
-            self._mesh.restore_later()
+            self._mesh.restoration.later()
             return None
         self._count += 1
         name = f"{self._mesh.id}/{self.vhost.name}/{self._count}"
@@ -409,7 +382,7 @@ class Reach:
             self._reserve(way, way.entry)
         if way.on_attached is not None:
             self.missed.telling.discard(way.container)
-        self._mesh.restore_later()
+        self._mesh.restoration.later()
 
     def _reserve(self, way: Away, entry: AddressEntry) -> None:
         """Has a way's loss told from now on, until it is known whether there is another."""
@@ -464,34 +437,17 @@ class Reach:
         self.partitions.tick()
 
     def sweep(self, now_s: float) -> None:
-        """Gives up containers that have not been reached for long, and gateways nobody uses."""
+        """Gives up containers that have not been reached for long, and ways that nobody uses."""
         given_up = self._mesh.mesh.lost_for(LOST_HOLD_S, now_s)
         for container, branch in self._branches.items():
             if branch.way is None and container in given_up and not branch.is_given_up:
                 self._give_up(container, branch)
         self.missed.sweep()
-        self._sweep_gateways(now_s)
+        self.reply_ways.sweep(now_s)
         if given_up != self._given_up:
             self._given_up = given_up
             for address in list(self._used):
                 self._reconcile(address)
-
-    def _sweep_gateways(self, now_s: float) -> None:
-        """Closes the ways to other containers' reply addresses that have not been used for long."""
-        for home, entry in list(self._gateways.items()):
-            received, since_s = self._gateways_seen.get(home, (-1, now_s))
-            ways = [each for each in entry.outlets if isinstance(each, OutgoingLink)]
-            if received != entry.received or any(_is_busy(way) for way in ways):
-                self._gateways_seen[home] = (entry.received, now_s)
-            elif now_s - since_s > GATEWAY_IDLE_S:
-                del self._gateways[home], self._gateways_seen[home]
-                for way in ways:
-                    way.owner.detach()
-                entry.close()
-
-
-def _is_busy(end: OutgoingLink) -> bool:
-    return end.unsettled > 0 or end.queue_count > 0
 
 
 def _container_of(outlet: OutgoingLink) -> str:

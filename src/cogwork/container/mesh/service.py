@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.consensus.replicated.alarm import Alarm
 from cogwork.container.mesh.arrivals import Arrivals
 from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.gate import Gate
@@ -22,6 +23,7 @@ from cogwork.container.mesh.parcels import Parcels
 from cogwork.container.mesh.reach import Reach
 from cogwork.container.mesh.readiness import Readiness
 from cogwork.container.mesh.refusals import Refusals
+from cogwork.container.mesh.restoration import Restoration
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.container.mesh.urls import LinkUrl
 from cogwork.container.settings import Link
@@ -66,10 +68,6 @@ SWEEP_S = 1.0
 TICK_S = 0.1
 """How often backlogs are looked at."""
 
-RESTORE_S = 0.005
-RESTORE_MAX_S = 0.5
-"""How soon a link that was lost while there is a way is opened again: at first, and at last."""
-
 log = logging.getLogger("cogwork")
 
 
@@ -89,6 +87,7 @@ class MeshService:
         siblings: The workers that this container is one of, itself among them; none for no worker.
         reaches: What each virtual host can reach there, by its name.
         arrivals: What others have dialled.
+        restoration: Opens again what was lost.
         readiness: Whether it is known what others want.
         on_neighbour_down: Called with a container to which no link is left.
     """
@@ -134,14 +133,11 @@ class MeshService:
         self._by_connection: dict[MeshConnection, Pair] = {}
         self._number = 0
         self._dial_number = int(time.time() * 1000)
-        self._timer: asyncio.TimerHandle | None = None
-        self._due_s = 0.0
+        self._alarm = Alarm(self._tick)
         self._swept_s = 0.0
         self.is_leaving = False
         self.siblings: frozenset[str] = frozenset()
-        self._restoring: asyncio.TimerHandle | None = None
-        self._restored_s = 0.0
-        self._restore_pause_s = RESTORE_S
+        self.restoration = Restoration(self._restore)
         self._is_stopped = False
         self._refusals = Refusals()
         self.on_neighbour_down: Callable[[str], None] = _ignore
@@ -165,8 +161,8 @@ class MeshService:
         self._is_stopped = True
         for dialler in self._diallers.values():
             dialler.stop()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()
+        self.restoration.stop()
         error = AmqpError(
             condition=Condition.CONNECTION_FORCED, description=f"container {self.id} is stopping"
         )
@@ -333,7 +329,7 @@ class MeshService:
             case Close():
                 self._close(effect)
             case PathsChanged():
-                self._restore_soon()
+                self.restoration.soon()
             case InterestChanged():
                 self._take_interests(effect)
             case Report():
@@ -384,22 +380,13 @@ class MeshService:
 
     def _arm(self) -> None:
         """Has `_tick` called when the protocol wants it, but no later than it would be anyway."""
-        if self._is_stopped:
-            return
-        now_s = time.monotonic()
-        due_s = min(self.mesh.wake_s, now_s + TICK_S)
-        if self._timer is not None:
-            if self._due_s <= due_s:
-                return
-            self._timer.cancel()
-        self._due_s = due_s
-        delay_s = max(0.0, due_s - now_s)
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._tick)
+        if not self._is_stopped:
+            now_s = time.monotonic()
+            self._alarm.set(min(self.mesh.wake_s, now_s + TICK_S), now_s)
 
     def _tick(self) -> None:
-        self._timer = None
         now_s = time.monotonic()
-        if now_s - self._due_s < self.silence_s / 4:  # who stood still has not listened
+        if now_s - self._alarm.due_s < self.silence_s / 4:  # who stood still has not listened
             for pair in self.pairs:
                 pair.data.connection.tick(now_s)
         self.run(self.mesh.tick(now_s))
@@ -412,7 +399,7 @@ class MeshService:
             for reach in self.reaches.values():
                 reach.sweep(now_s)
             if self.tunnels.sweep():
-                self._restore()
+                self.restoration.now()
         self.core.flush()
 
     # -- for the others of this package
@@ -460,30 +447,7 @@ class MeshService:
         """Tells the neighbours where clients may be sent to; none: nowhere."""
         self.run(self.mesh.set_hosts(hosts, time.monotonic()))
 
-    def restore_later(self) -> None:
-        """Opens what was lost again, after a moment; later and later where that fails."""
-        now_s = time.monotonic()
-        if now_s - self._restored_s > RESTORE_MAX_S:
-            self._restore_pause_s = RESTORE_S
-        if self._restoring is None:
-            self._restore_soon(self._restore_pause_s)
-            self._restore_pause_s = min(2 * self._restore_pause_s, RESTORE_MAX_S)
-
-    def _restore_soon(self, delay_s: float = 0.0) -> None:
-        """Has `_restore` called after a while, or when it would be anyway if that is sooner."""
-        if self._is_stopped:
-            return
-        loop = asyncio.get_running_loop()
-        due_s = loop.time() + delay_s
-        if self._restoring is not None:
-            if self._restoring.when() <= due_s:
-                return
-            self._restoring.cancel()
-        self._restoring = loop.call_at(due_s, self._restore)
-
     def _restore(self) -> None:
-        self._restoring = None
-        self._restored_s = time.monotonic()
         for reach in self.reaches.values():
             reach.restore()
         self.core.flush()

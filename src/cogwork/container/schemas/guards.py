@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.router.addresses import AddressRule, AddressTable, InvalidAddressError, normalize
 from cogwork.schema import SCHEMAS
 
@@ -18,7 +19,7 @@ IGNORE, ENFORCE, ENFORCE_REGISTERED = 0, 1, 2
 
 _POLICIES = {"ignore": IGNORE, "enforce": ENFORCE, "enforce-registered": ENFORCE_REGISTERED}
 
-FREE = ("$", "_reply/")
+FREE = ("$", REPLY_PREFIX)
 """What begins like this is the container's own, and free of schemas."""
 
 KNOWN_MAX = 10_000

@@ -1,0 +1,69 @@
+"""The ways to the reply addresses of other containers, for those who send to the null target.
+
+Theory of operation. All reply addresses of one life of a container share an entry, with one link to
+that container. It is closed when nothing has gone there for a while.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.container.reply_addresses import container_of, home_of
+from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.outgoing import OutgoingLink
+
+if TYPE_CHECKING:
+    from cogwork.container.mesh.reach import Reach
+    from cogwork.container.mesh.service import MeshService
+
+__all__ = ("ReplyWays",)
+
+IDLE_S = 60.0
+"""A way is closed when nothing has gone there for so long."""
+
+
+class ReplyWays:
+    """Owned by the reach of a virtual host."""
+
+    def __init__(self, mesh: MeshService, reach: Reach) -> None:
+        self._mesh = mesh
+        self._reach = reach
+        self._entries: dict[str, AddressEntry] = {}
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def entry_of(self, address: str) -> AddressEntry | None:
+        """Finds the way to a reply address; None where it is none of another container's."""
+        home = home_of(address)
+        entry = self._entries.get(home)
+        if entry is None:
+            if self.container_for(address) is None:
+                return None
+            entry = self._entries[home] = AddressEntry(self._mesh.core, home, CLOSEST_CODE)
+        if not entry.outlets:
+            container = self.container_for(address)
+            way = None if container is None else self._reach.open(container, None, entry)
+            if way is not None:
+                entry.add_outlet(way.end)
+        return entry
+
+    def container_for(self, address: str) -> str | None:
+        """Returns the other container whose reply address this is."""
+        container = container_of(address)
+        return None if container == self._mesh.id else container
+
+    def sweep(self, now_s: float) -> None:
+        """Closes the ways that have not been used for long."""
+        for home, entry in list(self._entries.items()):
+            received, since_s = self._seen.get(home, (-1, now_s))
+            ways = [each for each in entry.outlets if isinstance(each, OutgoingLink)]
+            if received != entry.received or any(_is_busy(way) for way in ways):
+                self._seen[home] = (entry.received, now_s)
+            elif now_s - since_s > IDLE_S:
+                del self._entries[home], self._seen[home]
+                for way in ways:
+                    way.owner.detach()
+                entry.close()
+
+
+def _is_busy(end: OutgoingLink) -> bool:
+    return end.unsettled > 0 or end.queue_count > 0
