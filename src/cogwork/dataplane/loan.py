@@ -210,7 +210,7 @@ class Borrower(Terminus):
         count: uint32_t = cython.cast(uint32_t, len(self.loans))
         spare: uint32_t = self.consumer.credit
         share: uint32_t
-        if self.consumer.queue_count or self.consumer.detached or self.is_pending:
+        if self.consumer.queue.count or self.consumer.detached or self.is_pending:
             spare = 0
         has_any: cython.bint = spare > 0
         for loan in self.loans:
@@ -224,7 +224,7 @@ class Borrower(Terminus):
         """Gives a loan that has used its credit up what the others leave, or else a little."""
         rest: uint32_t = self.consumer.credit
         other: Loan
-        if rest == 0 or self.consumer.queue_count or self.consumer.detached:
+        if rest == 0 or self.consumer.queue.count or self.consumer.detached:
             return 0
         if self.is_pending or self.expected:
             return 0

@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from cogwork.dataplane.ends cimport ReceivingEnd
 from cogwork.dataplane.delivery cimport Chunk, Delivery
+from cogwork.dataplane.delivery_ring cimport DeliveryRing
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.sending cimport SendingEnd
 from cogwork.dataplane.shipment cimport Shipment
@@ -17,7 +18,7 @@ cdef enum:
 
 @cython.final
 cdef class OutgoingLink(SendingEnd):
-    cdef readonly uint32_t queue_count
+    cdef DeliveryRing queue
     cdef bint started
     cdef public int policy
     cdef public bint is_branch
@@ -27,15 +28,13 @@ cdef class OutgoingLink(SendingEnd):
     cdef public int64_t backlog_bytes_max
     cdef readonly int64_t backlog_bytes
     cdef readonly double blocked_since_s
-    cdef Delivery** queue
-    cdef uint32_t queue_capacity
-    cdef uint32_t queue_head
     cdef Chunk* cursor
     cdef uint32_t cursor_offset
     cdef uint32_t started_id
     cdef bint overdue
     cdef bint offered
     cdef readonly uint64_t dropped
+    cdef Delivery* head(self) noexcept
     cdef uint32_t pump_run(self) except? 0xffffffff
     cdef int enqueue(self, Delivery* d) except -1
     cdef int queue_rest(self, Shipment* s, uint32_t sent) except -1
@@ -51,7 +50,6 @@ cdef class OutgoingLink(SendingEnd):
     cdef int became_ready(self) except -1
     cdef int finish_drain(self) except -1
     cdef int _answer(self, uint32_t index, uint32_t generation, uint64_t token, int code) except -1
-    cdef object _grow_queue(self)
     cdef int _drop_head(self) except -1
     cdef object _drop_oldest(self)
     cdef object _forget_queued(self, Delivery* d)

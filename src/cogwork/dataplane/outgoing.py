@@ -7,6 +7,12 @@ it, and those that need none are always the first ones, so freeing is trimming t
 
 import cython
 from cython.cimports.cogwork.dataplane.delivery import is_over, is_single_frame, ship
+from cython.cimports.cogwork.dataplane.delivery_ring import (
+    ring_append,
+    ring_at,
+    ring_drop_first,
+    ring_take_second,
+)
 from cython.cimports.cogwork.dataplane.octets import octets_of, store_uint
 from cython.cimports.cogwork.dataplane.sending import frame_room
 from cython.cimports.cogwork.dataplane.session_end import Session
@@ -20,7 +26,7 @@ from cython.cimports.cogwork.dataplane.shipment import (
     fill_verdict,
 )
 from cython.cimports.cogwork.dataplane.terminus import ship_from
-from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.libc.stdlib import free
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -53,23 +59,31 @@ class OutgoingLink(SendingEnd):
         self.make_template()
 
     def __dealloc__(self):
-        free(self.queue)
+        free(self.queue.slots)
+
+    def head(self):
+        return ring_at(cython.address(self.queue), 0)
+
+    @property
+    def queue_count(self) -> int:
+        """How many deliveries wait."""
+        return self.queue.count
 
     def is_ready(self):
-        return self.queue_count == 0 and self.can_start()
+        return self.queue.count == 0 and self.can_start()
 
     def put_available(self, p):
-        return store_uint(p, self.queue_count)
+        return store_uint(p, self.queue.count)
 
     def add_to(self, totals):
         totals.links += 1
         totals.unsettled += self.unsettled
         totals.backlog_bytes += self.backlog_bytes
-        totals.queued += self.queue_count
+        totals.queued += self.queue.count
         return 0
 
     def outstanding(self):
-        return self.unsettled + self.queue_count
+        return self.unsettled + self.queue.count
 
     @property
     def is_midway(self) -> bool:
@@ -85,12 +99,12 @@ class OutgoingLink(SendingEnd):
         """
         d: cython.pointer(Delivery)
         link: ReceivingEnd
-        if not self.queue_count or not self.started or self.cursor != cython.NULL:
+        if not self.queue.count or not self.started or self.cursor != cython.NULL:
             return None
-        d = self.queue[self.queue_head]
+        d = self.head()
         if d.complete:
             return None
-        if self.queue_count == 1 and (self.feeder is None or not self.feeder.has_waiting()):
+        if self.queue.count == 1 and (self.feeder is None or not self.feeder.has_waiting()):
             return None
         link = self.core.resolve(d.charged_index, d.charged_generation)
         return link if link is not None and link.may_send() else None
@@ -103,7 +117,7 @@ class OutgoingLink(SendingEnd):
         room: uint32_t = frame_room(self)
         index: uint32_t
         size_bytes: uint64_t = 0
-        if self.queue_count or not self.can_start():
+        if self.queue.count or not self.can_start():
             return 0
         count = self.run_limit(count)
         for index in range(count):
@@ -184,10 +198,8 @@ class OutgoingLink(SendingEnd):
 
     def enqueue(self, d):
         chunk: cython.pointer(Chunk) = d.first
-        if self.queue_count == self.queue_capacity:
-            self._grow_queue()
-        self.queue[(self.queue_head + self.queue_count) & (self.queue_capacity - 1)] = d
-        self.queue_count += 1
+        if not ring_append(cython.address(self.queue), d):
+            raise MemoryError("no room for a longer queue")
         d.refs += 1
         if self.backlog_bytes == 0:
             self.blocked_since_s = self.core.now
@@ -197,31 +209,15 @@ class OutgoingLink(SendingEnd):
             chunk = chunk.next
         return 0
 
-    def _grow_queue(self):
-        capacity: uint32_t = self.queue_capacity * 2 if self.queue_capacity else 4
-        at: uint32_t
-        grown: cython.pointer(cython.pointer(Delivery)) = cython.cast(
-            cython.pointer(cython.pointer(Delivery)),
-            malloc(capacity * cython.sizeof(cython.pointer(Delivery))),
-        )
-        if grown == cython.NULL:
-            raise MemoryError("no room for a longer queue")
-        for at in range(self.queue_count):
-            grown[at] = self.queue[(self.queue_head + at) & (self.queue_capacity - 1)]
-        free(self.queue)
-        self.queue = grown
-        self.queue_capacity = capacity
-        self.queue_head = 0
-
     def pump(self):
         """Sends from the queue's head for as long as the peer takes it."""
-        while self.queue_count and not self.detached:
-            if not self.started and is_over(self.queue[self.queue_head], self.core.now):
+        while self.queue.count and not self.detached:
+            if not self.started and is_over(self.head(), self.core.now):
                 self._drop_head()
                 continue
-            if self.queue_count > 1 and self.pump_run():
+            if self.queue.count > 1 and self.pump_run():
                 continue
-            if self.pump_head(self.queue[self.queue_head]) == 0:
+            if self.pump_head(self.head()) == 0:
                 return 0
             self.pop()
         return 0
@@ -233,7 +229,7 @@ class OutgoingLink(SendingEnd):
         """
         s: Shipment
         pieces: Piece[RUN_MAX]
-        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        d: cython.pointer(Delivery) = self.head()
         room: uint32_t = frame_room(self)
         size_bytes: uint64_t = 0
         count: uint32_t = 0
@@ -241,10 +237,10 @@ class OutgoingLink(SendingEnd):
         index: uint32_t
         if self.started or not self.can_start():
             return 0
-        limit = self.run_limit(min(self.queue_count, cython.cast(uint32_t, RUN_MAX)))
+        limit = self.run_limit(min(self.queue.count, cython.cast(uint32_t, RUN_MAX)))
         ship(cython.address(s), d, cython.NULL)
         while count < limit:
-            d = self.queue[(self.queue_head + count) & (self.queue_capacity - 1)]
+            d = ring_at(cython.address(self.queue), count)
             if (
                 not is_single_frame(d, room)
                 or d.settled != s.settled
@@ -328,7 +324,7 @@ class OutgoingLink(SendingEnd):
     def abandon(self, d):
         """Forgets a delivery whose sender gave it up; the peer is told in its turn."""
         if not d.settled:
-            if not self.started or self.presettles or self.queue[self.queue_head] != d:
+            if not self.started or self.presettles or self.head() != d:
                 self._answer(d.source_index, d.source_generation, d.token, LOST)
             elif self.session.sent.forget(self.started_id):
                 self.unsettled -= 1
@@ -345,7 +341,7 @@ class OutgoingLink(SendingEnd):
         """
         if self.detached:
             return 0
-        if self.queue[self.queue_head] != d:
+        if self.head() != d:
             return 1
         if self.cursor != cython.NULL or (not self.started and begun):
             return 1
@@ -360,17 +356,16 @@ class OutgoingLink(SendingEnd):
 
     def pop(self):
         """Takes the head off the queue once it was sent, or was aborted."""
-        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        d: cython.pointer(Delivery) = self.head()
         if self.presettles and not d.settled and not d.aborted:
             self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
         return self.remove_head()
 
     def remove_head(self):
         """Takes the head off the queue with the chunks that were kept for it."""
-        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        d: cython.pointer(Delivery) = self.head()
         chunk: cython.pointer(Chunk) = self.cursor if self.started else d.first
-        self.queue_head = (self.queue_head + 1) & (self.queue_capacity - 1)
-        self.queue_count -= 1
+        ring_drop_first(cython.address(self.queue))
         while chunk != cython.NULL:
             chunk.refs -= 1
             self.backlog_bytes -= chunk.size
@@ -388,7 +383,7 @@ class OutgoingLink(SendingEnd):
         if self.policy == BLOCK:
             self.core.deliveries.charge(d)
         elif self.policy == DROP_OLDEST:
-            while self.backlog_bytes > self.backlog_bytes_max and self.queue_count > 1:
+            while self.backlog_bytes > self.backlog_bytes_max and self.queue.count > 1:
                 self._drop_oldest()
             return 0
         if self.backlog_bytes > self.backlog_bytes_max and not self.overdue:
@@ -398,7 +393,7 @@ class OutgoingLink(SendingEnd):
 
     def _drop_head(self):
         """Drops a delivery that waited here longer than it may; a sender owes it to nobody now."""
-        d: cython.pointer(Delivery) = self.queue[self.queue_head]
+        d: cython.pointer(Delivery) = self.head()
         if not d.settled:
             self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
         self.dropped += 1
@@ -406,18 +401,12 @@ class OutgoingLink(SendingEnd):
 
     def _drop_oldest(self):
         """Drops the oldest delivery that was not started."""
-        d: cython.pointer(Delivery)
-        second: uint32_t = (self.queue_head + 1) & (self.queue_capacity - 1)
+        d: cython.pointer(Delivery) = self.head()
         if self.started:
-            d = self.queue[second]
-            self.queue[second] = self.queue[self.queue_head]
-            self.queue_head = second
-            self._forget_queued(d)
+            d = ring_take_second(cython.address(self.queue))
         else:
-            d = self.queue[self.queue_head]
-            self.queue_head = second
-            self._forget_queued(d)
-        self.queue_count -= 1
+            ring_drop_first(cython.address(self.queue))
+        self._forget_queued(d)
         self.dropped += 1
 
     def _forget_queued(self, d):
@@ -459,9 +448,9 @@ class OutgoingLink(SendingEnd):
 
     def became_ready(self):
         """Goes on with the queue, then lets whoever feeds this link give it more."""
-        if self.queue_count:
+        if self.queue.count:
             self.pump()
-        if self.feeder is not None and self.queue_count == 0 and not self.detached:
+        if self.feeder is not None and self.queue.count == 0 and not self.detached:
             self.feeder.on_ready(self)
         return 0 if self.drains_late else self.finish_drain()
 
@@ -471,7 +460,7 @@ class OutgoingLink(SendingEnd):
 
     def finish_drain(self):
         """Uses up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""
-        if not self.drain or self.queue_count or self.detached:
+        if not self.drain or self.queue.count or self.detached:
             return 0
         if self.credit:
             self.delivery_count += self.credit
@@ -488,8 +477,8 @@ class OutgoingLink(SendingEnd):
         self.detached = True
         if self.unsettled:
             self.session.lose_link(self.index)
-        while self.queue_count:
-            d = self.queue[self.queue_head]
+        while self.queue.count:
+            d = self.head()
             if not d.settled and not d.aborted:
                 if not self.started:
                     self._answer(d.source_index, d.source_generation, d.token, RELEASED)
