@@ -195,8 +195,10 @@ class Ledger(Stock):
         if self.redelivers_doubtful:
             return self.fail(item)
         self.parked += 1
+        if self.keeps_dead:
+            return self.bury(item, IN_DOUBT, None)
         # With nowhere to park it the item stays in doubt: it may be claimed yet, and is not lost.
-        return self.bury(item, IN_DOUBT, None) if self.keeps_dead else 0
+        return self.shelf.loosen(item)
 
     def end_doubts(self, now_s):
         """Decides over items that have been in doubt for too long."""

@@ -46,6 +46,7 @@ cdef class Shelf:
     cdef int hand_out(self, Item* item, Hands* hands) except -1
     cdef int give_back(self, Item* item) except -1
     cdef int doubt(self, Item* item) except -1
+    cdef int loosen(self, Item* item) except -1
     cdef int rebind(self, Item* item, Hands* hands) except -1
     cdef int put_aside(self, Item* item) except -1
     cdef int enter_again(self, Item* item) except -1

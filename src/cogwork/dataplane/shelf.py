@@ -16,6 +16,7 @@ from cython.cimports.cogwork.dataplane.stored import (
     DELAYED,
     DOUBT,
     HANDED,
+    LOOSE,
     OUT,
     PARKED,
     READY,
@@ -163,7 +164,9 @@ class Shelf:
             self.out_count -= 1
         else:
             self.doubt_count -= 1
-        if item.group != cython.NULL:
+        if item.flags & LOOSE:
+            item.flags &= ~LOOSE
+        elif item.group != cython.NULL:
             self.groups.bring_back(item.group)
 
     def doubt(self, item):
@@ -173,8 +176,15 @@ class Shelf:
         item.state = DOUBT
         self.out_count -= 1
         self.doubt_count += 1
-        if item.group != cython.NULL:
+        if item.group != cython.NULL and not item.flags & LOOSE:
             self.groups.rebind(item.group, cython.NULL)
+        return 0
+
+    def loosen(self, item):
+        """Lets the group of an item in doubt go on without it."""
+        if item.group != cython.NULL and not item.flags & LOOSE:
+            item.flags |= LOOSE
+            self.groups.bring_back(item.group)
         return 0
 
     def rebind(self, item, hands):
@@ -185,7 +195,7 @@ class Shelf:
             self.doubt_count -= 1
             self.out_count += 1
         item.state = OUT
-        if item.group != cython.NULL:
+        if item.group != cython.NULL and not item.flags & LOOSE:
             self.groups.rebind(item.group, hands)
         return 0
 

@@ -17,7 +17,8 @@ cdef enum:
     DOUBT = 5
     ASIDE = 6
 
-# What is known of an item, as bits of `flags`.
+# What is known of an item, as bits of `flags`. A loose one is in doubt for so long that the others of
+# its group go on without it.
 cdef enum:
     ACQUIRED = 1
     HANDED = 2
@@ -26,6 +27,7 @@ cdef enum:
     AGES = 16
     PRESETTLED = 32
     LENT = 64
+    LOOSE = 128
 
 # One message, with its bytes behind it; the node comes first, so that a list's nodes are items.
 cdef struct Item:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 from stored_queue import Queue
@@ -11,6 +12,12 @@ from text_messages import texts
 from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Modified, Released
 from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong
+from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE
+
+if TYPE_CHECKING:
+    from peers import Arrival
+
+RELEASED_CODE = 0x26
 
 # -- order
 
@@ -193,6 +200,55 @@ def test_a_group_in_doubt_waits() -> None:
     assert two.take() == []
     queue.later(31)
     assert texts(two.take()) == ["a1", "a2", "a3"]
+
+
+def stranded() -> tuple[Queue, Arrival]:
+    """Makes a queue with an item of a group that stays in doubt for good, and two others of it."""
+    queue = Queue(is_ordered=True)
+    queue.store.keeps_dead = False
+    one = queue.peer()
+    one.consumer(queue.store, 1)
+    queue.send("a1", "a2", "a3", properties=group("a"))
+    (first,) = one.take()
+    one.vanish(queue.store)
+    queue.later(31)
+    assert queue.count("in-doubt") == 1
+    return queue, first
+
+
+def test_a_group_goes_on_without_what_stays_in_doubt_for_good() -> None:
+    queue, first = stranded()
+    two = queue.peer()
+    two.consumer(queue.store, 10)
+    second, third = two.take()
+    assert texts([second, third]) == ["a2", "a3"]
+    assert queue.store.claim(first.parts.item, first.parts.attempt) == SETTLE_CODE
+    two.settle(second)
+    two.settle(third)
+    assert queue.count("groups") == queue.count("depth") == 0
+
+
+def test_what_was_in_doubt_and_is_given_back_stands_in_its_group_again() -> None:
+    queue, first = stranded()
+    two = queue.peer()
+    link = two.consumer(queue.store, 1)
+    (second,) = two.take()
+    back, three = queue.peer(), queue.peer()
+    resumed = back.consumer(queue.store, 0, marks_received=True)
+    assert queue.store.resume(resumed, [first.tag]) == [KEEP_CODE]
+    back.vanish(queue.store)
+    assert queue.count("in-doubt") == 1
+    attempt = first.parts.attempt
+    assert queue.store.claim(first.parts.item, attempt, RELEASED_CODE) == SETTLE_CODE
+    three.consumer(queue.store, 10)
+    queue.later(32)
+    assert three.take() == []
+    two.flow(link, 10)
+    again, third = two.take()
+    assert texts([again, third]) == ["a1", "a3"]
+    for arrival in (second, again, third):
+        two.settle(arrival)
+    assert queue.count("groups") == queue.count("depth") == 0
 
 
 def test_what_a_group_gets_back_goes_before_the_rest_of_it() -> None:
