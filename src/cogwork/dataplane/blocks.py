@@ -88,18 +88,14 @@ class Feed(Terminus):
 
     def wake(self) -> None:
         """Has the handler called when the batch ends: there is more to send."""
-        if not self.dirty:
-            self.dirty = True
-            self.core.dirty_ports.append(self)
+        self.core.put_off(self)
 
     def end_batch(self):
         self.dirty = False
         try:
             self.handler.on_batch(self)
         except Exception as error:
-            if self.core.on_error is None:
-                raise
-            self.core.on_error(self, error)
+            self.core.tell_fault(self, error)
         return 0
 
     def resolve_outcome(self, token, verdict):

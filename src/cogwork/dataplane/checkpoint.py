@@ -33,10 +33,7 @@ class Checkpoint(Due):
     def note(self, link):
         """Has the handler told of a link."""
         self.arrivals.append(link)
-        if not self.dirty:
-            self.dirty = True
-            self.core.dirty_ports.append(self)
-        return 0
+        return self.core.put_off(self)
 
     def end_batch(self):
         self.dirty = False
@@ -45,7 +42,5 @@ class Checkpoint(Due):
         try:
             self.handler.on_arrivals(links)
         except Exception as error:
-            if self.core.on_error is None:
-                raise
-            self.core.on_error(self, error)
+            self.core.tell_fault(self, error)
         return 0

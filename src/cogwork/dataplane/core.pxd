@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.deliveries cimport Deliveries
+from cogwork.dataplane.due cimport Due
 from cogwork.dataplane.fanouts cimport Branches, Fanouts
 from cogwork.dataplane.registry cimport Registry
 from cogwork.dataplane.shipment cimport Verdict
@@ -43,6 +44,7 @@ cdef class Core:
     cdef bint is_ticket_used
     cdef uint64_t barrier_ticket
     cdef list held_wires
+    cdef int tell_fault(self, object who, object error) except -1
     cdef int use_ticket(self) except -1
     cdef int hold_all(self) except -1
     cdef int flush_all(self) except -1
@@ -50,6 +52,13 @@ cdef class Core:
     cdef int _write_sessions(self) except -1
     cdef int _send_wires(self) except -1
     cdef int _report_lost(self) except -1
+
+    # Has `end_batch` called when what arrives now has been taken.
+    cdef inline int put_off(self, Due due) except -1:
+        if not due.dirty:
+            due.dirty = True
+            self.dirty_ports.append(due)
+        return 0
 
     cdef inline int register(self, Terminus terminus) except -1:
         return self.registry.register(terminus)

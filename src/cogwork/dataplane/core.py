@@ -1,7 +1,7 @@
 """What one event loop's wires share, and what happens when a batch ends."""
 
 import cython
-from cython.cimports.cogwork.dataplane.due import Due, Totals
+from cython.cimports.cogwork.dataplane.due import Totals
 from cython.cimports.cogwork.dataplane.system import clock_s
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memset
@@ -189,6 +189,13 @@ class Core:
         finally:
             self.flushing = False
             self.unflushed_bytes = 0
+        return 0
+
+    def tell_fault(self, who, error):
+        """Tells of a fault in what somebody's handler did; raises it where nobody is told."""
+        if self.on_error is None:
+            raise error
+        self.on_error(who, error)
         return 0
 
     def _run_ports(self):

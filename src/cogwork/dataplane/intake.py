@@ -336,9 +336,7 @@ class Intake(Terminus):
         parcel.is_snapshot = record.is_snapshot
         parcel.snapshot = record.snapshot
         self.parcels.append(parcel)
-        if not self.dirty:
-            self.dirty = True
-            self.core.dirty_ports.append(self)
+        self.core.put_off(self)
         return parcel
 
     def close_current(self):
@@ -367,9 +365,7 @@ class Intake(Terminus):
         try:
             self.handler.on_parcels(parcels)
         except Exception as error:
-            if self.core.on_error is None:
-                raise
-            self.core.on_error(self, error)
+            self.core.tell_fault(self, error)
         return 0
 
     def let_go(self, size):

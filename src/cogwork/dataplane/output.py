@@ -322,9 +322,7 @@ class Output(Due):
             self.owner.on_fault(error)
         except Exception as fault:
             self.stop()
-            if self.core.on_error is None:
-                raise
-            self.core.on_error(self, fault)
+            self.core.tell_fault(self, fault)
 
     def shed_output(self):
         """Gives the buffer back where nothing is in it."""

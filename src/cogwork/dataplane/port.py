@@ -27,19 +27,14 @@ class Port(Terminus):
         core.register(self)
 
     def mark_dirty(self):
-        if not self.dirty:
-            self.dirty = True
-            self.core.dirty_ports.append(self)
-        return 0
+        return self.core.put_off(self)
 
     def end_batch(self):
         self.dirty = False
         try:
             self.handler.on_batch(self)
         except Exception as error:
-            if self.core.on_error is None:
-                raise
-            self.core.on_error(self, error)
+            self.core.tell_fault(self, error)
         return 0
 
     def is_ready(self):

@@ -51,9 +51,7 @@ class SendingEnd(LinkEnd):
             return not self.selector(bytes_from(s.data, s.size))
         except Exception as error:
             # A consumer's selector must not harm whoever publishes.
-            if self.core.on_error is None:
-                raise
-            self.core.on_error(self, error)
+            self.core.tell_fault(self, error)
             return True
 
     def run_limit(self, count):
