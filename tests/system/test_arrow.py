@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import threading
@@ -12,13 +11,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import cogwork
-from cogwork import sync
-from cogwork.amqp.types import UInt
 from cogwork.arrow import ArrowClient, ArrowError, BeyondEnd, StreamTruncated, UnknownStream
 from cogwork.arrow import session as sessions
-from cogwork.client import Message
 
+from .arrow_readers import (
+    BODY,
+    RECORDS,
+    has_readers,
+    offsets,
+    publish,
+    readers_of,
+    readers_only,
+    same,
+    stocked,
+)
 from .clusters import command
 from .meshes import Member, linked, meshed
 from .served import READY_TIMEOUT_S, within
@@ -26,37 +32,8 @@ from .served import READY_TIMEOUT_S, within
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
-RECORDS = 100_000
-"""More than is on its way at a time; some are in segments, and some are not."""
-
-BODY = bytes(range(256))
 NARROW = ("offset", "body")
 READERS = "[arrow]\nreaders = {}\n"
-
-
-def publish(url: str, stream: str, count: int, start: int = 0) -> None:
-    """Appends records that differ."""
-    with sync.connect(url) as mesh:
-        for at in range(start, start + count, 10_000):
-            mesh.stream(stream).append(
-                Message(
-                    BODY + b"%d" % number,
-                    subject="even" if number % 2 == 0 else None,
-                    to="stream/orders",
-                    message_id=number,
-                    properties={"number": UInt(number), "none": None},
-                )
-                for number in range(at, min(at + 10_000, start + count))
-            )
-
-
-def readers_of(member: Member) -> list[int]:
-    """Finds the processes of a container's readers."""
-    assert member.process is not None
-    children = Path(f"/proc/{member.process.pid}/task/{member.process.pid}/children").read_text()
-    return [int(child) for child in children.split()]
 
 
 def lives(process_id: int) -> bool:
@@ -64,16 +41,6 @@ def lives(process_id: int) -> bool:
     with suppress(FileNotFoundError, ProcessLookupError):
         return ") Z " not in Path(f"/proc/{process_id}/stat").read_text()
     return False
-
-
-def has_readers(url: str) -> bool:
-    """Says whether a container offers readers."""
-
-    async def offered() -> bool:
-        async with cogwork.connect(url, force=True) as mesh:
-            return "cogwork:arrow" in mesh.container.offered_capabilities
-
-    return asyncio.run(offered())
 
 
 @contextmanager
@@ -84,42 +51,10 @@ def ordinary_way() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def readers_only() -> Iterator[None]:
-    """Has clients fail where readers do."""
-
-    async def none(*_: object) -> None:
-        raise AssertionError("this was to be read from a reader")
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sessions.Session, "_by_records", none)
-        yield
-
-
-def same(one: list[pa.RecordBatch], other: list[pa.RecordBatch]) -> bool:
-    return len(one) == len(other) and all(map(lambda a, b: a.equals(b), one, other))
-
-
-def offsets(batches: list[pa.RecordBatch]) -> list[int]:
-    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
-
-
 @pytest.fixture(scope="module")
 def single(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
     """A container with two readers, and a stream of which a part is sealed."""
-    folder = tmp_path_factory.mktemp("arrow")
-    with meshed(
-        folder,
-        ("a",),
-        (),
-        READERS.format(2),
-        head=lambda name: f'data_dir = "{folder / name}"\n',
-    ) as members:
-        member = members["a"]
-        within(READY_TIMEOUT_S, member.listens, "a listens")
-        within(READY_TIMEOUT_S, lambda: has_readers(member.url), "a has readers")
-        command("stream", "create", member.url, "orders", "--engine", "raft")
-        publish(member.url, "orders", RECORDS)
+    with stocked(tmp_path_factory.mktemp("arrow"), READERS.format(2)) as member:
         yield member
 
 

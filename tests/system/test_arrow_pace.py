@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from cogwork import sync
 from cogwork.arrow import ArrowClient
 
-from .clusters import command
-from .meshes import Member, meshed
+from .arrow_readers import RECORDS, offsets, readers_of, readers_only, same, stocked
 from .served import READY_TIMEOUT_S, within
-from .test_arrow import RECORDS, has_readers, offsets, publish, readers_of, readers_only, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from .meshes import Member
 
 NEVER_IDLE = 10_000
 """More processors than there are: readers are held back whenever there is traffic."""
@@ -68,23 +68,18 @@ def share_of_reader(member: Member, client: ArrowClient) -> float:
 
 
 def test_live_traffic_goes_before_reads_that_give_the_same_rows(tmp_path: Path) -> None:
-    config = READERS.format(NEVER_IDLE)
-    with meshed(
-        tmp_path, ("a",), (), config, head=lambda name: f'data_dir = "{tmp_path / name}"\n'
-    ) as members:
-        member = members["a"]
-        within(READY_TIMEOUT_S, member.listens, "a listens")
-        within(READY_TIMEOUT_S, lambda: has_readers(member.url), "a has readers")
-        command("stream", "create", member.url, "orders", "--engine", "raft")
-        publish(member.url, "orders", RECORDS)
-        with ArrowClient(member.url) as client, readers_only():
-            alone = list(client.read("orders", 0, RECORDS))
-            assert offsets(alone) == list(range(RECORDS))
-            with traffic(member.url):
-                # A processor that others want, too, gives a smaller share, never a larger one.
-                within(
-                    READY_TIMEOUT_S,
-                    lambda: share_of_reader(member, client) < SHARE_MAX,
-                    "the reader goes slowly",
-                )
-                assert same(alone, list(client.read("orders", 0, RECORDS)))
+    with (
+        stocked(tmp_path, READERS.format(NEVER_IDLE)) as member,
+        ArrowClient(member.url) as client,
+        readers_only(),
+    ):
+        alone = list(client.read("orders", 0, RECORDS))
+        assert offsets(alone) == list(range(RECORDS))
+        with traffic(member.url):
+            # A processor that others want, too, gives a smaller share, never a larger one.
+            within(
+                READY_TIMEOUT_S,
+                lambda: share_of_reader(member, client) < SHARE_MAX,
+                "the reader goes slowly",
+            )
+            assert same(alone, list(client.read("orders", 0, RECORDS)))
