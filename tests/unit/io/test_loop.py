@@ -16,7 +16,7 @@ from cogwork.io.listener import Listener, listening_socket
 from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
 
@@ -294,7 +294,16 @@ def flood(
     return far
 
 
-def test_what_is_preferred_is_read_between_two_others_and_the_loop_has_its_turn() -> None:
+def read_with_preferred(then: Callable[[EventLoop, list[str]], object]) -> list[str]:
+    """Has one socket with input preferred to three busy ones, and waits for its turn.
+
+    Args:
+        then: Called once the preferred one was read, to have "turn" noted in due time.
+
+    Returns:
+        The names of what was read, in order, "urgent" for the preferred one.
+    """
+
     async def story() -> list[str]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, EventLoop)
@@ -307,7 +316,7 @@ def test_what_is_preferred_is_read_between_two_others_and_the_loop_has_its_turn(
             def take() -> None:
                 far.recv(16)
                 read.append("urgent")
-                loop.call_soon(read.append, "turn")
+                then(loop, read)
 
             loop.add_reader(far, take)
             stack.callback(loop.remove_reader, far)
@@ -317,7 +326,11 @@ def test_what_is_preferred_is_read_between_two_others_and_the_loop_has_its_turn(
                 await asyncio.sleep(0)
         return read
 
-    read = run(story())
+    return run(story())
+
+
+def test_what_is_preferred_is_read_between_two_others_and_the_loop_has_its_turn() -> None:
+    read = read_with_preferred(lambda loop, read: loop.call_soon(read.append, "turn"))
     assert read.index("turn") == read.index("urgent") + 1
     assert read.index("urgent") <= 1
 
@@ -325,29 +338,9 @@ def test_what_is_preferred_is_read_between_two_others_and_the_loop_has_its_turn(
 def test_what_is_preferred_and_collects_something_has_that_dealt_with_before_others_are_read() -> (
     None
 ):
-    async def story() -> list[str]:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, EventLoop)
-        read: list[str] = []
-        with ExitStack() as stack:
-            for number in range(3):
-                flood(loop, stack, f"busy {number}", read)
-            near, far = pair(stack)
-
-            def take() -> None:
-                far.recv(16)
-                read.append("urgent")
-                loop.call_after_readers(lambda: read.append("turn"))
-
-            loop.add_reader(far, take)
-            stack.callback(loop.remove_reader, far)
-            loop.prefer(far)
-            near.send(b"x")
-            while "turn" not in read:
-                await asyncio.sleep(0)
-        return read
-
-    read = run(story())
+    read = read_with_preferred(
+        lambda loop, read: loop.call_after_readers(lambda: read.append("turn"))
+    )
     assert read.index("turn") == read.index("urgent") + 1
     assert read.index("urgent") <= 1
 
