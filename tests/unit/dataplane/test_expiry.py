@@ -23,6 +23,14 @@ def pass_time(broker: Broker, seconds: float = SHORT_S * 1.5) -> None:
     broker.settle_down()
 
 
+def burials(broker: Broker) -> list[tuple[bytes, str]]:
+    """Returns what becomes dead letters from now on, each with the reason."""
+    buried: list[tuple[bytes, str]] = []
+    entry = broker.entry("one/a")
+    entry.dead_letter = lambda _entry, message, reason: buried.append((message, reason))
+    return buried
+
+
 def test_a_message_held_longer_than_its_ttl_is_released() -> None:
     broker = Broker()
     consumer = broker.peer().consumer("one/a", credit=1)
@@ -74,9 +82,7 @@ def test_an_address_bounds_the_life_of_every_message(own_ttl_ms: int | None) -> 
 def test_the_dead_letter_address_gets_what_expired_whole_and_with_the_reason() -> None:
     broker = Broker()
     consumer = broker.peer().consumer("one/a", credit=1)
-    buried: list[tuple[bytes, str]] = []
-    entry = broker.entry("one/a")
-    entry.dead_letter = lambda _entry, message, reason: buried.append((message, reason))
+    buried = burials(broker)
     publisher = broker.peer().publisher("one/a")
     publisher.send(settled=True)
     message = with_ttl(b"x" * 200, 20)
@@ -91,9 +97,7 @@ def test_the_dead_letter_address_gets_what_expired_whole_and_with_the_reason() -
 def test_what_the_last_consumer_leaves_behind_is_buried_whole() -> None:
     broker = Broker()
     consumer = broker.peer().consumer("one/a", credit=1)
-    buried: list[tuple[bytes, str]] = []
-    entry = broker.entry("one/a")
-    entry.dead_letter = lambda _entry, message, reason: buried.append((message, reason))
+    buried = burials(broker)
     publisher = broker.peer().publisher("one/a")
     publisher.send(settled=True)
     publisher.send(b"held" * 1000, pieces=4)
