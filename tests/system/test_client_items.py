@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,9 @@ from .proxy import FaultyProxy
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
+
+    from cogwork.client import Consumer
 
 QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
 
@@ -57,6 +60,24 @@ async def reconnected(mesh: cogwork.Mesh, count: int = 2) -> None:
     await eventually(lambda: mesh.connections == count, "it is connected again")
 
 
+@asynccontextmanager
+async def consuming(
+    url: str, address: str, *, credit: int
+) -> AsyncIterator[tuple[FaultyProxy, cogwork.Mesh, cogwork.Mesh, Consumer]]:
+    """Consumes items of an address by way of a proxy that breaks connections.
+
+    Yields:
+        The proxy, the client that has its connection there, one without it, and the consumer.
+    """
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.consume(address, credit=credit) as items,
+    ):
+        yield proxy, mesh, other, items
+
+
 @story
 async def test_competing_consumers_share_a_queue(url: str) -> None:
     count, seen = 1_000, list[object]()
@@ -81,12 +102,7 @@ async def test_competing_consumers_share_a_queue(url: str) -> None:
 
 @story
 async def test_an_item_in_hand_can_be_accepted_after_a_cut(url: str) -> None:
-    async with (
-        FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        cogwork.connect(url) as other,
-        mesh.consume("work/kept", credit=1) as items,
-    ):
+    async with consuming(url, "work/kept", credit=1) as (proxy, mesh, other, items):
         await filled(other, "work/kept", 1)
         item = await anext(items)
         await asyncio.sleep(0.05)  # it is marked as handed over
@@ -101,12 +117,7 @@ async def test_an_item_in_hand_can_be_accepted_after_a_cut(url: str) -> None:
 async def test_items_of_any_size_are_kept(url: str, size_bytes: int) -> None:
     """Small ones come in runs, large ones in several frames: each has a tag of its own."""
     address = f"work/sized.{size_bytes}"
-    async with (
-        FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        cogwork.connect(url) as other,
-        mesh.consume(address, credit=20) as items,
-    ):
+    async with consuming(url, address, credit=20) as (proxy, _, other, items):
         async with other.publisher(address) as out:
             await out.send_batch([bytes(size_bytes)] * 20)
         held = [await anext(items) for _ in range(20)]
@@ -119,12 +130,7 @@ async def test_items_of_any_size_are_kept(url: str, size_bytes: int) -> None:
 
 @story
 async def test_a_claim_that_was_on_its_way_still_counts(url: str) -> None:
-    async with (
-        FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        cogwork.connect(url) as other,
-        mesh.consume("work/claimed", credit=10) as items,
-    ):
+    async with consuming(url, "work/claimed", credit=10) as (proxy, _, other, items):
         await filled(other, "work/claimed", 10)
         held = [await anext(items) for _ in range(10)]
         await asyncio.sleep(0.05)
@@ -142,12 +148,7 @@ async def test_a_claim_that_was_on_its_way_still_counts(url: str) -> None:
 
 @story
 async def test_what_was_decided_while_disconnected_is_said_later(url: str) -> None:
-    async with (
-        FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        cogwork.connect(url) as other,
-        mesh.consume("work/decided", credit=2) as items,
-    ):
+    async with consuming(url, "work/decided", credit=2) as (proxy, mesh, other, items):
         await filled(other, "work/decided", 2)
         first, second = await anext(items), await anext(items)
         await asyncio.sleep(0.05)
@@ -165,12 +166,7 @@ async def test_what_was_decided_while_disconnected_is_said_later(url: str) -> No
 
 @story
 async def test_an_item_that_was_given_away_is_stale(url: str) -> None:
-    async with (
-        FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        cogwork.connect(url) as other,
-        mesh.consume("queue/stale", credit=3) as items,
-    ):
+    async with consuming(url, "queue/stale", credit=3) as (proxy, mesh, other, items):
         await filled(other, "queue/stale", 3)
         mine = [await anext(items) for _ in range(3)]
         await asyncio.sleep(0.05)
@@ -194,12 +190,7 @@ async def test_an_item_that_was_given_away_is_stale(url: str) -> None:
 
 @story
 async def test_what_was_not_handed_over_goes_to_others_at_once(url: str) -> None:
-    async with (
-        FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        cogwork.connect(url) as other,
-        mesh.consume("work/ahead", credit=10) as items,
-    ):
+    async with consuming(url, "work/ahead", credit=10) as (proxy, _, other, items):
         await filled(other, "work/ahead", 10)
         held = await anext(items)
         await eventually(lambda: items.waiting == 9, "the others have arrived")
@@ -235,12 +226,7 @@ async def test_leaving_waits_for_claims(url: str) -> None:
 @story
 async def test_many_cuts_lose_and_repeat_nothing(url: str) -> None:
     count, done = 3_000, dict[object, int]()
-    async with (
-        FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        cogwork.connect(url) as other,
-        mesh.consume("work/many", credit=50) as items,
-    ):
+    async with consuming(url, "work/many", credit=50) as (proxy, _, other, items):
         await filled(other, "work/many", count)
 
         while len(done) < count:
