@@ -37,6 +37,7 @@ class Settings:
 
     Args:
         folder: Where its files are.
+        socket: The path of its Unix-domain socket.
         amqp_port, amqps_port, ws_port, wss_port: Ports on 127.0.0.1.
         ca: The authority that signed the broker's certificate and that of its client.
         certificate, key: The broker's.
@@ -45,6 +46,7 @@ class Settings:
     """
 
     folder: str
+    socket: str
     amqp_port: int
     amqps_port: int
     ws_port: int
@@ -88,6 +90,10 @@ class Settings:
         """Returns a connection over WebSocket over TLS, with user and password."""
         return {**self.plain(), "url": f"wss://localhost:{self.wss_port}/", "ca": self.ca}
 
+    def unix(self) -> Json:
+        """Returns a connection by the Unix-domain socket, with user and password."""
+        return {**self.plain(), "url": f"unix://{self.socket}"}
+
     @property
     def ports(self) -> tuple[int, ...]:
         """All of them."""
@@ -109,7 +115,8 @@ def prepare(folder: Path) -> Settings:
         for name in ("ca.pem", "server.pem", "server.key", "client.pem", "client.key")
     ]
     amqp_port, amqps_port, ws_port, wss_port = free_ports(4)
-    return Settings(str(folder), amqp_port, amqps_port, ws_port, wss_port, *files)
+    path = str(folder / "broker.sock")
+    return Settings(str(folder), path, amqp_port, amqps_port, ws_port, wss_port, *files)
 
 
 @contextlib.contextmanager
@@ -149,12 +156,15 @@ def command_line(settings: Settings) -> list[str]:
 
 
 def configuration(settings: Settings) -> str:
-    """Returns the container's configuration: four listeners and one user."""
+    """Returns the container's configuration: five listeners and one user."""
     from cogwork.container.users import hash_password  # noqa: PLC0415  # another broker runs without
 
     return f"""\
 [[listen]]
 port = {settings.amqp_port}
+
+[[listen]]
+path = "{settings.socket}"
 
 [[listen]]
 port = {settings.amqps_port}

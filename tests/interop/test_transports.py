@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from .broker import Settings
     from .conftest import GetPeer
 
-TRANSPORTS = ("anonymous", "plain", "tls", "external", "websocket", "secure_websocket")
-INSTEAD = {("proton", "websocket"): "plain", ("proton", "secure_websocket"): "tls"}
-"""python-qpid-proton has no WebSocket transport: there it comes without."""
+TRANSPORTS = ("anonymous", "plain", "unix", "tls", "external", "websocket", "secure_websocket")
+INSTEAD = {
+    ("proton", "unix"): "plain",
+    ("proton", "websocket"): "plain",
+    ("proton", "secure_websocket"): "tls",
+}
+"""python-qpid-proton has neither Unix-domain sockets nor WebSocket: there it comes without."""
 
 DOORS = [
     (sender, receiver, transport)
@@ -68,7 +72,7 @@ def test_clients_exchange_messages(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("transport", ["plain", "tls"])
+@pytest.mark.parametrize("transport", ["plain", "unix", "tls"])
 def test_a_wrong_password_is_refused(
     client: str, transport: str, peer: GetPeer, broker: Settings
 ) -> None:

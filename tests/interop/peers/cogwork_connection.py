@@ -53,6 +53,8 @@ def url(options: Json) -> str:
     user, password = (quote(options.get(name, ""), safe="") for name in ("user", "password"))
     credentials = f"{user}:{password}@" if user else ""
     vhost = options.get("hostname", "").removeprefix("vhost:")
+    if parts.scheme == "unix":
+        return f"unix://{credentials}{parts.path}" + (f"?vhost={vhost}" if vhost else "")
     return f"{parts.scheme}://{credentials}{parts.netloc}/{vhost}"
 
 

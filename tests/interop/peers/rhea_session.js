@@ -2,6 +2,7 @@
 'use strict';
 
 const fs = require('fs');
+const net = require('net');
 const rhea = require('rhea');
 const WebSocket = require('ws');
 
@@ -40,6 +41,10 @@ function connection_options(options) {
         idle_time_out: options.idle_timeout_s && options.idle_timeout_s * 1000,
         ...sasl_options(options),
     };
+    if (url.protocol === 'unix:') {
+        const connect = (port, host, details, callback) => net.connect({path: url.pathname}, callback);
+        return {...common, hostname: options.hostname, connection_details: () => ({connect: connect})};
+    }
     if (url.protocol.startsWith('ws')) {
         const connect = rhea.websocket_connect(WebSocket);
         return {...common, connection_details: connect(options.url, ['amqp'], tls_options(options))};
