@@ -335,19 +335,18 @@ def test_processors_are_kept_awake_while_there_is_work(tmp_path: Path, port: int
     with serving(tmp_path, "--config", str(file)) as running:
         process_id = running.process.pid
         within(30, lambda: not holds(process_id, DEVICE), "let go of when it has started")
-        connection = BlockingConnection(running.url, timeout=10)
-        sender = connection.create_sender("queue/work")
+        manager = Manager(running.url)
 
         def is_kept_awake() -> bool:
-            for _ in range(200):
-                sender.send(Message(body="x"))
+            for _ in range(100):
+                manager.get("READ", "container")
             return holds(process_id, DEVICE)
 
-        within(30, is_kept_awake, "held while messages come")
+        within(30, is_kept_awake, "held while there is much to answer")
         file.write_text(configured(port))
         running.signal(signal.SIGHUP, "configuration read again")
         assert not is_kept_awake()
-        connection.close()
+        manager.connection.close()
         assert running.stop() == 0
 
 
