@@ -243,6 +243,8 @@ class NatsLog:
 
     async def trim(self, before: int) -> None:
         """Gives up the entries below a position."""
+        if before <= 1:
+            return  # a server takes the position of the first entry for none, and gives up all
         with _translated():
             await self._streams.purge_stream(self._name, seq=before)
 

@@ -49,6 +49,19 @@ class TrimmingTests(Kit):
             assert await trial.engine.offset_at(0) == bounds.first
 
     @promise(needs="trims")
+    async def test_a_batch_of_which_some_is_kept_stays_readable(self, trial: Trial) -> None:
+        """Be it the first of all: what retention still wants is there after a restart, too."""
+        records = [b"%d" % number for number in range(10)]
+        await trial.append(*records)
+        await trial.engine.trim(6)
+        await trial.restart()
+        bounds = await trial.engine.bounds()
+        assert bounds.first <= 6
+        assert bounds.next == len(records)
+        reader = await trial.reader().catch_up()
+        assert reader.records[-4:] == list(enumerate(records))[-4:]
+
+    @promise(needs="trims")
     async def test_what_has_given_up_everything_goes_on(self, trial: Trial) -> None:
         """Where nothing is left there is no last record, and the next one comes to everybody."""
         count = self.records_to_trim
