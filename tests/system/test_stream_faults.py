@@ -9,6 +9,7 @@ import flaky
 import pytest
 
 import cogwork
+from cogwork.client.errors import LinkRefused
 from cogwork.consensus.errors import Busy, OutOfSequence, SequenceReused, Unavailable, Unknown
 from cogwork.testing import container
 
@@ -248,3 +249,14 @@ async def test_who_comes_while_a_stream_is_being_opened_gets_each_record_once() 
                 await asyncio.sleep(2 * flaky.FAULTS.bounds_s)
                 await stream.append([10])
                 assert await bodies(reader, 1) == [10]
+
+
+@story
+async def test_what_can_never_open_takes_neither_readers_nor_publishers() -> None:
+    never = '[[stream]]\naddress = "stream/never"\nengine = "flaky:FlakyHost"\noptions = {a = 1}\n'
+    with container(never) as running:
+        async with cogwork.connect(running) as mesh, mesh.stream("never") as stream:
+            with pytest.raises(LinkRefused, match="has no option 'a'"):
+                await stream.append([1])
+            with pytest.raises(LinkRefused, match="has no option 'a'"):
+                await anext(aiter(stream.read("first")))

@@ -156,8 +156,8 @@ class Stream:
     async def close(self) -> None:
         """Waits for what is being appended, and lets the link go."""
         task, self._publisher = self._publisher, None
-        if task is None:
-            return
+        if task is None or (task.done() and task.exception() is not None):
+            return  # who wanted to append was told why it could not be opened
         publisher = await task
         try:
             await publisher.flush()

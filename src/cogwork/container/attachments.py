@@ -127,6 +127,9 @@ class Attachments:
         if target.address is not None:
             client.demand("send", target.address)
             entry = client.vhost.entry_of(target.address)
+            node = client.vhost.nodes.get(target.address.removeprefix("/"))
+            if isinstance(node, StreamNode):
+                node.demand_prospects()
         end = self._publisher_end(link, target.address, entry, client.vhost)
         end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
         if entry is None and not client.is_free:

@@ -126,8 +126,7 @@ class StreamNode:
 
     def subscribe(self, subscription: Subscription) -> None:
         """Takes a reader."""
-        if self.problem is not None and self.engine is None and not self._tasks:
-            raise Refused(self.problem, Condition.PRECONDITION_FAILED)
+        self.demand_prospects()
         link = subscription.link
         reader = Reader(
             self,
@@ -140,6 +139,15 @@ class StreamNode:
         link.drains_late = True
         if self.engine is not None:
             reader.start()
+
+    def demand_prospects(self) -> None:
+        """Sees that the stream is open, or may yet be.
+
+        Raises:
+            Refused: Its engine will never take it as it is declared.
+        """
+        if self.problem is not None and self.state == "failed":
+            raise Refused(self.problem, Condition.PRECONDITION_FAILED)
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Lets a reader go."""
