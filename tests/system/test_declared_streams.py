@@ -76,6 +76,10 @@ def test_any_container_declares_trims_and_deletes(members: dict[str, Member]) ->
     refused = ran(*again, "--retention-records", "2000")
     assert refused.returncode == ExitCode.ERROR
     assert "retention_records = 1000, not 2000: delete it first" in refused.stderr
+    refused = ran("stream", "create", d.url, "twice", "--engine", "raft", "--replicas", "a,a,b")
+    assert refused.returncode == ExitCode.ERROR
+    assert "a member is named twice" in refused.stderr
+    all_have(members, ["stream/orders"])
 
     append(d, "orders", list(range(20)))
     done("stream", "trim", d.url, "orders", "--before", "5")
@@ -146,3 +150,38 @@ def test_links_end_where_their_stream_is_deleted_elsewhere(members: dict[str, Me
                 await out.send("two")
 
     asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_who_comes_back_first_does_not_say_that_there_are_none(members: dict[str, Member]) -> None:
+    """What the cluster has declared it learns from a majority, and until then it waits."""
+    a, b = members["a"], members["b"]
+    done("stream", "create", a.url, "orders", "--engine", "raft")
+    all_have(members, ["stream/orders"])
+    append(a, "orders", [1, 2])
+    for member in members.values():
+        member.kill()
+    a.head = a.head.replace('"c"]', '"c", "e"]')
+    a.start()
+    within(READY_TIMEOUT_S, a.listens, "a is back")
+
+    async def is_refused(*command: str) -> None:
+        refused = await asyncio.to_thread(ran, "stream", *command)
+        assert refused.returncode == ExitCode.ERROR
+        assert "not known here yet what the cluster has declared" in refused.stderr
+
+    async def story() -> None:
+        create = is_refused("create", a.url, "orders", "--retention", "1d")
+        await asyncio.gather(create, is_refused("delete", a.url, "orders"))
+        async with cogwork.connect(a.url) as mesh, mesh.stream("orders") as stream:
+            reading = asyncio.create_task(anext(aiter(stream.read("first"))))
+            appending = asyncio.create_task(stream.append([3]))
+            done_early, _ = await asyncio.wait((reading, appending), timeout=1)
+            assert not done_early
+            await asyncio.to_thread(b.start)
+            assert (await reading).body == 1
+            await appending
+            assert (await anext(aiter(stream.read(2)))).body == 3
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+    assert streams_at(a) == ["stream/orders"]
+    assert "the cluster's voters are a, b, c, and stay so" in a.log()

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
-from cogwork.amqp.performatives import Open
+from cogwork.amqp.performatives import Attach, Open, Role
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslInit, SaslResponse
+from cogwork.amqp.terminus import Coordinator
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
 from cogwork.container.gateways.inside import NoSocket
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
-    from cogwork.amqp.performatives import Attach
     from cogwork.amqp.redirect import Redirect
     from cogwork.container.access import Access
     from cogwork.container.attachments import Attachments
@@ -393,8 +393,27 @@ class Peers:
         connection.open(replace(self._opening, properties=properties))
 
     def on_attach(self, link: Link, attach: Attach) -> None:
-        """Has the attach decided."""
-        self._attachments.take(link, attach, self.client_of(link.session.connection))
+        """Has the attach decided; later, where that depends on what the cluster has declared."""
+        client = self.client_of(link.session.connection)
+        take = partial(self._attachments.take, link, attach, client)
+        if self._is_unknown_yet(attach, client):
+            assert self.mesh is not None
+            link.put_off(take)
+            self.mesh.readiness.when_all_hold(partial(self._answer, link))
+        else:
+            take()
+
+    def _is_unknown_yet(self, attach: Attach, client: ClientContext) -> bool:
+        """Tells whether an attach is to a stream that the cluster may have, or may not."""
+        if self.mesh is None or self.mesh.readiness.holds_all():
+            return False
+        terminus = attach.target if attach.role is Role.SENDER else attach.source
+        address = None if isinstance(terminus, Coordinator | None) else terminus.address
+        return address is not None and client.vhost.lacks_stream(address)
+
+    def _answer(self, link: Link) -> None:
+        link.answer()
+        link.session.connection.flush()
 
     def on_attached(self, link: Link) -> None:
         """Never happens: a container attaches no links of its own to clients."""

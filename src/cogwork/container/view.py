@@ -217,6 +217,11 @@ class View:
 
     # -- streams
 
+    @property
+    def knows_declarations(self) -> bool:
+        """Whether it is known what the cluster has declared, or there is none."""
+        return self._container.mesh.readiness.holds_all()
+
     def stream(self, address: str) -> ManagedStream | None:
         """Finds a stream; None where there is none yet."""
         return self._streams.stream(address)

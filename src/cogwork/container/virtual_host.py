@@ -173,6 +173,14 @@ class VirtualHost:
         name = _normalized(address)
         return name, self._rule_at(name)
 
+    def lacks_stream(self, address: str) -> bool:
+        """Tells whether an address is a stream's, and nobody has declared that one here."""
+        name = address.removeprefix("/")
+        if name in self.nodes:
+            return False
+        rule = self._rule_at(name)
+        return rule.kind == "stream" and rule.options.get("engine") is None
+
     def _rule_at(self, name: str) -> AddressRule:
         return self._declared.get(name) or self.table.resolve(name)
 

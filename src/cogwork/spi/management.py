@@ -309,6 +309,10 @@ class ContainerView(Protocol):
             ValueError: These cannot hold it, or it is not replicated.
         """
 
+    @property
+    def knows_declarations(self) -> bool:
+        """Whether it is known what the cluster has declared, or there is none."""
+
     def stream(self, address: str) -> ManagedStream | None:
         """Finds a stream; None where there is none yet."""
 

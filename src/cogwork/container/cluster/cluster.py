@@ -77,7 +77,7 @@ class Cluster:
     """This container's copy of the declarations.
 
     Attributes:
-        voters: The containers with replicas of `$cluster`.
+        voters: The containers with replicas of `$cluster`, the most senior first.
         declarations: The copy.
         next: The offset of the record that comes next.
     """
@@ -231,11 +231,27 @@ class Cluster:
             if isinstance(each, Snapshot):
                 self._restore(each)
             elif isinstance(each, CaughtUp):
+                if not self.is_current:
+                    await self._take_voters(engine)
                 self._current.set()
                 self._tell(self._listener.current, self.declarations)
             else:
                 self._apply(each)
                 await self._look_whether_to_keep(engine)
+
+    async def _take_voters(self, engine: RaftEngine) -> None:
+        """Goes by those that the cluster began with, whatever the configuration has by now.
+
+        Where a stream is held that does not say so follows from them, everywhere the same.
+        """
+        voters = list((await engine.members()).voters)
+        if voters and voters != self.voters:
+            log.warning(
+                "the cluster's voters are %s, and stay so; [cluster] voters = %s has no effect",
+                ", ".join(voters),
+                ", ".join(self.voters),
+            )
+            self.voters = voters
 
     def _restore(self, snapshot: Snapshot) -> None:
         before = self.declarations

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from cogwork.consensus.errors import Unavailable, Unknown
+from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.replicated.engine import CAPABILITIES
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.retention import RETENTION_OPTIONS
@@ -100,6 +101,7 @@ async def open_declared(
         ValueError: It is declared with other options, or one is wrong.
     """
     values = cast("Mapping[str, Value]", options)
+    _check_replicas(options.get("replicas"))
     try:
         # What is known before may be long ago: a replica that was given up would come again.
         async with asyncio.timeout(CURRENT_TIMEOUT_S):
@@ -116,6 +118,16 @@ async def open_declared(
         **{option: options[option] for option in RETENTION_OPTIONS if option in options},
     }
     return await service.open(stream_name(kind, *name), made)
+
+
+def _check_replicas(named: object) -> None:
+    """Refuses replicas that no group can have, before the cluster has heard of them.
+
+    Raises:
+        ValueError: The text says what is wrong.
+    """
+    if isinstance(named, list | tuple) and named:
+        Membership(tuple(str(each) for each in named)).check()
 
 
 class ClusteredRaft:

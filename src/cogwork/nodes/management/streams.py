@@ -10,10 +10,10 @@ from cogwork.nodes.management.waiting import UNAVAILABLE, finished, members_of
 from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
     from cogwork.nodes.management.request import Request
-    from cogwork.spi.management import ContainerView, Requester
+    from cogwork.spi.management import ContainerView, ManagedStream, Requester
 
     Steps = Generator[bool, None, Reply]
 
@@ -41,10 +41,11 @@ class Streams:
         """Declares a stream with the options of the body."""
         name = request.required_name()
         demand(requester, name)
-        is_new = self._container.declare_stream(name, request.attributes())
-        return self._opened(name, is_new)
+        return self._create(name, request.attributes())
 
-    def _opened(self, name: str, is_new: bool) -> Steps:
+    def _create(self, name: str, attributes: Mapping[str, object]) -> Steps:
+        yield from self._known(name)
+        is_new = self._container.declare_stream(name, attributes)
         for _ in range(OPENING_TICKS):
             stream = self._container.stream(name)
             if stream is None or stream.state != "opening":
@@ -58,6 +59,36 @@ class Streams:
         row = self._container.collections["stream"].find(name)
         return Reply(row, 201 if is_new else 200)
 
+    def _known(self, name: str) -> Generator[bool, None, None]:
+        """Waits until a stream is there, or it is known what the cluster has declared.
+
+        One that were made before would be in the way of the cluster's.
+
+        Raises:
+            ManagementError: Neither is the case soon.
+        """
+        for _ in range(OPENING_TICKS):
+            if self._container.knows_declarations or self._container.stream(name) is not None:
+                return
+            yield False
+        raise ManagementError(
+            UNAVAILABLE,
+            "it is not known here yet what the cluster has declared: "
+            "a majority of its voters is to be reached first",
+        )
+
+    def _found(self, name: str) -> Generator[bool, None, ManagedStream]:
+        """Returns a stream.
+
+        Raises:
+            ManagementError: There is none, or that is not known.
+        """
+        yield from self._known(name)
+        stream = self._container.stream(name)
+        if stream is None:
+            raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
+        return stream
+
     def delete(self, request: Request, requester: Requester) -> Steps:
         """Gives a stream up, with its records."""
         name = request.required_name()
@@ -65,6 +96,7 @@ class Streams:
         return self._delete(name)
 
     def _delete(self, name: str) -> Steps:
+        yield from self._known(name)
         was_there = yield from finished(self._container, self._container.delete_stream(name))
         if not was_there:
             raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
@@ -80,9 +112,7 @@ class Streams:
         return self._trim(name, before)
 
     def _trim(self, name: str, before: int) -> Steps:
-        stream = self._container.stream(name)
-        if stream is None:
-            raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
+        stream = yield from self._found(name)
         bounds = yield from finished(self._container, stream.trim(before))
         return Reply({"first": bounds.first, "next": bounds.next})
 
@@ -97,9 +127,7 @@ class Streams:
         return self._bounds(name, request.number("time_ms", NO_TIME, NO_TIME))
 
     def _bounds(self, name: str, time_ms: int) -> Steps:
-        stream = self._container.stream(name)
-        if stream is None:
-            raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
+        stream = yield from self._found(name)
         for _ in range(OPENING_TICKS):
             if stream.engine is not None:
                 break
@@ -121,8 +149,6 @@ class Streams:
         return self._move(name, *members_of(request))
 
     def _move(self, name: str, voters: list[str], learners: list[str]) -> Steps:
-        stream = self._container.stream(name)
-        if stream is None:
-            raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
+        stream = yield from self._found(name)
         yield from finished(self._container, stream.move(voters, learners))
         return Reply(self._container.collections["stream"].find(name), 202)
