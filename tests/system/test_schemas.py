@@ -14,9 +14,10 @@ from proton.utils import BlockingConnection
 
 import cogwork
 from cogwork import sync
+from cogwork.cli.exit_codes import ExitCode
 
 from .schemas import CONFIGURATION, MISMATCH, ORDER, Peer, json_message, known
-from .served import Served, served, within
+from .served import Served, ran, served, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,15 @@ def test_so_is_one_that_names_its_addresses_itself(edge: Served) -> None:
         assert (state, description) == (MISMATCH, "$.id: 'x' is not of type 'integer'")
         state, description, _ = peer.send(None, json_message(bad, address="queue/orders.b"))
         assert state == MISMATCH
+
+
+def test_what_messages_are_held_to_is_not_deleted(edge: Served) -> None:
+    known(edge, 1)
+    refused = ran("stream", "delete", edge.url, "$schemas")
+    assert refused.returncode == ExitCode.ERROR
+    assert "'stream/$schemas' has the schemas that messages are held to" in refused.stderr
+    with Peer(edge) as peer:
+        assert peer.send("topic/orders.eu", json_message({"id": 0}))[0] == MISMATCH
 
 
 def test_only_what_fits_gets_through_in_its_order(edge: Served) -> None:

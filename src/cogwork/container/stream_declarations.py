@@ -22,6 +22,7 @@ from cogwork.container.settings import StreamOptions
 from cogwork.container.shape import keys_at
 from cogwork.nodes.stream import StreamNode
 from cogwork.router.patterns import is_pattern
+from cogwork.schema.registry import SCHEMAS
 from cogwork.spi.management import BAD_REQUEST, CONFLICT, ManagementError
 from cogwork.spi.node import Refused
 
@@ -168,6 +169,8 @@ class StreamDeclarations:
         node = self.stream(name)
         if node is None:
             return False
+        if name == SCHEMAS and self._vhost.schemas is not None and self._vhost.schemas.holds_any:
+            raise ManagementError(CONFLICT, f"{name!r} has the schemas that messages are held to")
         entry = self._vhost.space.entries.get(name.encode())
         senders = len(entry.sources) if entry is not None else 0
         receivers = cast("int", node.status()["consumers"])

@@ -92,6 +92,11 @@ class Schemas:
         self.close()
         await self.follower.closed()
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether messages are held to schemas that somebody has registered."""
+        return self.guards.is_any and bool(self.checker.registry)
+
     def facts(self) -> dict[str, object] | None:
         """Returns what people see, in plain values; None where nothing is held to schemas."""
         if not self.guards.is_any:
