@@ -87,6 +87,7 @@ class _Line:
 
     jobs: deque[_Job] = field(default_factory=deque)
     is_stopped: bool = False
+    is_retry_due: bool = False
     pause_s: float = PAUSE_FIRST_S
     since_s: float | None = None
 
@@ -263,7 +264,7 @@ class Publishing:
 
     def _look_again(self, key: tuple[int, int], line: _Line) -> None:
         """Goes on with a line that was stopped, once nothing of it is under way."""
-        if any(job.is_under_way for job in line.jobs):
+        if line.is_retry_due or any(job.is_under_way for job in line.jobs):
             return
         loop = asyncio.get_running_loop()
         for job in [each for each in line.jobs if each.is_overtaken]:
@@ -277,15 +278,19 @@ class Publishing:
             line.is_stopped = False
             self._lines.pop(key, None)
             return
+        line.is_retry_due = True
         loop.call_later(line.pause_s, self._go_on, key, line)
         line.pause_s = min(line.pause_s * 2, PAUSE_LONGEST_S)
 
     def _go_on(self, key: tuple[int, int], line: _Line) -> None:
         if self._lines.get(key) is not line:
             return
-        line.is_stopped = False
+        line.is_stopped = line.is_retry_due = False
         for job in list(line.jobs):
             self._start(key, line, job)
+            # An engine may refuse at once: what comes behind goes then when that is tried again.
+            if line.is_stopped or self._lines.get(key) is not line:
+                return
 
     @property
     def stopped(self) -> int:

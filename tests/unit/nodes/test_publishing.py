@@ -1,0 +1,72 @@
+"""Appends that an engine refuses at once, and takes later."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from cogwork.consensus.engine import Appended
+from cogwork.consensus.errors import Busy
+from cogwork.nodes.stream.publishing import Publishing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.consensus.batch import Batch
+
+RECORDS = 4
+
+
+class Crowded:
+    """An engine that is full for a while, says so at once, and answers others late."""
+
+    def __init__(self) -> None:
+        self.is_full = True
+        self.refused = 0
+        self.records: list[bytes] = []
+
+    def append_then(self, batch: Batch, told: Callable[[Appended | Busy], object]) -> None:
+        if self.is_full:
+            self.refused += 1
+            told(Busy("as much waits as may"))
+            return
+        self.records.append(batch.payload)
+        answer = Appended(0, len(self.records) - 1)
+        asyncio.get_running_loop().call_later(0.2, told, answer)
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *_arguments: None
+
+
+class Sent:
+    """A message of one link."""
+
+    source_index = source_generation = count = 1
+    is_snapshot = False
+    producer = b""
+    sequence = 0
+
+    def __init__(self, number: int) -> None:
+        self.payload = b"record %d" % number
+        self.outcomes: list[int] = []
+
+    def settle(self, outcome: int, *_state: Any) -> None:
+        self.outcomes.append(outcome)
+
+
+def test_what_is_refused_at_once_is_appended_once_and_in_order() -> None:
+    async def story() -> None:
+        engine, publishing = Crowded(), Publishing(lambda: None)
+        publishing.open(engine)  # type: ignore[arg-type]  # all that is asked of it
+        sent = [Sent(number) for number in range(RECORDS)]
+        publishing.take(sent)  # type: ignore[arg-type]  # the same
+        while engine.refused < RECORDS:
+            await asyncio.sleep(0.01)
+        engine.is_full = False
+        while not all(each.outcomes for each in sent):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        assert engine.records == [each.payload for each in sent]
+        assert [len(each.outcomes) for each in sent] == [1] * RECORDS
+
+    asyncio.run(asyncio.wait_for(story(), 20))
