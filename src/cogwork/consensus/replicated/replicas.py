@@ -164,13 +164,19 @@ class Replicas:
             void = partial(self._void, number, self._wal)
             voters = await declare(stream, service.own, files, self._queue, void)
             journal = Journal(self._wal, number)
-            replayed = self._replayed.pop(number, None) or Replayed()
+            # It stays until the member stands: one that is refused forgets nothing by that.
+            replayed = self._replayed.get(number) or Replayed()
             kept = recover(replayed, journal, files, voters, stream.placement.floor)
+            group = self._host.open(number, kept, service.now_s())
+            try:
+                replica = replica_of(files, group.applied)
+            except BaseException:
+                self._host.close(number)
+                raise
         except BaseException:
             directory.close()
             raise
-        group = self._host.open(number, kept, service.now_s())
-        replica = replica_of(files, group.applied)
+        self._replayed.pop(number, None)
         member = Member(service, stream, group=group, journal=journal, replica=replica, files=files)
         self.members[number] = member
         return member

@@ -293,7 +293,7 @@ class RaftService:
 
     def _take_call(self, origin: str, message: Call | Answer) -> None:
         if isinstance(message, calls.Answer):
-            self._switchboard.take(message)
+            self._switchboard.take(origin, message)
             return
         self._carry_out(message, lambda answer: self._switchboard.send(origin, answer))
 

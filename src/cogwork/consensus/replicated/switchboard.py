@@ -1,15 +1,20 @@
-"""Calls between containers: who waits for which answer."""
+"""Calls between containers: who waits for which answer.
+
+A container's calls are numbered from another place in each of its lives: an answer to the one before
+it, which may come long after a new start, must not pass for the answer to another call.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.replicated import calls
 
 if TYPE_CHECKING:
-    from asyncio import Future, TimerHandle
+    from asyncio import Future
     from collections.abc import Callable
 
     from cogwork.consensus.replicated.calls import Answer, Call
@@ -18,6 +23,9 @@ __all__ = ("Carrier", "Switchboard")
 
 CALL = b"\x01"
 """The first octet of a parcel with a call or an answer."""
+
+NUMBER_BITS = 62
+"""Of the place where numbers begin: they stay integers that MessagePack has."""
 
 FORGET_S = 60.0
 """An answer that has not come for so long never will."""
@@ -43,12 +51,12 @@ class Switchboard:
             carrier: The way to other containers.
         """
         self._carrier = carrier
-        self._number = 0
-        self._expecting: dict[int, tuple[float, Callable[[Answer], None]]] = {}
-        self._asking: dict[int, tuple[Future[Answer], TimerHandle]] = {}
+        self._number = secrets.randbits(NUMBER_BITS)
+        self._expecting: dict[int, tuple[float, str, Callable[[Answer], None]]] = {}
+        self._asking: dict[int, tuple[Future[Answer], str]] = {}
 
     def next_number(self) -> int:
-        """Returns a number that no call of this container has had."""
+        """Returns a number that no call of this container has had, in no life of it."""
         self._number += 1
         return self._number
 
@@ -56,12 +64,12 @@ class Switchboard:
         """Sends a call; returns False where it is dropped. Its answer may come, or never."""
         if not self.send(to, call):
             return False
-        self._expecting[call.number] = now_s, answered
+        self._expecting[call.number] = now_s, to, answered
         return True
 
     def tick(self, now_s: float) -> None:
         """Forgets whom nobody will answer any more."""
-        for number, (sent_s, _) in list(self._expecting.items()):
+        for number, (sent_s, _, _) in list(self._expecting.items()):
             if now_s - sent_s < FORGET_S:
                 break
             del self._expecting[number]
@@ -75,7 +83,7 @@ class Switchboard:
         loop = asyncio.get_running_loop()
         future: Future[Answer] = loop.create_future()
         timer = loop.call_later(timeout_s, _expire, future, to)
-        self._asking[call.number] = future, timer
+        self._asking[call.number] = future, to
         try:
             if not self.send(to, call):
                 raise Unavailable(f"there is no way to container {to}")
@@ -88,15 +96,16 @@ class Switchboard:
         """Sends a call or an answer."""
         return self._carrier.send(to, CALL, calls.encode(message))
 
-    def take(self, answer: Answer) -> None:
-        """Takes an answer; one that nobody waits for is passed over."""
-        expecting = self._expecting.pop(answer.number, None)
-        if expecting is not None:
-            expecting[1](answer)
+    def take(self, origin: str, answer: Answer) -> None:
+        """Takes an answer; one that nobody waits for, or not from there, is passed over."""
+        _, asked, answered = self._expecting.get(answer.number, (0.0, None, None))
+        if answered is not None and asked == origin:
+            del self._expecting[answer.number]
+            answered(answer)
             return
-        asking = self._asking.get(answer.number)
-        if asking is not None and not asking[0].done():
-            asking[0].set_result(answer)
+        future, asked = self._asking.get(answer.number, (None, None))
+        if future is not None and asked == origin and not future.done():
+            future.set_result(answer)
 
     def close(self) -> None:
         """Nobody is answered any more."""

@@ -7,7 +7,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from replicas import trio
 
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.errors import Malformed
+from cogwork.consensus.replicated import member
 from cogwork.consensus.replicated import replicas as module
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.replicated.replicas import Replicas
@@ -123,3 +127,27 @@ def test_a_replica_whose_opening_is_cancelled_lets_its_directory_go(
         assert directory.fd == -1
 
     asyncio.run(asyncio.wait_for(story(), 2))
+
+
+def test_a_replica_that_is_refused_is_refused_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not forget at the second try whom it voted for and what it has."""
+    monkeypatch.setattr(member, "SEAL_ENTRIES", 5)
+
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            engines = [await made.open(name) for name in "abc"]
+            for number in range(40):
+                await engines[0].append(Batch.of([b"%d" % number]))
+            state = tmp_path / "c" / "streams" / "17" / "state"
+            while not state.exists():
+                await asyncio.sleep(0.05)
+            await made.stop("c")
+            state.unlink()
+            made.start("c")
+            for _attempt in range(2):
+                with pytest.raises(Malformed, match="not a replica's state"):
+                    await made.open("c")
+
+    asyncio.run(asyncio.wait_for(story(), 30))
