@@ -163,6 +163,18 @@ def test_a_reader_that_leaves_loses_nothing(container: Served) -> None:
         assert reader.wait(20) == ExitCode.BROKEN_PIPE
 
 
+def test_a_reader_that_leaves_is_missed_though_nothing_comes(container: Served) -> None:
+    container.run("send", container.url, "queue/quiet", "x")
+    with started("receive", container.url, "queue/quiet") as reader:
+        assert reader.stdout is not None
+        assert reader.stderr is not None
+        assert reader.stdout.readline() == "x\n"
+        reader.stdout.close()
+        assert reader.wait(20) == ExitCode.BROKEN_PIPE
+        assert reader.stderr.read() == ""
+    assert container.address("queue/quiet")["depth"] == 0
+
+
 def is_attached(container: Served, address: str) -> bool:
     return any(link["address"] == address for link in container.status()["links"])
 

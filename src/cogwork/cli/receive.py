@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.onlooking import while_read
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
 from cogwork.client import Consumer
@@ -74,7 +75,7 @@ def receive(
 
     async def work(mesh: Mesh) -> int:
         async with mesh.consume(address, credit=min(count or CREDIT_MAX, CREDIT_MAX)) as consumer:
-            printed = await _print(consumer, write, count, timeout_s)
+            printed = await while_read(_print(consumer, write, count, timeout_s))
             await consumer.flush()
         return printed
 
@@ -83,7 +84,7 @@ def receive(
         async with mesh.stream(address).read(place) as reader:
             telling = asyncio.create_task(_tell(reader))
             try:
-                return await _print(reader, write, count, timeout_s)
+                return await while_read(_print(reader, write, count, timeout_s))
             finally:
                 telling.cancel()
 
