@@ -14,6 +14,7 @@ from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
 from cogwork.client import Consumer
 from cogwork.client.stream_start import start_of
+from cogwork.router.addresses import DEFAULT_RULES, AddressTable, InvalidAddressError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,6 +73,8 @@ def receive(
     on, and says on stderr when it has caught up.
     """
     write = as_json if wants_json else as_text
+    if start is not None:
+        _demand_stream(address)
 
     async def work(mesh: Mesh) -> int:
         async with mesh.consume(address, credit=min(count or CREDIT_MAX, CREDIT_MAX)) as consumer:
@@ -91,6 +94,26 @@ def receive(
     printed = reach(url, work if start is None else read)
     is_short = count is not None and printed < count
     return ExitCode.TIMEOUT if is_short else ExitCode.OK
+
+
+def _demand_stream(address: str) -> None:
+    """Refuses an address that is something else than a stream: it would be consumed.
+
+    What no built-in prefix knows may be a stream by the configuration: the container says.
+
+    Raises:
+        click.UsageError: It is, or is no address at all.
+    """
+    if "/" not in address:  # a stream's name
+        return
+    try:
+        rule = AddressTable(DEFAULT_RULES).resolve(address)
+    except InvalidAddressError as error:
+        raise click.UsageError(str(error)) from error
+    if rule.prefix and rule.kind != "stream":
+        raise click.UsageError(
+            f"--from is a place in a stream, orders or stream/orders, and {address} is none"
+        )
 
 
 async def _tell(reader: StreamReader) -> None:

@@ -76,6 +76,9 @@ def test_summaries_are_what_the_commands_say_themselves() -> None:
         (["send", "amqp://h", "a", "b", "--property", "k"], "'k' is not of the form K=V"),
         (["send", "amqp://h", "a", "b", "--ttl", "0"], "0.0 is not in the range x>0"),
         (["receive", "amqp://h", "a", "--count", "0"], "0 is not in the range x>=1"),
+        (["receive", "amqp://h", "queue/q", "--from", "first"], "and queue/q is none"),
+        (["receive", "amqp://h", "/topic/t", "--from", "5"], "--from is a place in a stream"),
+        (["receive", "amqp://h", "sink/s", "--from", "today"], "--from is a place in a stream"),
         (["queue", "declare", "amqp://h", "q", "--option", "ttl=5"], "'ttl' is none of ttl_s,"),
         (
             ["queue", "declare", "amqp://h", "q", "--option", "delay=maybe"],
