@@ -122,11 +122,14 @@ class Rejected(ClientError):
 
 
 class Released(ClientError):
-    """Nobody took the message: it can safely be sent again."""
+    """Nobody took the message, or it is not in the stream: it can safely be sent again."""
 
 
 class InDoubt(ClientError):
-    """Whether the message was processed cannot be known: sending it again may process it twice."""
+    """Whether the message was processed cannot be known: sending it again may process it twice.
+
+    Of a stream: whether it has the message.
+    """
 
 
 class StaleAttempt(ClientError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from cogwork.amqp.composite import Composite
 from cogwork.amqp.kinds import composite_from
@@ -15,6 +16,22 @@ from cogwork.dataplane.codec import decode
 from cogwork.dataplane.outbox import ACCEPTED_CODE, IN_DOUBT_CODE
 
 __all__ = ("Outcome", "OutcomeState", "outcome_of")
+
+
+STREAMS = "stream/"
+
+
+class _Words(NamedTuple):
+    """What an outcome means: streams have no consumers that take a message away."""
+
+    of_others: str
+    of_streams: str
+
+
+DOUBTS = _Words(
+    "a consumer had it and did not settle it", "the stream may have the message, or may not"
+)
+RETURNS = _Words("nobody took the message", "the message is not in the stream")
 
 
 class OutcomeState(StrEnum):
@@ -65,8 +82,12 @@ class Outcome:
                 self.address, None, "the connection was lost before the outcome was known"
             )
         if self.delivery_failed:
-            return InDoubt(self.address, None, "a consumer had it and did not settle it")
-        return Released(self.address, None, "nobody took the message")
+            return InDoubt(self.address, None, self._in_words(DOUBTS))
+        return Released(self.address, None, self._in_words(RETURNS))
+
+    def _in_words(self, words: _Words) -> str:
+        is_stream = self.address.removeprefix("/").startswith(STREAMS)
+        return words.of_streams if is_stream else words.of_others
 
 
 _STATES = {

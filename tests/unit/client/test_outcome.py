@@ -42,6 +42,25 @@ def test_modified_tells_a_try_that_failed_from_none() -> None:
     assert isinstance(given_back.error(), errors.Released)
 
 
+@pytest.mark.parametrize(
+    ("address", "doubt", "returned"),
+    [
+        ("queue/a", "a consumer had it and did not settle it", "nobody took the message"),
+        (
+            "stream/a",
+            "the stream may have the message, or may not",
+            "the message is not in the stream",
+        ),
+    ],
+)
+def test_an_outcome_is_told_as_it_is_meant_at_its_address(
+    address: str, doubt: str, returned: str
+) -> None:
+    failed = encode(Modified(delivery_failed=True).to_described())
+    assert str(outcome_of(address, 0x27, failed).error()) == f"{address}: {doubt}"
+    assert str(outcome_of(address, 0x26, None).error()) == f"{address}: {returned}"
+
+
 def test_a_lost_connection_leaves_doubt() -> None:
     assert isinstance(outcome_of("a", 0x01, None).error(), errors.InDoubt)
 
