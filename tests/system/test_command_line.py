@@ -123,7 +123,10 @@ def test_lines_come_from_stdin_as_they_are_typed(container: Served) -> None:
 
 
 def test_presettled_messages_arrive_too(container: Served) -> None:
-    container.run("send", container.url, "queue/pre", "x", "--count", "2500", "--presettled")
+    told = container.run(
+        *("send", container.url, "queue/pre", "x", "--count", "2500", "--presettled", "--json")
+    )
+    assert json.loads(told)["outcomes"] == {"presettled": 2500}, "nobody asked for outcomes"
     within(30, lambda: container.address("queue/pre")["depth"] == 2500, "all are there")
 
 

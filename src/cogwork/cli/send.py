@@ -30,6 +30,9 @@ PATIENCE_S = 3.0
 BATCH = 1000
 """Messages whose outcomes are awaited together."""
 
+PRESETTLED = "presettled"
+"""Counts messages of whose outcome nobody is told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
@@ -138,7 +141,7 @@ def send(**options: object) -> int:
         raise click.UsageError("one of BODY and --file is needed")
     console = Console(stderr=True)
     with _progress(console) as progress:
-        tally = Tally(progress, outgoing.total)
+        tally = Tally(progress, outgoing.total, presettled=outgoing.presettled)
         problem = None
         try:
             reach(outgoing.url, lambda mesh: _send(mesh, outgoing, tally))
@@ -166,8 +169,9 @@ class Tally:
         failure: Of the first message that was not accepted; None where all were.
     """
 
-    def __init__(self, progress: Progress, total: int | None) -> None:
+    def __init__(self, progress: Progress, total: int | None, *, presettled: bool) -> None:
         self._progress = progress
+        self._presettled = presettled
         self._task = progress.add_task("sent", total=total)
         self._states: Counter[str] = Counter()
         self.failure: Exception | None = None
@@ -177,7 +181,7 @@ class Tally:
         count = 0
         for outcome in outcomes:
             count += 1
-            self._states[outcome.state] += 1
+            self._states[PRESETTLED if self._presettled else outcome.state] += 1
             if self.failure is None:
                 self.failure = outcome.error()
         self._progress.advance(self._task, count)
