@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec import inspect
 
 from cogwork.amqp.message import decode_sections
 from cogwork.cli import moving
@@ -252,11 +253,30 @@ def parse_options(pairs: tuple[str, ...]) -> dict[str, Any]:
             raise click.BadParameter(
                 f"{key!r} is none of {', '.join(known)}", param_hint="--option"
             )
+        declared = type_at(QueueOptions, (key,))
+        value = _names_in(text) if _is_names(declared) else text
         try:
-            converted = msgspec.convert({key: text}, QueueOptions, strict=False)
+            converted = msgspec.convert({key: value}, QueueOptions, strict=False)
         except msgspec.ValidationError as error:
-            expected = describe(type_at(QueueOptions, (key,)))
+            expected = describe(declared)
             message = f"{key} takes {expected}, not {text!r}"
             raise click.BadParameter(message, param_hint="--option") from error
         values[key] = getattr(converted, key)
     return values
+
+
+def _names_in(text: str) -> object:
+    """Reads an array of strings as people write it, `a,b`, or as JSON does, `["a", "b"]`."""
+    try:
+        return json.loads(text) if text.startswith("[") else moving.named(text)
+    except ValueError:
+        return text
+
+
+def _is_names(declared: inspect.Type) -> bool:
+    """Tells whether an option is an array of strings."""
+    options = declared.types if isinstance(declared, inspect.UnionType) else (declared,)
+    return any(
+        isinstance(each, inspect.ListType) and isinstance(each.item_type, inspect.StrType)
+        for each in options
+    )

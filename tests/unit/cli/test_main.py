@@ -84,6 +84,10 @@ def test_summaries_are_what_the_commands_say_themselves() -> None:
             ["queue", "declare", "amqp://h", "q", "--option", "delay=maybe"],
             "delay takes true or false, not 'maybe'",
         ),
+        (
+            ["queue", "declare", "amqp://h", "q", "--option", "replicas=[1]"],
+            "replicas takes an array, each item a string, not '[1]'",
+        ),
         (["up", "0"], "0 is not in the range 1<=x<=100"),
         (["up", "2", "--base-port", "65535"], "no 2 free ports from 65535 on"),
         (["up", "2", "--topology", str(Path(__file__))], "expected two different ids, or one"),
@@ -312,3 +316,10 @@ def test_options_are_read_with_the_types_of_the_configuration() -> None:
         "dead_letter": "queue/dead=1",
     }
     assert json.dumps(parse_options(pairs))
+
+
+@pytest.mark.parametrize("written", ["a,b,c", "a, b, c", '["a", "b", "c"]'])
+def test_an_array_of_names_is_read_as_people_and_as_json_write_it(written: str) -> None:
+    from cogwork.cli.queue import parse_options  # noqa: PLC0415 # not before the test of laziness
+
+    assert parse_options((f"replicas={written}",)) == {"replicas": ["a", "b", "c"]}
