@@ -12,9 +12,10 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.onlooking import while_read
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
+from cogwork.cli.stream_names import address_of, is_elsewhere
 from cogwork.client import Consumer
 from cogwork.client.stream_start import start_of
-from cogwork.router.addresses import DEFAULT_RULES, AddressTable, InvalidAddressError
+from cogwork.router.addresses import InvalidAddressError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,18 +100,14 @@ def receive(
 def _demand_stream(address: str) -> None:
     """Refuses an address that is something else than a stream: it would be consumed.
 
-    What no built-in prefix knows may be a stream by the configuration: the container says.
-
     Raises:
         click.UsageError: It is, or is no address at all.
     """
-    if "/" not in address:  # a stream's name
-        return
     try:
-        rule = AddressTable(DEFAULT_RULES).resolve(address)
+        is_none = is_elsewhere(address_of(address))
     except InvalidAddressError as error:
         raise click.UsageError(str(error)) from error
-    if rule.prefix and rule.kind != "stream":
+    if is_none:
         raise click.UsageError(
             f"--from is a place in a stream, orders or stream/orders, and {address} is none"
         )

@@ -14,6 +14,7 @@ from cogwork.cli.manager import Manager
 from cogwork.cli.moving import is_there, members, named
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
+from cogwork.cli.stream_names import address_of, new_name
 from cogwork.cli.tables import console, in_bytes, in_words, table
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ("COLUMNS", "stream")
 
-PREFIX = "stream/"
 ORB = "orb"
 CREATED = 201
 
@@ -78,11 +78,6 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
         return float(match[1]) * float(self._units[match[2]])
 
 
-def address_of(name: str) -> str:
-    """Returns a stream's address: `orders` is `stream/orders`."""
-    return name if "/" in name else PREFIX + name
-
-
 @click.group(no_args_is_help=False)
 def stream() -> None:
     """Create, list, show, move, trim and delete streams.
@@ -93,7 +88,7 @@ def stream() -> None:
 
 @stream.command()
 @click.argument("url")
-@click.argument("name")
+@click.argument("name", callback=new_name)
 @click.option("--engine", help="Which engine keeps it; orb without.")
 @click.option("--replicas", metavar="A,B,C", help="The containers that hold it.")
 @click.option("--retention", type=Quantity("time", SECONDS), help="Give up what is older: 7d.")
@@ -227,6 +222,8 @@ def _show(row: dict[str, Any]) -> None:
     )
     for line in _option_lines(row["options"]):
         screen.print(f"  {line}", markup=False)
+    if not row["consumers"]:
+        return
     for part in table("readers", READER_COLUMNS, row["readers"], row["consumers"]):
         screen.print(part)
 

@@ -108,7 +108,7 @@ class Schemas:
         """Takes an address its schema, with all versions.
 
         Raises:
-            InvalidSchema: It has none.
+            NotRegistered: It has none; a kind of `InvalidSchema`.
             Conflict: Somebody else has changed it at the same time.
         """
         registry = await self.registry()

@@ -10,6 +10,7 @@ __all__ = (
     "Incompatible",
     "InvalidBody",
     "InvalidSchema",
+    "NotRegistered",
     "SchemaError",
     "TooCostly",
     "shortened",
@@ -27,6 +28,10 @@ class SchemaError(CogworkError, ValueError):
 
 class InvalidSchema(SchemaError):
     """It is no schema, or one whose use could not be bounded."""
+
+
+class NotRegistered(InvalidSchema):
+    """The address has no schema."""
 
 
 class Incompatible(InvalidSchema):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cogwork.router.patterns import address_words, is_pattern, takes
-from cogwork.schema.errors import Conflict, Incompatible, InvalidBody, InvalidSchema
+from cogwork.schema.errors import Conflict, Incompatible, InvalidBody, InvalidSchema, NotRegistered
 from cogwork.schema.schema import KINDS, SCHEMA_BYTES_MAX, Schema, make_schema
 
 if TYPE_CHECKING:
@@ -207,12 +207,12 @@ class Registry:
             id: Of the event, so that whoever made it knows it again.
 
         Raises:
-            InvalidSchema: The address has none.
+            NotRegistered: The address has none.
         """
         address = address.lstrip("/")
         versions = self._versions.get(address)
         if not versions:
-            raise InvalidSchema(f"{address:.200} has no schema")
+            raise NotRegistered(f"{address:.200} has no schema")
         return msgspec.json.encode(Unregistered(address, versions[-1].event.version, id))
 
     def apply(self, event: bytes) -> Event:

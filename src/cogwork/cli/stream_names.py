@@ -1,0 +1,42 @@
+"""How people name streams on the command line: `orders`, or `stream/orders`."""
+
+from __future__ import annotations
+
+import click
+
+from cogwork.router.addresses import DEFAULT_RULES, AddressTable, InvalidAddressError
+from cogwork.router.patterns import is_pattern
+
+__all__ = ("PREFIX", "address_of", "is_elsewhere", "new_name")
+
+PREFIX = "stream/"
+
+_BUILT_IN = AddressTable(DEFAULT_RULES)
+
+
+def address_of(name: str) -> str:
+    """Returns a stream's address: `orders` is `stream/orders`."""
+    return name if "/" in name else PREFIX + name
+
+
+def is_elsewhere(address: str) -> bool:
+    """Tells whether an address is something else than a stream, by the built-in prefixes.
+
+    What none of them knows may be a stream by the configuration: the container says.
+
+    Raises:
+        InvalidAddressError: It is no address at all.
+    """
+    rule = _BUILT_IN.resolve(address)
+    return bool(rule.prefix) and rule.kind != "stream"
+
+
+def new_name(_ctx: click.Context, _parameter: click.Parameter, name: str) -> str:
+    """Refuses, as a parameter's callback, what no stream can be named."""
+    try:
+        is_good = not (name.endswith("/") or is_pattern(name) or is_elsewhere(address_of(name)))
+    except InvalidAddressError as error:
+        raise click.BadParameter(str(error)) from error
+    if not name or not is_good or not name.isprintable():
+        raise click.BadParameter(f"{name!r:.200} is no stream's name: NAME or stream/NAME is")
+    return name
