@@ -250,6 +250,8 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("schema", "unregister", "{url}", "none/here"), ExitCode.NOT_FOUND, "has no schema"),
         (("stream", "show", "{url}", "a"), ExitCode.NOT_FOUND, "there is no stream"),
         (("stream", "create", "{url}", "a", "--engine", "x"), ExitCode.ERROR, "no engine 'x'"),
+        (("queue", "declare", "{url}", "queue/a\nb"), ExitCode.ERROR, "cannot be seen"),
+        (("stream", "show", "{url}", "a"), ExitCode.NOT_FOUND, "cogwork: there is no stream"),
         (("receive", "{url}", "sink/a"), ExitCode.ERROR, "nothing can be received from it"),
         (("send", "{url}", "a", "--file", "gone"), ExitCode.USAGE, "No such file or directory"),
         (("queue", "purge", "{url}", "queue/gone"), ExitCode.NOT_FOUND, "no queue 'queue/gone'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cogwork.client import LinkRefused
 from cogwork.client.management import manage
 
 if TYPE_CHECKING:
@@ -49,7 +50,12 @@ class Manager:
         """
         asked = {"type": kind, "name": name or None, **(properties or {})}
         present = {key: value for key, value in asked.items() if value is not None}
-        return await manage(self._mesh, operation, present, body)
+        try:
+            return await manage(self._mesh, operation, present, body)
+        except LinkRefused as error:
+            # Who asks for it means nothing to a user; what it is about does.
+            about = "" if name in error.description else name
+            raise type(error)(about, error.condition, error.description) from error
 
     async def get(
         self,

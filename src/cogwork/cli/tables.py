@@ -78,7 +78,7 @@ def table(
         is_number = any(_is_number(row.get(key)) for row in rows)
         made.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(_cell(key, row.get(key))) for key in columns))
+        made.add_row(*(Text(_visible(_cell(key, row.get(key)))) for key in columns))
     yield made
     if total > len(rows):
         yield Text(f"  … and {total - len(rows):,} more; --json has all of them", style="dim")
@@ -86,6 +86,13 @@ def table(
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _visible(text: str) -> str:
+    """Escapes what would move the cursor, or do more to a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _cell(key: str, value: object) -> str:

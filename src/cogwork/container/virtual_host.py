@@ -342,6 +342,11 @@ class VirtualHost:
         Raises:
             Refused: There can be no such node.
         """
+        if not address.isprintable():  # it stands in logs and on terminals
+            raise Refused(
+                f"{address!r:.200} holds characters that cannot be seen: no name has them",
+                Condition.INVALID_FIELD,
+            )
         self._declared[address] = rule
         try:
             self.entry_of(address)

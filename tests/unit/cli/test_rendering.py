@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from rich.console import Console
 
 from cogwork.amqp.message import Data, Header, Properties, Sections, Sequence, Value
 from cogwork.amqp.types import Array, Char, Described, Symbol, Timestamp, UInt, ULong
 from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
+from cogwork.cli.tables import table
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 
@@ -78,3 +81,10 @@ def test_a_whole_message_is_one_line() -> None:
     assert decoded["application_properties"] == {"k": "v"}
     assert decoded["body"] == "hello"
     assert "delivery_annotations" not in decoded
+
+
+def test_tables_escape_what_would_move_the_cursor() -> None:
+    screen = Console(width=80, record=True, file=io.StringIO())
+    for part in table("streams", {"address": "stream"}, [{"address": "a\n\x1b[2Jb ü"}], 1):
+        screen.print(part)
+    assert "a\\n\\x1b[2Jb ü" in screen.export_text()
