@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 import cogwork
 from cogwork import sync
+from cogwork.client.fields import batch_of
 from cogwork.testing import container
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def test_the_same_calls_without_a_loop() -> None:
@@ -43,6 +48,27 @@ def test_items_are_settled_through_the_consumer() -> None:
         assert again.body == released.body
         items.modify(again, failed=True)
         assert next(items).delivery_count == 1
+
+
+SINGLE_BODIES = ["abc", b"ab", bytearray(b"ab"), memoryview(b"ab"), {"order": 1}]
+
+
+@pytest.mark.parametrize("body", SINGLE_BODIES)
+def test_a_single_body_is_no_batch(body: Iterable[object]) -> None:
+    with pytest.raises(TypeError, match=r"write \[body\]"):
+        batch_of(body)
+
+
+def test_no_batch_is_made_of_the_parts_of_one_body() -> None:
+    with (
+        container() as url,
+        sync.connect(url) as mesh,
+        mesh.publisher("queue/sync") as out,
+    ):
+        stream = mesh.stream("sync")
+        for send in (out.send_batch, stream.append):
+            with pytest.raises(TypeError, match="a list of bodies is expected, not a single str"):
+                send("abc")
 
 
 def test_threads_share_a_mesh() -> None:

@@ -50,6 +50,20 @@ async def test_every_reader_sees_the_same_wherever_it_starts(url: str) -> None:
 
 
 @story
+async def test_a_single_body_is_no_batch(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        stream = await created(mesh, "single")
+        async with stream.publisher() as out, mesh.publisher("queue/single") as sender:
+            for send in (stream.append, out.send_batch, sender.send_batch):
+                with pytest.raises(TypeError, match="not a single dict"):
+                    await send({"order": 1})
+            for post in (out.post_batch, sender.post_batch):
+                with pytest.raises(TypeError, match="not a single str"):
+                    post("abc")
+        assert (await row_of(mesh, "single"))["next"] == 0
+
+
+@story
 async def test_a_time_is_a_place(url: str) -> None:
     async with cogwork.connect(url) as mesh:
         stream = await created(mesh, "times")

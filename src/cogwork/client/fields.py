@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from cogwork.dataplane.messages import Message
 
@@ -11,7 +12,12 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.message import MessageId
 
-__all__ = ("MessageFields", "message_of")
+__all__ = ("MessageFields", "batch_of", "message_of")
+
+_Bodies = TypeVar("_Bodies")
+
+_ONE_BODY = (str, bytes, bytearray, memoryview, Mapping, Message)
+"""What could be iterated over, but is one message to whoever sends it."""
 
 
 class MessageFields(TypedDict, total=False):
@@ -57,3 +63,15 @@ def message_of(body: object, **fields: Unpack[MessageFields]) -> Message:
         names = ", ".join(fields)
         raise TypeError(f"set {names} on the Message: keywords are for a body that is none yet")
     return body
+
+
+def batch_of(bodies: _Bodies) -> _Bodies:
+    """Returns the bodies of a batch as they are.
+
+    Raises:
+        TypeError: They are a single body: its characters, octets or keys are no messages.
+    """
+    if isinstance(bodies, _ONE_BODY):
+        name = type(bodies).__name__
+        raise TypeError(f"a list of bodies is expected, not a single {name}: write [body]")
+    return bodies

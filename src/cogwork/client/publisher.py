@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
-from cogwork.client.fields import MessageFields, message_of
+from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.link_end import LinkEnd
 from cogwork.client.outcome import outcome_of
 from cogwork.dataplane.outbox import Outbox
@@ -117,8 +117,11 @@ class Publisher(LinkEnd):
 
         Returns:
             Their outcomes in the same order. Nothing is raised for a single message.
+
+        Raises:
+            TypeError: It is a single body: `[body]` is a batch of it.
         """
-        return await self._outbox.post_all(bodies, settled)
+        return await self.post_batch(bodies, settled=settled)
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
         """Sends messages and goes on; awaiting what is returned waits for their outcomes.
@@ -126,8 +129,11 @@ class Publisher(LinkEnd):
         Args:
             bodies: Messages, or bodies.
             settled: Whether to send without asking for outcomes; they count as accepted then.
+
+        Raises:
+            TypeError: It is a single body: `[body]` is a batch of it.
         """
-        return self._outbox.post_all(bodies, settled)
+        return self._outbox.post_all(batch_of(bodies), settled)
 
     def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
         """Sends messages that are encoded already; see `post_batch`.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from cogwork.amqp.types import ULong
 from cogwork.client.errors import ClientError
-from cogwork.client.fields import MessageFields, message_of
+from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.outcome import outcome_of
 from cogwork.client.publisher import Publisher
 from cogwork.client.receiver import BATCH_MAX
@@ -110,7 +110,7 @@ class StreamPublisher(Publisher):
         """Appends messages and goes on; awaiting what is returned waits for their outcomes."""
         if settled:
             _refuse_settled()
-        return self._outbox.append_all(bodies)
+        return self._outbox.append_all(batch_of(bodies))
 
     def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
         """Appends messages that are encoded already; see `post_batch`."""
@@ -193,7 +193,9 @@ class Stream:
             Rejected: The stream does not take one of them.
             Released: It did not take them in a minute.
             InDoubt: It is not known whether one of them was appended, and never will be.
+            TypeError: `bodies` is a single one: `append([body])`, or `publish(body)`.
         """
+        batch_of(bodies)
         outcomes = await (await self._opened()).post_batch(bodies)
         for outcome in outcomes:
             if (error := outcome.error()) is not None:

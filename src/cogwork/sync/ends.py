@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, Unpack
 
+from cogwork.client.fields import batch_of
 from cogwork.client.on_thread import OnThread
 from cogwork.client.publisher import Publisher as AsyncPublisher
 from cogwork.dataplane.items import Item
@@ -53,7 +54,9 @@ class Publisher(OnThread[AsyncPublisher]):
             bodies: Messages, or bodies.
             settled: Whether to send without asking for outcomes; they count as accepted then.
         """
-        return self._thread.wait(self._counterpart.send_batch(list(bodies), settled=settled))
+        return self._thread.wait(
+            self._counterpart.send_batch(list(batch_of(bodies)), settled=settled)
+        )
 
 
 class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from cogwork.client.fields import batch_of
 from cogwork.client.stream import READ_CREDIT
 from cogwork.sync.ends import Receiver
 from cogwork.sync.loop_thread import LoopThread, on_loop
@@ -34,7 +35,7 @@ class Stream:
         Args:
             bodies: Messages, or bodies.
         """
-        self._thread.wait(self._stream.append(list(bodies)))
+        self._thread.wait(self._stream.append(list(batch_of(bodies))))
 
     def publish(self, body: object, **fields: Unpack[MessageFields]) -> None:
         """Appends one message and waits until it is kept.
