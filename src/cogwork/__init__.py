@@ -18,6 +18,10 @@ _NAMES = {
     "CogworkError": "cogwork.amqp.errors",
     "Condition": "cogwork.amqp.errors",
     "EventLoop": "cogwork.io.loop",
+    **dict.fromkeys(("FromOffset", "FromTime", "Origin"), "cogwork.consensus.engine"),
+    **dict.fromkeys(
+        ("BeyondEnd", "Busy", "InvalidAppend", "Truncated"), "cogwork.consensus.errors"
+    ),
     **dict.fromkeys(("Cog", "CogFailed", "Orb", "broadcast", "nearcast"), "cogwork.cast"),
     **dict.fromkeys(
         (
