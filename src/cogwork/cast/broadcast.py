@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
-from cogwork.cast.cast import Cast
+from cogwork.cast.cast import Cast, octets_in
 from cogwork.cast.feed import Feed
 from cogwork.consensus.batch import LENGTH_BYTES
 from cogwork.consensus.engine import Origin, Snapshot, Start
@@ -72,7 +72,7 @@ class Broadcast(Cast):
             raise self._broken
         if self._is_closed:
             raise Unavailable("the cast was closed")
-        size_bytes = _size(bodies)
+        size_bytes = octets_in(bodies) + LENGTH_BYTES * len(bodies)
         if size_bytes > self._line.batch_bytes_max:
             raise InvalidAppend(f"{size_bytes} octets are too many at once: send them in parts")
         if self._under_way_bytes > UNDER_WAY_BYTES_MAX:
@@ -146,10 +146,17 @@ class Broadcast(Cast):
         Args:
             cog: Which is in no cast yet.
             start: Where it begins.
+
+        Raises:
+            ValueError: It is in a cast already.
         """
-        cog.cast = self
+        self._take_in(cog)
         feed = Feed(cog, start, self._fail, self._on_progress)
         self._feeds[feed] = self._begin(feed.run(self._line))
+
+    def __contains__(self, cog: object) -> bool:
+        """Whether a cog is in this cast."""
+        return any(each is cog for feed in self._feeds for each in feed.cogs)
 
     def _on_progress(self, feed: Feed) -> None:
         """Joins feeds that are at the same place: the one that is older goes on."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cogwork.cast.cog import Cog
     from cogwork.consensus.engine import Snapshot, Start
 
-__all__ = ("Cast", "CogFailed")
+__all__ = ("Cast", "CogFailed", "octets_in")
 
 log = logging.getLogger("cogwork.cast")
 
@@ -56,11 +56,18 @@ class Cast(ABC):
             cog: Which is in no cast yet.
             start: Where it begins: with all there is, if nothing else is said, so that a cog that
                 is added late comes to the state it would have had.
+
+        Raises:
+            ValueError: It is in a cast already.
         """
 
     @abstractmethod
     def remove(self, cog: Cog) -> None:
         """Takes a cog out; it is given nothing more."""
+
+    @abstractmethod
+    def __contains__(self, cog: object) -> bool:
+        """Whether a cog is in this cast."""
 
     @abstractmethod
     def send(self, *bodies: bytes) -> None:
@@ -71,6 +78,7 @@ class Cast(ABC):
         Raises:
             Busy: Too much is under way; `await cast.sync()` waits until it is not.
             InvalidAppend: They are too large.
+            TypeError: One is no octets.
         """
 
     @abstractmethod
@@ -104,6 +112,18 @@ class Cast(ABC):
         finally:
             await self.close()
 
+    def _take_in(self, cog: Cog) -> None:
+        """Makes a cog one of this cast's.
+
+        Raises:
+            ValueError: It is in a cast already.
+        """
+        earlier = getattr(cog, "cast", None)
+        if earlier is not None and cog in earlier:
+            where = "this cast" if earlier is self else "another cast"
+            raise ValueError(f"this {type(cog).__name__} is in {where} already: a cog is in one")
+        cog.cast = self
+
     def _fail(self, cog: Cog, error: Exception) -> None:
         """Takes a cog out that has failed."""
         failed = CogFailed(cog, error)
@@ -115,3 +135,16 @@ class Cast(ABC):
         """Raises the oldest failure that nobody was told of."""
         if self._failures:
             raise self._failures.pop(0)
+
+
+def octets_in(bodies: tuple[bytes, ...]) -> int:
+    """Counts the octets of messages.
+
+    Raises:
+        TypeError: One is no octets.
+    """
+    try:
+        # Faster than to ask each one for its length, and refuses what only has a length.
+        return len(b"".join(bodies))
+    except TypeError as error:
+        raise TypeError(f"a cast sends octets; text is to be encoded: {error}") from None

@@ -31,6 +31,7 @@ class Cog:
         Raises:
             Busy: Too much is under way.
             InvalidAppend: They are too large.
+            TypeError: One is no octets.
         """
         self.cast.send(*bodies)
 

@@ -15,7 +15,7 @@ import uuid
 from typing import TYPE_CHECKING, Self
 
 from cogwork.cast.canonical import CanonicalBatch
-from cogwork.cast.cast import Cast
+from cogwork.cast.cast import Cast, octets_in
 from cogwork.consensus.batch import BATCH_BYTES_MAX, CHUNK_OVERHEAD_BYTES
 from cogwork.consensus.chunk_list import ChunkList
 from cogwork.consensus.engine import FromOffset, FromTime, Origin, Snapshot, Start
@@ -90,7 +90,7 @@ class Orb(Cast):
         """Sends messages; unless a cog is being pushed to, they have reached all on return."""
         if not bodies:
             return
-        size_bytes = sum(map(len, bodies)) + CHUNK_OVERHEAD_BYTES
+        size_bytes = octets_in(bodies) + CHUNK_OVERHEAD_BYTES
         if size_bytes > BATCH_BYTES_MAX:
             raise InvalidAppend(
                 f"{size_bytes} octets are more than {BATCH_BYTES_MAX}: send them in parts"
@@ -173,8 +173,11 @@ class Orb(Cast):
         Args:
             cog: Which is in no cast yet.
             start: Where it begins.
+
+        Raises:
+            ValueError: It is in a cast already.
         """
-        cog.cast = self
+        self._take_in(cog)
         was_pushing = self._is_pushing
         self._is_pushing = True
         end = self._next_offset
@@ -189,6 +192,11 @@ class Orb(Cast):
         self._tell()
         if not was_pushing:
             self._push()
+
+    def __contains__(self, cog: object) -> bool:
+        """Whether a cog is in this cast."""
+        joining = (each for _, each in self._joining)
+        return any(each is cog for each in (*self._cogs, *joining))
 
     def _catch_up(self, cog: Cog, start: Start) -> int:
         """Gives a cog what has been pushed since its start; returns the offset that follows."""
