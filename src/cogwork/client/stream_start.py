@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ("StreamStart", "start_filters", "start_of")
 
-StreamStart = str | int | date | datetime | Origin | FromOffset | FromTime | type[Snapshot]
-"""`first`, `last`, `next`, `snapshot`, an offset, a time, or `Snapshot` itself."""
+StreamStart = (
+    str | int | date | datetime | Origin | FromOffset | FromTime | Snapshot | type[Snapshot]
+)
+"""`first`, `last`, `next`, `snapshot`, an offset, a time, a snapshot, or `Snapshot` itself."""
 
 START = Symbol("cogwork:stream-start")
 TRUNCATED = Symbol("cogwork:stream-truncated")
@@ -31,7 +33,8 @@ def start_of(
     Args:
         start: `first`, `last`, `next`, `snapshot`; an offset, also as a string of digits; `today`,
             a time of today (`06:00`), a day, or a time as ISO 8601 has it, in the local zone where
-            it names none; a date or datetime; or the class `Snapshot`.
+            it names none; a date or datetime; a snapshot, to go on with the first record that is
+            not in it; or the class `Snapshot`, for the newest one and what follows.
         now: Tells the time.
 
     Raises:
@@ -41,10 +44,10 @@ def start_of(
         return start
     if start is Snapshot:
         return Origin.SNAPSHOT
-    if isinstance(start, datetime):
-        return FromTime(_ms_of(start))
+    if isinstance(start, Snapshot):
+        return FromOffset(start.offset)
     if isinstance(start, date):
-        return FromTime(_ms_of(datetime.combine(start, time())))
+        return FromTime(_ms_of(start))
     if isinstance(start, int) and not isinstance(start, bool) and 0 <= start <= ULong.MAX:
         return FromOffset(start)
     if isinstance(start, str):
@@ -58,7 +61,7 @@ def _start_in_words(text: str, now: Callable[[], datetime]) -> Origin | FromOffs
     if text.isascii() and text.isdigit() and int(text) <= ULong.MAX:
         return FromOffset(int(text))
     if text == "today":
-        return FromTime(_ms_of(datetime.combine(now().date(), time())))
+        return FromTime(_ms_of(now().date()))
     try:
         return FromTime(_ms_of(datetime.combine(now().date(), time.fromisoformat(text))))
     except ValueError:
@@ -69,14 +72,15 @@ def _start_in_words(text: str, now: Callable[[], datetime]) -> Origin | FromOffs
         raise ValueError(_refusal(text)) from None
 
 
-def _ms_of(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
+def _ms_of(at: date) -> int:
+    moment = at if isinstance(at, datetime) else datetime.combine(at, time())
+    return int(moment.timestamp() * 1000)
 
 
 def _refusal(start: object) -> str:
     return (
-        f"{start!r:.80} is no place in a stream: first, last, next, snapshot, today, an offset, or "
-        "a time such as 06:00 or 2026-11-20T06:00 is expected"
+        f"{start!r:.80} is no place in a stream: first, last, next, snapshot, today, an offset, a "
+        "time such as 06:00 or 2026-11-20T06:00, or what load_snapshot() returned is expected"
     )
 
 

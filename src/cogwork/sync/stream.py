@@ -61,8 +61,9 @@ class Stream:
         """Reads from a place on, without an end; use it in `with`, then in `for`.
 
         Args:
-            start: `first`, `last`, `next`, an offset, a time (`today`, `06:00`, a datetime), or
-                `Snapshot`: then the first thing is the application's snapshot, if there is one.
+            start: `first`, `last`, `next`, an offset, a time (`today`, `06:00`, a datetime), a
+                snapshot, to go on with what is not in it, or the class `Snapshot`: then the first
+                thing is the application's newest snapshot, if there is one.
             credit: Records that may be on their way or waiting.
             selector: A condition in SQL over properties; None for all records.
             on_truncated: What to do where what is next has been given up: `raise`

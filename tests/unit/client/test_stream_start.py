@@ -27,6 +27,7 @@ def at(*fields: int) -> FromTime:
         ("next", Origin.NEXT),
         ("snapshot", Origin.SNAPSHOT),
         (Snapshot, Origin.SNAPSHOT),
+        (Snapshot(17, b"state"), FromOffset(17)),
         (Origin.FIRST, Origin.FIRST),
         (FromOffset(3), FromOffset(3)),
         (0, FromOffset(0)),
