@@ -318,7 +318,7 @@ def _show(value: object) -> str:
         case dict():
             return "a table"
         case list():
-            return "an array" if value else "an empty array"
+            return f"an array of {len(value)}" if value else "an empty array"
         case str():
             shown = f"{value[:SHOWN_CHARACTERS_MAX]}..." if value[SHOWN_CHARACTERS_MAX:] else value
             return f'"{shown}"'

@@ -46,7 +46,7 @@ def describe(declared: inspect.Type) -> str:
         case inspect.ListType(item_type=item) if isinstance(item, inspect.StructType):
             return "an array of tables"
         case inspect.ListType(item_type=item):
-            return f"an array, each item {describe(item)}"
+            return f"an array{_describe_length(declared)}, each item {describe(item)}"
         case inspect.IntType() | inspect.FloatType():
             return _describe_number(declared)
         case _:
@@ -68,6 +68,12 @@ def _describe_number(declared: inspect.IntType | inspect.FloatType) -> str:
     if declared.ge is not None and declared.le is not None:
         return f"{noun} from {declared.ge} to {declared.le}"
     return f"{noun} from {declared.ge:g}" if declared.ge is not None else noun
+
+
+def _describe_length(declared: inspect.ListType) -> str:
+    if declared.max_length is not None:
+        return f" of {declared.min_length or 0} to {declared.max_length} items"
+    return f" of at least {declared.min_length} item" if declared.min_length else ""
 
 
 @cache

@@ -28,6 +28,21 @@ if TYPE_CHECKING:
             "[[audit]]\nqueue = 'work/#'\nvhost = 'blue'",
             'cogwork.toml:3: audit[0].vhost: found "blue", expected the name of a [[vhost]]',
         ),
+        (
+            "[cluster]\nvoters = ['a', 'b', 'c', 'd', 'e', 'f']",
+            "cogwork.toml:2: cluster.voters: found an array of 6,"
+            " expected an array of 1 to 5 items, each item a string",
+        ),
+        (
+            "[cluster]\nvoters = []",
+            "cogwork.toml:2: cluster.voters: found an empty array,"
+            " expected an array of 1 to 5 items, each item a string",
+        ),
+        (
+            "[[listen]]\nport = 1\nsasl = []",
+            "cogwork.toml:3: listen[0].sasl: found an empty array,"
+            ' expected an array of at least 1 item, each item one of "ANONYMOUS"',
+        ),
         ("limits = 3", "cogwork.toml:1: limits: found 3, expected a table"),
         ("listen = 3", "cogwork.toml:1: listen: found 3, expected an array of tables"),
         (
@@ -178,7 +193,7 @@ if TYPE_CHECKING:
         (
             "[[user]]\nname = 'a'\n[[user.permissions]]\naddress = 'b'\nrights = []",
             "cogwork.toml:5: user[0].permissions[0].rights: found an empty array,"
-            ' expected an array, each item one of "manage", "receive", "send"',
+            ' expected an array of at least 1 item, each item one of "manage", "receive", "send"',
         ),
         (
             "[anonymous]\npermissions = [\n{ address = 'a.b*', rights = ['send'] }]",
