@@ -7,16 +7,18 @@ caller puts the path of the table before it. The first problem is the one that i
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import host_of
 from cogwork.container.mesh.urls import BadLinkUrl
 from cogwork.container.permissions import misplaced_wildcard
+from cogwork.container.place_checks import find_misplaced
+from cogwork.container.problems import Problem, each, named_twice, twice
 from cogwork.container.users import PasswordHashError, check_hash
 from cogwork.router.mesh.bounds import ID_BYTES_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cogwork.container.settings import (
         Address,
@@ -31,26 +33,11 @@ if TYPE_CHECKING:
         User,
         Vhost,
     )
-    from cogwork.container.toml_lines import Path
 
-__all__ = ("Problem", "find_problem")
-
-T = TypeVar("T")
+__all__ = ("find_problem",)
 
 _MODE = re.compile(r"0?[0-7]{3}")
 _KIND = re.compile(r"[A-Za-z_][\w-]*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-
-
-class Problem(NamedTuple):
-    """What is wrong, and what would be right."""
-
-    path: Path
-    found: str
-    expected: str
-
-    def below(self, *path: str | int) -> Problem:
-        """The same, seen from a table further out."""
-        return self._replace(path=(*path, *self.path))
 
 
 def find_problem(configuration: Configuration) -> Problem | None:
@@ -65,13 +52,15 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
         for problem in _listen(listen, can_log_in):
             yield problem.below("listen", at)
     ports = [each.endpoint if each.port else None for each in configuration.listeners]
-    yield from _twice("listen", "port", ports)
-    yield from _twice("listen", "path", [each.path for each in configuration.listeners])
+    yield from twice("listen", "port", ports)
+    yield from twice("listen", "path", [each.path for each in configuration.listeners])
     yield from _links(configuration)
+    for problem in named_twice("voters", configuration.cluster.voters):
+        yield problem.below("cluster")
     for at, user in enumerate(configuration.users):
         for problem in _user(user):
             yield problem.below("user", at)
-    yield from _twice("user", "name", [user.name for user in configuration.users])
+    yield from twice("user", "name", [user.name for user in configuration.users])
     for problem in _permissions(configuration.anonymous.permissions):
         yield problem.below("anonymous")
     yield from _virtual_host(configuration)
@@ -79,11 +68,11 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
         for problem in _virtual_host(vhost):
             yield problem.below("vhost", at)
     vhosts = {vhost.name for vhost in configuration.vhosts}
-    yield from _each("audit", configuration.audits, lambda it: _audit(it, vhosts))
+    yield from each("audit", configuration.audits, lambda it: _audit(it, vhosts))
     audited = [f"{it.vhost or ''}:{it.queue.lstrip('/')}" for it in configuration.audits]
-    yield from _twice("audit", "queue", [each.removeprefix(":") for each in audited])
-    yield from _twice("engine", "name", [engine.name for engine in configuration.engines])
-    yield from _twice("vhost", "name", [vhost.name for vhost in configuration.vhosts])
+    yield from twice("audit", "queue", [each.removeprefix(":") for each in audited])
+    yield from twice("engine", "name", [engine.name for engine in configuration.engines])
+    yield from twice("vhost", "name", [vhost.name for vhost in configuration.vhosts])
 
 
 def _id(configuration: Configuration) -> Iterator[Problem]:
@@ -173,7 +162,7 @@ def _links(configuration: Configuration) -> Iterator[Problem]:
         for problem in _link(link, own):
             yield problem.below("link", at)
         endpoints.append(_endpoint_of(link))
-    yield from _twice("link", "url", endpoints)
+    yield from twice("link", "url", endpoints)
 
 
 def _link(link: Link, own: set[str]) -> Iterator[Problem]:
@@ -216,25 +205,18 @@ def _permissions(permissions: Sequence[Permission]) -> Iterator[Problem]:
 
 def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
     """Checks what the default virtual host and every other one have alike."""
-    yield from _each("address", vhost.addresses, _address)
-    yield from _twice("address", "prefix", [_same(each.prefix) for each in vhost.addresses])
-    yield from _twice("address", "pattern", [each.pattern for each in vhost.addresses])
-    yield from _each("queue", vhost.queues, _queue)
-    yield from _twice("queue", "address", [queue.address for queue in vhost.queues])
-    yield from _each("stream", vhost.streams, _stream)
-    yield from _twice("stream", "address", [stream.address for stream in vhost.streams])
-    yield from _each("schema", vhost.schemas, lambda it: _pattern("address", it.address))
-    yield from _twice("schema", "address", [it.address.lstrip("/") for it in vhost.schemas])
-    yield from _each("node", vhost.nodes, lambda it: _kind(it.kind))
-    yield from _twice("node", "address", [node.address for node in vhost.nodes])
-
-
-def _each(
-    table: str, entries: Iterable[T], check: Callable[[T], Iterator[Problem]]
-) -> Iterator[Problem]:
-    for at, entry in enumerate(entries):
-        for problem in check(entry):
-            yield problem.below(table, at)
+    yield from each("address", vhost.addresses, _address)
+    yield from twice("address", "prefix", [_same(each.prefix) for each in vhost.addresses])
+    yield from twice("address", "pattern", [each.pattern for each in vhost.addresses])
+    yield from each("queue", vhost.queues, _queue)
+    yield from twice("queue", "address", [queue.address for queue in vhost.queues])
+    yield from each("stream", vhost.streams, _stream)
+    yield from twice("stream", "address", [stream.address for stream in vhost.streams])
+    yield from each("schema", vhost.schemas, lambda it: _pattern("address", it.address))
+    yield from twice("schema", "address", [it.address.lstrip("/") for it in vhost.schemas])
+    yield from each("node", vhost.nodes, lambda it: _kind(it.kind))
+    yield from twice("node", "address", [node.address for node in vhost.nodes])
+    yield from find_misplaced(vhost)
 
 
 def _address(address: Address) -> Iterator[Problem]:
@@ -254,10 +236,12 @@ def _address(address: Address) -> Iterator[Problem]:
         yield from _kind(address.kind)
     if address.dead_letter is not None:
         yield from _plain("dead_letter", address.dead_letter)
+    yield from named_twice("replicas", address.replicas)
 
 
 def _queue(queue: Queue) -> Iterator[Problem]:
     yield from _plain("address", queue.address)
+    yield from named_twice("replicas", queue.replicas)
     if queue.dead_letter is not None:
         yield from _plain("dead_letter", queue.dead_letter)
     if queue.dead_letter == queue.address:
@@ -274,6 +258,7 @@ def _audit(audit: Audit, vhosts: set[str]) -> Iterator[Problem]:
 
 def _stream(stream: Stream) -> Iterator[Problem]:
     yield from _plain("address", stream.address)
+    yield from named_twice("replicas", stream.replicas)
     for at, pattern in enumerate(stream.capture):
         for problem in _pattern("capture", pattern):
             yield problem._replace(path=("capture", at))
@@ -298,12 +283,3 @@ def _kind(kind: str) -> Iterator[Problem]:
 def _same(prefix: str | None) -> str | None:
     """Writes a prefix in one way: separators at its ends mean nothing."""
     return None if prefix is None else prefix.removeprefix("/").rstrip("/.")
-
-
-def _twice(table: str, key: str, values: Sequence[Hashable]) -> Iterator[Problem]:
-    """Finds the second of two tables that name the same thing; None names nothing."""
-    seen: dict[Hashable, int] = {}
-    for at, value in enumerate(values):
-        if value is not None and seen.setdefault(value, at) != at:
-            found = f'"{value}" as in {table}[{seen[value]}]'
-            yield Problem((table, at, key), found, f"each {key} once")

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
-from cogwork.container.checks import Problem, find_problem
+from cogwork.container.checks import find_problem
 from cogwork.container.errors import ConfigurationError
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.pattern_options import with_patterns
+from cogwork.container.problems import Problem
 from cogwork.container.router_blocks import translate
 from cogwork.container.router_file import is_router_file
 from cogwork.container.settings import Configuration, Link, Listen, Telemetry, Tls

@@ -1,0 +1,88 @@
+"""Where the configuration lets queues and streams be, and who it lets hold them."""
+
+from __future__ import annotations
+
+import pytest
+from whole_configuration import error_of
+
+from cogwork.container.config import parse
+
+STREAM = '[[stream]]\naddress = "stream/a"\n'
+QUEUE = '[[queue]]\naddress = "queue/a"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[cluster]\nvoters = ["a", "a", "b"]',
+            'cogwork.toml:2: cluster.voters[1]: found "a" twice, expected each name once',
+        ),
+        (
+            STREAM + 'replicas = [\n"a",\n"b", "a"]',
+            'cogwork.toml:5: stream[0].replicas[2]: found "a" twice, expected each name once',
+        ),
+        (QUEUE + 'replicas = ["a", "a"]', "cogwork.toml:3: queue[0].replicas[1]: found"),
+        (
+            '[[address]]\nprefix = "q/"\nreplicas = ["a", "a"]',
+            "cogwork.toml:3: address[0].replicas[1]: found",
+        ),
+    ],
+)
+def test_who_is_named_twice_is_named_with_the_line(text: str, message: str) -> None:
+    assert message in str(error_of(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[[stream]]\naddress = "queue/x"',
+            'cogwork.toml:2: stream[0].address: found "queue/x", expected a stream\'s address,'
+            " such as stream/NAME",
+        ),
+        ('[[stream]]\naddress = "foo"', 'stream[0].address: found "foo"'),
+        ('[[stream]]\naddress = "stream"', 'stream[0].address: found "stream"'),
+        ('[[stream]]\naddress = "stream/"', 'stream[0].address: found "stream/"'),
+        ('[[stream]]\naddress = "/"', 'stream[0].address: found "/"'),
+        (
+            '[[queue]]\naddress = "stream/y"',
+            'cogwork.toml:2: queue[0].address: found "stream/y", which is for a stream,'
+            " expected a queue's address, such as queue/NAME",
+        ),
+        ('[[queue]]\naddress = "/topic/y"', 'found "/topic/y", which is for a topic'),
+        ('[[queue]]\naddress = "/"', 'queue[0].address: found "/", expected a queue\'s address'),
+        (
+            STREAM + 'capture = [\n"topic/a",\n"queue/x"]',
+            'cogwork.toml:5: stream[0].capture[1]: found "queue/x", expected a topic, such as'
+            " topic/flights.#",
+        ),
+        (STREAM + 'capture = ["topic"]', 'stream[0].capture[0]: found "topic"'),
+        (
+            '[[vhost]]\nname = "blue"\n[[vhost.stream]]\naddress = "foo"',
+            'cogwork.toml:4: vhost[0].stream[0].address: found "foo"',
+        ),
+    ],
+)
+def test_what_is_at_an_address_of_something_else_is_refused(text: str, message: str) -> None:
+    assert message in str(error_of(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STREAM + 'capture = ["topic/flights.#", "/topic/*.urgent"]',
+        '[[stream]]\naddress = "/stream/a"',
+        '[[stream]]\naddress = "stream/$telemetry"\n[telemetry]',
+        '[[address]]\nprefix = "log/"\nkind = "stream"\n[[stream]]\naddress = "log/a"',
+        '[[address]]\nprefix = "news/"\nkind = "topic"\n' + STREAM + 'capture = ["news/#"]',
+        '[[queue]]\naddress = "jobs"',
+        '[[queue]]\naddress = "/work/a.b"',
+        '[[queue]]\naddress = "broadcast/a"',
+        '[[node]]\naddress = "own/"\nkind = "own:Node"\n[[queue]]\naddress = "own/a"',
+        '[[vhost]]\nname = "blue"\n[[vhost.address]]\nprefix = "log"\nkind = "stream"\n'
+        '[[vhost.stream]]\naddress = "log/a"',
+    ],
+)
+def test_other_addresses_are_taken(text: str) -> None:
+    parse(text)
