@@ -123,9 +123,8 @@ def serve(
     worker = None if worker_json is None else msgspec.json.decode(worker_json, type=Worker)
 
     def read() -> Configuration:
-        configuration = load(config) if config is not None else defaults()
         whole = with_options(
-            configuration,
+            load(config) if config is not None else defaults(),
             container_id,
             listen,
             data_dir,
@@ -136,6 +135,7 @@ def serve(
             queue_patterns=queue_patterns,
             topic_patterns=topic_patterns,
             gateways=gateways,
+            file=config,
         )
         return whole if worker is None else worker.configured(whole)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from cogwork.consensus.batch import CHUNK_OVERHEAD_BYTES, Chunk
 from cogwork.consensus.capabilities import Capabilities
@@ -74,7 +74,12 @@ class OrbHost:
     Args:
         context: What it is made with; it has no options.
         now_ms: The clock, in milliseconds since 1970 (UTC).
+
+    Attributes:
+        stream_options: What the declaration of a stream may say, beside retention.
     """
+
+    stream_options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, context: EngineContext | None = None, now_ms: Callable[[], int] = _now_ms

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import host_of
+from cogwork.container.engine_checks import check_engine, check_engine_of
 from cogwork.container.mesh.urls import BadLinkUrl
 from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.place_checks import find_misplaced
@@ -71,6 +72,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     yield from each("audit", configuration.audits, lambda it: _audit(it, vhosts))
     audited = [f"{it.vhost or ''}:{it.queue.lstrip('/')}" for it in configuration.audits]
     yield from twice("audit", "queue", [each.removeprefix(":") for each in audited])
+    yield from each("engine", configuration.engines, check_engine)
     yield from twice("engine", "name", [engine.name for engine in configuration.engines])
     yield from twice("vhost", "name", [vhost.name for vhost in configuration.vhosts])
 
@@ -259,6 +261,7 @@ def _audit(audit: Audit, vhosts: set[str]) -> Iterator[Problem]:
 def _stream(stream: Stream) -> Iterator[Problem]:
     yield from _plain("address", stream.address)
     yield from named_twice("replicas", stream.replicas)
+    yield from check_engine_of(stream)
     for at, pattern in enumerate(stream.capture):
         for problem in _pattern("capture", pattern):
             yield problem._replace(path=("capture", at))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import msgspec
 
 from cogwork.container.checks import find_problem
+from cogwork.container.engine_checks import find_without_disk
 from cogwork.container.errors import ConfigurationError
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.pattern_options import with_patterns
@@ -162,6 +163,7 @@ def with_options(
     queue_patterns: Sequence[str] = (),
     topic_patterns: Sequence[str] = (),
     gateways: Sequence[str] = (),
+    file: FilePath | None = None,
 ) -> Configuration:
     """Lets the options of the command line win over the file.
 
@@ -178,6 +180,7 @@ def with_options(
         queue_patterns: Each `--queue-patterns`; before what the file says of the same addresses.
         topic_patterns: Each `--topic-patterns`, the same.
         gateways: Each `--gateway`, besides those of the file.
+        file: Where the configuration is from, for messages.
 
     Raises:
         ConfigurationError: An option is malformed, or contradicts the file.
@@ -205,7 +208,18 @@ def with_options(
         )
     changed = msgspec.structs.replace(configuration, **changes)
     check(changed)
+    _check_disk(changed, file)
     return changed
+
+
+def _check_disk(configuration: Configuration, file: FilePath | None) -> None:
+    """Refuses what needs a disk where neither the file nor an option names one."""
+    problem = find_without_disk(configuration)
+    if problem is None:
+        return
+    if file is None:
+        raise _error(problem, "options", 0)
+    raise _error(problem, str(file), line_of(find_lines(file.read_text()), problem.path))
 
 
 def _id_option(name: str) -> str:

@@ -60,7 +60,7 @@ class EffectRunner:
             elif isinstance(effect, Detach):
                 _detach(effect)
             elif isinstance(effect, Report):
-                log.info("%s", effect.text)
+                log.log(logging.ERROR if effect.is_error else logging.INFO, "%s", effect.text)
 
     def _send(self, vhost: VirtualHost, effect: Send) -> None:
         if effect.on_outcome is not None:

@@ -88,9 +88,11 @@ class Report:
 
     Attributes:
         text: For people; no secrets and no message bodies.
+        is_error: Whether something does not work and will not by itself.
     """
 
     text: str
+    is_error: bool = False
 
 
 Effect = Send | Publish | Settle | Detach | Report

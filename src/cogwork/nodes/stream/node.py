@@ -272,7 +272,7 @@ class StreamNode:
                 pause_s = min(pause_s * 2, PAUSE_LONGEST_S)
             except Exception as error:  # a plug-in's, too: it must not stop the container
                 known = isinstance(error, (CogworkError, ValueError))
-                self._report_problem(str(error) if known else repr(error))
+                self._report_problem(str(error) if known else repr(error), is_error=True)
                 self._fail()
                 return
             else:
@@ -290,10 +290,10 @@ class StreamNode:
         self._flush()
         await self._follow(self.engine)
 
-    def _report_problem(self, problem: str) -> None:
+    def _report_problem(self, problem: str, *, is_error: bool = False) -> None:
         if problem != self.problem:
             self.problem = problem
-            self._emit([Report(f"{self.address}: {problem}")])
+            self._emit([Report(f"{self.address}: {problem}", is_error)])
 
     def _fail(self) -> None:
         """Ends all links: the engine will never take this stream as it is declared."""

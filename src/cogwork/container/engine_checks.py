@@ -1,0 +1,86 @@
+"""What can be known of engines before one is asked: their names, their options, their disk."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.registry import engines, factory_of
+from cogwork.consensus.retention import RETENTION_OPTIONS
+from cogwork.container.problems import Problem, each
+from cogwork.plugins import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogwork.consensus.engine import EngineFactory
+    from cogwork.container.settings import Configuration, Engine, Queue, Stream, Vhost
+
+__all__ = ("check_engine", "check_engine_of", "find_without_disk")
+
+RAFT = "raft"
+
+
+def check_engine(engine: Engine) -> Iterator[Problem]:
+    """Finds what is wrong with an `[[engine]]`: its name, or its options."""
+    yield from _unknown("name", engine.name)
+    factory = _factory_of(engine.name) if engine.options else None
+    if factory is not None:
+        try:
+            factory(EngineContext(engine.options))
+        except ValueError as error:
+            yield Problem(("options",), str(error), "options that the engine has")
+
+
+def check_engine_of(stream: Stream) -> Iterator[Problem]:
+    """Finds what is wrong with a stream's engine: its name, or options that it does not have."""
+    yield from _unknown("engine", stream.engine)
+    given = {name: ("options", name) for name in stream.options}
+    replicas = {} if stream.replicas is None else {"replicas": ("replicas",)}
+    more = getattr(_factory_of(stream.engine), "stream_options", None) if given | replicas else None
+    if more is None:
+        return
+    known = (*RETENTION_OPTIONS, *more)
+    for name, path in (given | replicas).items():
+        if name not in known:
+            found = f'an option that the engine "{stream.engine}" does not have'
+            yield Problem(path, found, f"one of {', '.join(known)}")
+
+
+def _unknown(key: str, name: str) -> Iterator[Problem]:
+    known = engines()
+    if ":" not in name and name not in known:
+        expected = f'one of {", ".join(known)}, or "package.module:Class"'
+        yield Problem((key,), f'"{name:.80}"', expected)
+
+
+def _factory_of(name: str) -> EngineFactory | None:
+    """Returns what makes an engine's hosts; None where that cannot be known before the start."""
+    with suppress(PluginError):
+        return factory_of(name)
+    return None
+
+
+def find_without_disk(configuration: Configuration) -> Problem | None:
+    """Finds the first queue or stream that needs a disk, or a cluster, that there is not."""
+    has_disk = configuration.data_dir is not None
+    has_cluster = has_disk or configuration.cluster.voters is not None
+
+    def of_queue(queue: Queue) -> Iterator[Problem]:
+        if queue.durability == "disk" and not has_disk:
+            yield Problem(("durability",), '"disk"', "a data_dir, or --data, with it")
+        if queue.durability == "replicated" and not has_cluster:
+            expected = "a data_dir, --data, or [cluster] with it"
+            yield Problem(("durability",), '"replicated"', expected)
+
+    def of_stream(stream: Stream) -> Iterator[Problem]:
+        if stream.engine == RAFT and not has_cluster:
+            yield Problem(("engine",), f'"{RAFT}"', "a data_dir, --data, or [cluster] with it")
+
+    def of_vhost(vhost: Configuration | Vhost) -> Iterator[Problem]:
+        yield from each("queue", vhost.queues, of_queue)
+        yield from each("stream", vhost.streams, of_stream)
+
+    found = (*of_vhost(configuration), *each("vhost", configuration.vhosts, of_vhost))
+    return found[0] if found else None
