@@ -322,3 +322,15 @@ def test_streams_without_a_loop(url: str) -> None:
             stream.publish("c")
             assert [next(reader).body for _ in range(4)] == ["from the loopless", "a", "b", "c"]
         stream.close()
+
+
+@story
+async def test_a_stream_that_cannot_be_opened_is_an_error_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lost = '[[stream]]\naddress = "stream/lost"\nengine = "nowhere:Host"\n'
+    with container(lost) as own, caplog.at_level("ERROR", "cogwork"):
+        async with cogwork.connect(own) as mesh:
+            await eventually(lambda: "stream/lost" in caplog.text, "an error in the log")
+            assert (await row_of(mesh, "lost"))["state"] == "failed"
+    assert {record.levelname for record in caplog.records} == {"ERROR"}
