@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -124,18 +125,27 @@ async def test_a_client_certificate_says_who_it_is(stage: Stage) -> None:
 
 
 @story
-async def test_a_server_that_nobody_vouches_for_is_not_trusted(stage: Stage) -> None:
+async def test_a_server_that_nobody_vouches_for_is_not_trusted(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(cogwork.ConnectError, match="certificate"):
         await cogwork.connect(stage.url("amqps", JO)).__aenter__()
+    while not (told := [each for each in caplog.records if "TLS handshake" in each.getMessage()]):
+        await asyncio.sleep(0.01)
+    assert [(each.levelname, each.exc_info) for each in told] == [("WARNING", None)]
 
 
 @pytest.mark.parametrize("login", ["jo%40example.org:wrong@", "nobody:pass%3Aword@"])
 @story
-async def test_a_wrong_login_is_told_at_once(stage: Stage, login: str) -> None:
+async def test_a_wrong_login_is_told_at_once(
+    stage: Stage, login: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(cogwork.AuthenticationError, match="refused") as caught:
         await cogwork.connect(stage.url("amqp", login)).__aenter__()
     assert "pass" not in str(caught.value)
     assert caught.value.condition == cogwork.Condition.UNAUTHORIZED_ACCESS
+    user = login.partition(":")[0].replace("%40", "@")
+    assert f"a login as {user!r} was refused" in caplog.text
 
 
 @story

@@ -249,6 +249,7 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("schema", "show", "{url}", "none/here"), ExitCode.NOT_FOUND, "has no schema"),
         (("schema", "unregister", "{url}", "none/here"), ExitCode.NOT_FOUND, "has no schema"),
         (("stream", "show", "{url}", "a"), ExitCode.NOT_FOUND, "there is no stream"),
+        (("rpc", "{url}", "a/b", "c"), ExitCode.USAGE, "a name without '/' is expected"),
         (("stream", "create", "{url}", "a", "--engine", "x"), ExitCode.ERROR, "no engine 'x'"),
         (("queue", "declare", "{url}", "queue/a\nb"), ExitCode.ERROR, "cannot be seen"),
         (("stream", "show", "{url}", "a"), ExitCode.NOT_FOUND, "cogwork: there is no stream"),

@@ -79,6 +79,12 @@ def test_any_container_declares_trims_and_deletes(members: dict[str, Member]) ->
     refused = ran("stream", "create", d.url, "twice", "--engine", "raft", "--replicas", "a,a,b")
     assert refused.returncode == ExitCode.ERROR
     assert "a member is named twice" in refused.stderr
+    refused = ran("stream", "create", d.url, "wrong", "--engine", "orb", "--option", "a=1")
+    assert refused.returncode == ExitCode.ERROR
+    assert "has no option 'a'" in refused.stderr
+    all_have(members, ["stream/orders"])
+    done("stream", "create", a.url, "wrong", "--engine", "orb")
+    done("stream", "delete", a.url, "wrong")
     all_have(members, ["stream/orders"])
 
     append(d, "orders", list(range(20)))

@@ -170,6 +170,8 @@ def rpc(way: str | None, server: str | None, **options: Any) -> None:  # noqa: A
     asked = Asked(way=chosen(way, server), server=server, **options)
     try:
         reach(asked.url, asked.ask)
+    except ValueError as error:  # a topic, a server or an exchange that is no level of an address
+        raise click.UsageError(str(error)) from error
     except Exception as error:
         asked.explain(error)
         raise

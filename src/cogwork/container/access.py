@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.connection import Connection
 
 __all__ = ("Access", "Permits")
+
+log = logging.getLogger("cogwork")
 
 
 class Permits(dict[bytes, bool]):
@@ -106,6 +109,8 @@ class Access:
         try:
             is_right = await self._passwords.check(user, password)
             code = SaslCode.OK if is_right else SaslCode.AUTH
+            if not is_right:
+                log.warning("a login as %.80r was refused", user)
         except AuthenticationBusyError:
             code = SaslCode.SYS_TEMP
         connection.sasl_done(code, user if code is SaslCode.OK else None)

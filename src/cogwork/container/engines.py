@@ -121,11 +121,18 @@ class VhostEngines:
         is_shared: bool = False,
     ) -> Engine:
         """Opens a stream; makes it where it is new."""
+        host, name = self._hosts.host(kind), self._prefix + stream
         declared = {**options, "capture": list(capture)} if capture else options
-        if is_shared and self._hosts.sharing is not None:
-            await self._hosts.sharing.declare(kind, self._prefix + stream, declared)
-        given = declared if kind in CLUSTERED else options
-        return await self._hosts.host(kind).open(self._prefix + stream, given)
+        if kind in CLUSTERED:
+            return await host.open(name, declared)
+        sharing = self._hosts.sharing if is_shared else None
+        is_new = sharing is not None and await sharing.declare(kind, name, declared)
+        try:
+            return await host.open(name, options)
+        except ValueError:
+            if sharing is not None and is_new:  # nobody can have what the engine does not take
+                sharing.withdraw(name)
+            raise
 
     def placement(self, kind: str, stream: str) -> Placement | None:
         """Tells who is to hold a stream; None where the engine's streams stay where they are."""

@@ -7,9 +7,10 @@ queue keeps its items, and a topic its subscribers.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import Condition
+from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.container.captures import begin_capture, end_capture
 from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
 from cogwork.nodes.stream import StreamNode
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from cogwork.spi.node import Emit
 
 __all__ = ("HostedNodes",)
+
+log = logging.getLogger("cogwork")
 
 
 class HostedNodes(dict[str, Node]):
@@ -102,22 +105,28 @@ class HostedNodes(dict[str, Node]):
         for name, value in (("ttl_s", rule.ttl_s), ("dead_letter", rule.dead_letter)):
             if value is not None:
                 options.setdefault(name, value)
-        return factory(
-            NodeContext(
-                core=self._vhost.core,
-                address=key,
-                is_prefix=is_prefix,
-                options=options,
-                container_id=self._container_id,
-                emit=self._emit,
-                container=self._vhost.view if rule.kind == "management" else None,
-                shard=self._shard,
-                reach=self._subscriptions,
-                engines=self._vhost.engines,
-                journals=self._journals,
-                audits=self._audits,
-            )
+        context = NodeContext(
+            core=self._vhost.core,
+            address=key,
+            is_prefix=is_prefix,
+            options=options,
+            container_id=self._container_id,
+            emit=self._emit,
+            container=self._vhost.view if rule.kind == "management" else None,
+            shard=self._shard,
+            reach=self._subscriptions,
+            engines=self._vhost.engines,
+            journals=self._journals,
+            audits=self._audits,
         )
+        try:
+            return factory(context)
+        except CogworkError:
+            raise
+        except Exception as error:  # a plug-in's: it must not take the connection with it
+            text = f"the node at {key!r}, of kind {rule.kind!r}, cannot be made: {error!r:.300}"
+            log.error("%s", text)
+            raise Refused(text, Condition.INTERNAL_ERROR) from error
 
     def remove(self, key: str) -> None:
         """Gives up a node."""

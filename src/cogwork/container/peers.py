@@ -29,6 +29,7 @@ from cogwork.container.mesh.names import FAILED
 from cogwork.container.redirect import Newcomer
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
+from cogwork.io.stream import StreamError
 
 if TYPE_CHECKING:
     import socket
@@ -444,7 +445,11 @@ class Peers:
 
     def on_fault(self, connection: Connection, error: BaseException) -> None:
         """Logs what went wrong with one connection."""
-        log.error("connection %d: %s", self.client_of(connection).number, error, exc_info=error)
+        number = self.client_of(connection).number
+        if isinstance(error, StreamError):  # the peer's doing, and nothing of ours to be looked for
+            log.warning("connection %d: %s", number, error)
+        else:
+            log.error("connection %d: %s", number, error, exc_info=error)
 
     def on_settled_by_sender(
         self, session: Session, first: int, last: int, state: bytes, *, settled: bool

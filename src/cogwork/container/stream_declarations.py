@@ -100,7 +100,7 @@ class StreamDeclarations:
         """
         there = dict(self._vhost.nodes.rules[name].options)
         for key in sorted({*there, *wanted} - _OF_CLUSTER):
-            if there.get(key) != wanted.get(key):
+            if (there.get(key) or None) != (wanted.get(key) or None):
                 raise ManagementError(
                     CONFLICT,
                     f"{name!r:.200} is there with {key} = {there.get(key)}, not "

@@ -1,7 +1,7 @@
 """Calls between containers: who waits for which answer.
 
-A container's calls are numbered from another place in each of its lives: an answer to the one before
-it, which may come long after a new start, must not pass for the answer to another call.
+A container's calls are numbered from another place in each of its lives: an answer to a former one,
+which may come long after a new start, must not pass for the answer to another call.
 """
 
 from __future__ import annotations

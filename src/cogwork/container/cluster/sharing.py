@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING, cast
 
-from cogwork.consensus.errors import Unavailable, Unknown
+from cogwork.consensus.errors import ConsensusError, Unavailable, Unknown
 from cogwork.container.cluster.raft import KIND, split_name
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from cogwork.container.cluster.cluster import Cluster
 
 __all__ = ("Sharing",)
+
+log = logging.getLogger("cogwork")
 
 
 class Sharing:
@@ -26,9 +30,12 @@ class Sharing:
             cluster: Knows the declarations.
         """
         self._cluster = cluster
+        self._withdrawing: set[asyncio.Task[None]] = set()
 
-    async def declare(self, kind: str, stream: str, options: Mapping[str, object]) -> None:
+    async def declare(self, kind: str, stream: str, options: Mapping[str, object]) -> bool:
         """Declares a stream for all containers; what is there with these options stays.
+
+        Returns whether it is new.
 
         Args:
             kind: Its engine.
@@ -40,11 +47,13 @@ class Sharing:
             ValueError: It is declared with other options.
         """
         values = cast("Mapping[str, Value]", {"engine": kind, **options})
+        is_new = self._cluster.declarations.find(KIND, *split_name(stream)) is None
         try:
             await self._cluster.declare(KIND, *split_name(stream), values)
         except Unknown as error:
             # To declare the same once more changes nothing.
             raise Unavailable(f"the cluster does not answer: {error.reason}") from error
+        return is_new
 
     async def delete(self, stream: str) -> None:
         """Has every container let go of a stream.
@@ -53,3 +62,15 @@ class Sharing:
             ConsensusError: It is not known whether they do.
         """
         await self._cluster.delete(KIND, *split_name(stream))
+
+    def withdraw(self, stream: str) -> None:
+        """Has every container let go of a stream soon: whoever calls may be ended by that."""
+        task = asyncio.get_running_loop().create_task(self._withdraw(stream))
+        self._withdrawing.add(task)
+        task.add_done_callback(self._withdrawing.discard)
+
+    async def _withdraw(self, stream: str) -> None:
+        try:
+            await self.delete(stream)
+        except ConsensusError as error:
+            log.warning("stream %s stays declared, though it cannot be opened: %s", stream, error)

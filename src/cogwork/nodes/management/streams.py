@@ -46,16 +46,14 @@ class Streams:
     def _create(self, name: str, attributes: Mapping[str, object]) -> Steps:
         yield from self._known(name)
         is_new = self._container.declare_stream(name, attributes)
+        stream = self._container.stream(name)
         for _ in range(OPENING_TICKS):
-            stream = self._container.stream(name)
             if stream is None or stream.state != "opening":
                 break
             yield False
-        stream = self._container.stream(name)
         if is_new and stream is not None and stream.state == "failed":
-            problem = stream.problem or "it failed"
             yield from finished(self._container, self._container.delete_stream(name))
-            raise ManagementError(BAD_REQUEST, problem)
+            raise ManagementError(BAD_REQUEST, stream.problem or "it failed")
         row = self._container.collections["stream"].find(name)
         return Reply(row, 201 if is_new else 200)
 

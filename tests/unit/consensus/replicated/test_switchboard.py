@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cogwork.consensus.replicated import calls
-from cogwork.consensus.replicated.calls import Answer
 from cogwork.consensus.replicated.switchboard import Switchboard
+
+if TYPE_CHECKING:
+    from cogwork.consensus.replicated.calls import Answer
 
 
 class Wire:
