@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.errors import Busy
 from cogwork.consensus.orb import OrbHost
 from cogwork.container.cluster.queue_replicas import shard_of_queue
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
@@ -37,6 +39,7 @@ class Place:
         appended: How many appends were made.
         refuses: Says of an append, by its number, whether the engine is not to take it.
         answers: Set unless appends are to wait.
+        failures: What is raised before the stream is open.
     """
 
     is_barred = False
@@ -52,12 +55,15 @@ class Place:
         self.refuses: Callable[[int], bool] = lambda _number: False
         self.answers = asyncio.Event()
         self.answers.set()
+        self.failures: list[Exception] = []
         self._engine = engine
         self.queue = ReplicatedQueue(self, ("", ADDRESS), {}, self.store, inlet)  # type: ignore[arg-type]  # it is a host
         self.queue.start()
 
     async def open_stream(self, queue: ReplicatedQueue) -> Place:
         del queue
+        if self.failures:
+            raise self.failures.pop()
         return self
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
@@ -331,3 +337,11 @@ async def test_who_gets_a_replica_again_sums_the_records_up_from_the_beginning(
     first.queue.claim()
     await until(lambda: first.queue.epoch is not None)
     assert first.bodies() == ["1"]
+
+
+@on_an_orb
+async def test_it_is_opened_however_that_failed_at_first(engine: Engine) -> None:
+    place = Place(engine)
+    place.failures = [Busy("as much waits as may"), OSError(errno.EMFILE, "too many open files")]
+    await until(lambda: place.queue._is_current)
+    assert place.queue.problem is None

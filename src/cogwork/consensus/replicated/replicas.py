@@ -222,8 +222,8 @@ class Replicas:
         return member
 
     def discard(self, group: int) -> None:
-        """Removes what is left of a group that is not open."""
-        if self._wal is None:
+        """Removes what is left of a group; one that is open stays."""
+        if self._wal is None or group in self.members:
             return
         if self._replayed.pop(group, None) is not None:
             Journal(self._wal, group).drop()

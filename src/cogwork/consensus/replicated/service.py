@@ -218,7 +218,7 @@ class RaftService:
         return self._replicas.unopened
 
     def discard(self, group: int) -> None:
-        """Removes what is left of a group that is not open."""
+        """Removes what is left of a group; one that is open stays."""
         self._replicas.discard(group)
 
     async def close(self) -> None:

@@ -192,7 +192,7 @@ class ReplicatedQueue(DurableQueue):
         while True:
             try:
                 await self._follow(engine)
-            except (CogworkError, ValueError) as error:
+            except (CogworkError, ValueError, OSError) as error:
                 log.warning("the records of queue %r cannot be followed: %s", self.address, error)
             await asyncio.sleep(PAUSE_S)
 
@@ -201,13 +201,13 @@ class ReplicatedQueue(DurableQueue):
         while True:
             try:
                 engine = await self._host.open_stream(self)
-            except Unavailable as error:
+            except ValueError as error:  # it is not to be had as it is declared
+                self._report(str(error))
+                return None
+            except (CogworkError, OSError) as error:
                 self._report(str(error))
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, PAUSE_LONGEST_S)
-            except (CogworkError, ValueError) as error:
-                self._report(str(error))
-                return None
             else:
                 self.problem = None
                 return engine

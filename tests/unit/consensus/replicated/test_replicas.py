@@ -151,3 +151,15 @@ def test_a_replica_that_is_refused_is_refused_again(
                     await made.open("c")
 
     asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_what_is_left_of_a_group_that_is_open_stays(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "a") as made:
+            made.placements[("orders", 17)] = Placement(["a"], founders=["a"])
+            engine = await made.open("a")
+            made.nodes["a"].service.remove("another", 17)
+            await engine.append(Batch.of([b"x"]))
+            assert (tmp_path / "a" / "streams" / "17").exists()
+
+    asyncio.run(asyncio.wait_for(story(), 20))
