@@ -315,6 +315,8 @@ def test_queues_from_the_cradle_to_the_grave(container: Served) -> None:
     )
     purged = json.loads(container.run("queue", "purge", url, "queue/cradle", "--json"))
     assert purged == {"address": "queue/cradle", "purged": 7}
+    assert container.run("queue", "delete", url, "queue/cradle") == "queue/cradle deleted\n"
+    assert failing("queue", "delete", url, "queue/cradle")[0] == ExitCode.NOT_FOUND
 
 
 def test_the_dead_are_driven_back(container: Served) -> None:

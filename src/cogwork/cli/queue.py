@@ -152,6 +152,23 @@ def purge(url: str, address: str, as_json: bool) -> None:
 
 @queue.command()
 @click.argument("url")
+@click.argument("address")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def delete(url: str, address: str, as_json: bool) -> None:
+    """Give up a queue with all its items; nobody may be attached to it."""
+
+    async def work(mesh: Mesh) -> None:
+        await Manager(mesh).ask("DELETE", "queue", address)
+
+    reach(url, work, force=True)
+    if as_json:
+        click.echo(json.dumps({"address": address, "deleted": True}, ensure_ascii=False))
+    else:
+        click.echo(f"{address} deleted")
+
+
+@queue.command()
+@click.argument("url")
 @click.argument("source")
 @click.argument("target")
 @click.option("--count", type=COUNT, help="How many items at most; all without it.")
