@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -50,7 +51,7 @@ class StreamOptions:
         """
         engine = options.get("engine")
         if engine is None:
-            name = address.partition("/")[2] or address
+            name = shlex.quote(address.partition("/")[2] or address)
             raise Refused(
                 f"there is no stream {address!r:.200}: `cogwork stream create URL {name:.80}` "
                 "makes one",
