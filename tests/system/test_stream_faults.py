@@ -209,13 +209,13 @@ async def test_a_producer_whose_id_was_given_never_takes_another(
         with pytest.raises(cogwork.Rejected, match=condition):
             await publisher.send("refused")
         with pytest.raises(cogwork.Rejected, match=condition):
-            await publisher.send_batch("bcd")
+            await publisher.send_batch(list("bcd"))
         with pytest.raises(cogwork.Rejected, match=condition):
             publisher.post("e")
         assert publisher.producer == producer
         await publisher.shut()
         async with mesh.stream("flaky").publisher(producer=producer) as again:
-            await again.send_batch("abcd")
+            await again.send_batch(list("abcd"))
         async with mesh.stream("flaky").read(following) as reader:
             assert await bodies(reader, 4) == ["a", "b", "c", "d"]
 
@@ -253,10 +253,15 @@ async def test_who_comes_while_a_stream_is_being_opened_gets_each_record_once() 
 
 @story
 async def test_what_can_never_open_takes_neither_readers_nor_publishers() -> None:
-    never = '[[stream]]\naddress = "stream/never"\nengine = "flaky:FlakyHost"\noptions = {a = 1}\n'
+    never = """
+    [[stream]]
+    address = "stream/never"
+    engine = "flaky:FlakyHost"
+    options = { retention_s = -1 }
+    """
     with container(never) as running:
         async with cogwork.connect(running) as mesh, mesh.stream("never") as stream:
-            with pytest.raises(LinkRefused, match="has no option 'a'"):
+            with pytest.raises(LinkRefused, match="retention_s"):
                 await stream.append([1])
-            with pytest.raises(LinkRefused, match="has no option 'a'"):
+            with pytest.raises(LinkRefused, match="retention_s"):
                 await anext(aiter(stream.read("first")))
