@@ -1,8 +1,11 @@
-"""Taking over a leader's snapshot: its state comes from the group, its records are read.
+"""Taking over a leader's snapshots: their state comes from the group, their records are read.
 
 Theory of operation. A snapshot's content is the sequencer's state; the records that it speaks of
 are read from any replica, from where those here end. They are sealed together with the state; a
 crash in between leaves nothing that could be taken for more than it is.
+
+While a snapshot's records are fetched, the leader may send a newer one. The older one is broken off
+then: the newer one goes on from what is sealed, once the disk has done what it had begun.
 """
 
 from __future__ import annotations
@@ -11,16 +14,20 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.chunks import decode_chunk
-from cogwork.consensus.errors import ConsensusError, Malformed
+from cogwork.consensus.errors import Malformed
 from cogwork.consensus.replicated.calls import Read, Records
 from cogwork.consensus.replicated.files import KeptState
 from cogwork.consensus.sequencer import Sequencer
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
     from cogwork.consensus.batch import Chunk as StreamChunk
     from cogwork.consensus.raft.snapshot import Chunk, Snapshot
     from cogwork.consensus.replicated.member import Member
     from cogwork.consensus.replicated.service import RaftService
+    from cogwork.log.disk_queue import Operation
 
 __all__ = ("Installation",)
 
@@ -28,17 +35,26 @@ READ_BYTES = 4 << 20
 SEAL_BYTES = 8 << 20
 
 PAUSE_S = 1.0
-"""So long the leader waits for a disk that does not take its snapshot, before it sends it again."""
+"""So long the leader waits after a snapshot was refused, before it sends it again."""
+
+LOOK_S = 0.01
+"""How often it is looked whether the disk has done what was begun before."""
 
 
 class Installation:
-    """One snapshot on its way."""
+    """The snapshots of one replica's leaders: one at a time is fetched, the newest."""
 
     def __init__(self, member: Member, service: RaftService) -> None:
         self._member = member
         self._service = service
         self._content = bytearray()
         self._task: asyncio.Task[None] | None = None
+        self._writing: asyncio.Future[object] | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether records are fetched and sealed."""
+        return _is_going_on(self._task)
 
     def take(self, chunk: Chunk) -> None:
         """Keeps a part of the content."""
@@ -47,38 +63,32 @@ class Installation:
         self._content += chunk.data
 
     def complete(self, snapshot: Snapshot) -> None:
-        """The content is whole: fetches the records."""
+        """The content is whole: fetches the records, and those of no older snapshot any more."""
+        self.cancel()
         content = bytes(self._content)
+        self._content.clear()
         self._task = asyncio.ensure_future(self._run(snapshot, content))
 
     def cancel(self) -> None:
-        """The replica is closed."""
+        """Nobody waits for the snapshot any more."""
         if self._task is not None:
             self._task.cancel()
 
     async def _run(self, snapshot: Snapshot, content: bytes) -> None:
         is_good = False
         try:
-            state = KeptState(snapshot, content)
-            if (
-                state.snapshot
-                != KeptState.of(
-                    snapshot.index, snapshot.term, snapshot.membership, content
-                ).snapshot
-            ):
-                raise Malformed("a snapshot", "its octets are other ones than it says")
-            await self._fetch(state, Sequencer.from_bytes(content))
+            await self._fetch(_checked(snapshot, content), Sequencer.from_bytes(content))
             is_good = True
-        except (ConsensusError, OSError) as error:
-            self._service.report(f"stream {self._member.name}: a snapshot is refused: {error}")
-            if isinstance(error, OSError):
-                await asyncio.sleep(PAUSE_S)
+        except Exception as error:  # whatever it was, the leader is to be told
+            reason = str(error) or repr(error)
+            self._service.report(f"stream {self._member.name}: a snapshot is refused: {reason}")
+            await asyncio.sleep(PAUSE_S)
         self._member.installed(snapshot, is_good=is_good)
 
     async def _fetch(self, state: KeptState, sequencer: Sequencer) -> None:
         files, replica = self._member.files, self._member.replica
-        while replica.is_sealing:
-            await asyncio.sleep(0.01)
+        while replica.is_sealing or _is_going_on(self._writing):
+            await asyncio.sleep(LOOK_S)
         first, end = sequencer.first_offset, sequencer.next_offset
         offset = files.segments.next_offset
         if offset is None or offset < first:
@@ -92,9 +102,14 @@ class Installation:
             waiting += chunks
             size_bytes += sum(len(chunk.batch.payload) for chunk in chunks)
             if size_bytes >= SEAL_BYTES and offset < end:
-                await self._service.run(files.segments.sealing(files.blocks(waiting)))
+                await self._write(files.segments.sealing(files.blocks(waiting)))
                 waiting, size_bytes = [], 0
-        await self._service.run(files.sealing(waiting, state))
+        await self._write(files.sealing(waiting, state))
+
+    async def _write(self, steps: Generator[Operation, None, object]) -> None:
+        """Has the disk do something, which it goes on with even where this is cancelled."""
+        self._writing = asyncio.ensure_future(self._service.run(steps))
+        await asyncio.shield(self._writing)
 
     async def _read(self, offset: int, end: int) -> list[StreamChunk]:
         """Reads chunks from another replica, up to the snapshot's end."""
@@ -107,3 +122,19 @@ class Installation:
         if not chunks or chunks[0].offset != offset:
             raise Malformed("what a replica sent", f"it does not begin at offset {offset}")
         return chunks
+
+
+def _is_going_on(future: asyncio.Future[Any] | None) -> bool:
+    return future is not None and not future.done()
+
+
+def _checked(snapshot: Snapshot, content: bytes) -> KeptState:
+    """Returns what is to be kept of a snapshot.
+
+    Raises:
+        Malformed: The content is not the snapshot's.
+    """
+    named = KeptState.of(snapshot.index, snapshot.term, snapshot.membership, content)
+    if named.snapshot != snapshot:
+        raise Malformed("a snapshot", "its octets are other ones than it says")
+    return named

@@ -161,7 +161,7 @@ class Member:
         self._watches: dict[asyncio.Future[None], Callable[[], object]] = {}
         self._current: dict[object, Callable[[], object]] = {}
         self._token = 0
-        self._installation: Installation | None = None
+        self._installation = Installation(self, service)
         self._seal_after_s = 0.0
         self._has_failed_to_seal = False
         self.is_closed = False
@@ -190,9 +190,9 @@ class Member:
     def take(self, ready: Ready) -> None:
         """Does what is to be done, but for what the journal and the carrier do."""
         for chunk in ready.chunks:
-            self._install().take(chunk)
+            self._installation.take(chunk)
         if ready.received is not None:
-            self._install().complete(ready.received)
+            self._installation.complete(ready.received)
         if ready.restore is not None:
             self._restore(ready.restore)
         for entry in ready.committed:
@@ -420,7 +420,7 @@ class Member:
 
     def seal(self) -> bool:
         """Has the tail sealed; returns False where that cannot be now, or is under way."""
-        if self.replica.is_sealing or self._installation is not None or self.is_closed:
+        if self.replica.is_sealing or self._installation.is_under_way or self.is_closed:
             return False
         if self.replica.applied < self.group.compacted_index:
             return False  # a leader's snapshot is taken, and its state comes as this turn ends
@@ -459,15 +459,12 @@ class Member:
 
     # -- snapshots of the leader
 
-    def _install(self) -> Installation:
-        if self._installation is None:
-            self._installation = Installation(self, self._service)
-        return self._installation
-
     def installed(self, snapshot: Snapshot, *, is_good: bool) -> None:
         """The records of a leader's snapshot are here and sealed, or could not be had."""
-        self._installation = None
-        self._service.end_installation(self.number, snapshot, is_good=is_good)
+        if not self._service.end_installation(self.number, snapshot, is_good=is_good):
+            # The log has gone on meanwhile: between what is sealed and what is in memory beyond it
+            # there must be no gap, and what memory has of the former may end before it does.
+            self.replica.tail.trim(self.replica.sealed_offset)
 
     def _restore(self, snapshot: Snapshot) -> None:
         state = self.files.state
@@ -487,5 +484,4 @@ class Member:
         self._waiting.clear()
         self._send_followers_away()
         self._current.clear()
-        if self._installation is not None:
-            self._installation.cancel()
+        self._installation.cancel()

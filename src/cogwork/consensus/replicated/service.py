@@ -385,15 +385,19 @@ class RaftService:
         self._writing.compact(member.journal, snapshot)
         self.turn_soon()
 
-    def end_installation(self, group: int, snapshot: Snapshot, *, is_good: bool) -> None:
-        """Takes a leader's snapshot, whose records are here, or has it sent again."""
+    def end_installation(self, group: int, snapshot: Snapshot, *, is_good: bool) -> bool:
+        """Takes a leader's snapshot, whose records are here, or has it sent again.
+
+        Returns:
+            Whether it was taken: the log may have come further by itself meanwhile.
+        """
         if group not in self._members:
-            return
-        if is_good:
-            self._host.accept_snapshot(group, snapshot)
-        else:
+            return False
+        is_taken = is_good and self._host.accept_snapshot(group, snapshot)
+        if not is_good:
             self._host.refuse_snapshot(group, snapshot)
         self.turn_soon()
+        return is_taken
 
     def start(
         self,
