@@ -9,7 +9,10 @@ import pytest
 
 pytest.importorskip("redis", reason="the extra [redis] is not installed")
 
+from redis.asyncio import Redis
+
 from cogwork.cli.servers.redis import RedisServer
+from cogwork.consensus.batch import Batch
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.durability import Durability
 from cogwork.consensus.engine import EngineContext
@@ -38,6 +41,31 @@ class TestRedisFaults(OnServer, ServerFaults):
     """A server that dies, stops, or lies."""
 
     factory = RedisHost
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "usual"),
+    [("min-replicas-to-write", "1", "0"), ("maxmemory", "1", "0")],
+)
+def test_a_server_that_takes_nothing_for_now_is_asked_again(
+    server: RedisServer, setting: str, value: str, usual: str
+) -> None:
+    async def story() -> None:
+        host = RedisHost(EngineContext({"url": server.url}))
+        engine = await host.open(f"asked-again-{setting}", {})
+        client: Redis = Redis.from_url(server.url)
+        await client.config_set(setting, value)
+        appended = asyncio.ensure_future(engine.append(Batch.of([b"x"])))
+        await asyncio.wait((appended,), timeout=0.2)
+        assert not appended.done()
+        await client.config_set(setting, usual)
+        assert (await appended).first_offset == 0
+        await client.aclose()
+        await host.close()
+
+    if not server.is_running:
+        server.start()
+    asyncio.run(asyncio.wait_for(story(), 60))
 
 
 def test_a_server_that_synchronises_now_and_then_declares_no_disk(

@@ -20,10 +20,13 @@ from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
+    ClusterDownError,
     NoPermissionError,
+    OutOfMemoryError,
     ReadOnlyError,
     RedisError,
     ResponseError,
+    TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -51,6 +54,17 @@ REQUEST_TIMEOUT_S = 3.0
 CONNECTIONS_MAX = 1024
 
 FIELD = b"e"
+
+DOWN_ERRORS = (
+    BusyLoadingError,
+    ClusterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    TryAgainError,
+)
+DOWN_CODES = ("NOREPLICAS", "MISCONF", "BUSY ")
+"""A server that says so has done nothing, and may do it later: once it has its replicas, its disk,
+its memory or its time again. The library has no types for these and leaves the code in the text."""
 
 APPEND = """
 local found = redis.call('HMGET', KEYS[2], 'id', 'last')
@@ -263,12 +277,12 @@ def _translated() -> Iterator[None]:
         yield
     except (AuthenticationError, NoPermissionError) as error:
         raise ServerRefused(str(error)) from error
-    except (BusyLoadingError, ReadOnlyError) as error:
+    except DOWN_ERRORS as error:
         raise ServerDown(str(error), may_have_happened=False) from error
     except (RedisConnectionError, RedisTimeoutError, OSError) as error:
         raise ServerDown(f"Redis: {error}") from error
     except ResponseError as error:
-        if str(error).startswith(("LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY")):
+        if str(error).startswith(DOWN_CODES):
             raise ServerDown(str(error), may_have_happened=False) from error
         raise ServerRefused(f"Redis: {error}") from error
     except (RedisError, ValueError, TypeError) as error:

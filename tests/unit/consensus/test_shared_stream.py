@@ -15,7 +15,7 @@ from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Malformed, Unavailable, Unknown
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.shared.host import SharedHost
-from cogwork.consensus.shared.server import ServerDown
+from cogwork.consensus.shared.server import Moved, ServerDown, ServerRefused
 from cogwork.consensus.shared.stream import SharedStream
 
 if TYPE_CHECKING:
@@ -141,6 +141,47 @@ def test_nothing_is_refused_for_a_state_that_could_not_be_refreshed(
         monkeypatch.setattr(log, "ends", fail_once)
         assert (await stream.append(Batch.of([b"2"], b"p", 2))).first_offset == 2
         assert failures == []
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+class ForgetfulLog(MemoryLog):
+    """Appends one entry without an answer, and then has a trouble of another kind once."""
+
+    def __init__(self, trouble: Exception | None) -> None:
+        super().__init__()
+        self.is_lossy = False
+        self._trouble = trouble
+        self._is_stale = False
+
+    async def append(self, expected: int, entry: bytes) -> int:
+        if self.is_lossy:
+            self.is_lossy = False
+            self.put(entry)
+            self._is_stale = True
+            raise ServerDown("the answer was lost")
+        if self._is_stale:
+            self._is_stale = False
+            raise self._trouble or Moved(1)
+        return await super().append(expected, entry)
+
+
+@pytest.mark.parametrize("trouble", [ServerRefused("no"), None], ids=["refused", "outdated"])
+def test_what_is_in_doubt_is_told_so_and_not_appended_again(trouble: Exception | None) -> None:
+    async def story() -> None:
+        log = ForgetfulLog(trouble)
+        stream = SharedStream(log)
+        for record in (b"0", b"1"):
+            await stream.append(Batch.of([record]))
+        log.is_lossy = True
+        answers = await asyncio.gather(
+            *(stream.append(Batch.of([record])) for record in (b"2", b"3")),
+            return_exceptions=True,
+        )
+        assert [type(each) for each in answers] == [Unknown, Unknown]
+        assert (await stream.append(Batch.of([b"4"]))).first_offset == 4
+        assert await read(stream, 0, 5) == [b"0", b"1", b"2", b"3", b"4"]
+        await stream.close()
 
     asyncio.run(asyncio.wait_for(story(), 60))
 

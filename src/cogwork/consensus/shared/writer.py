@@ -328,16 +328,33 @@ class Writer:
 
     def _refuse(self, error: Exception) -> None:
         """Answers what is first with an error that will not go away by itself."""
-        self._head = None
-        self._flights.clear()
+        if isinstance(error, Gone):
+            # What is in doubt went with the log.
+            self._end_doubt()
+        first = self._queue[0] if self._queue else None
+        self._forget(str(error))
         if isinstance(error, TooLarge):
             error = InvalidAppend(f"the server refuses it: {error}")
         elif isinstance(error, ServerRefused):
             error = Unavailable(str(error))
         elif isinstance(error, Gap):
             error = Malformed("a whole log", "an entry of the server is missing or damaged")
-        if self._queue:
-            self._answer(self._queue[0], error)
+        if first is not None and first in self._queue:
+            self._answer(first, error)
+
+    def _forget(self, reason: str) -> None:
+        """Has the state loaded anew; that passes over what is in doubt, so this is given up."""
+        self._head = None
+        for wanted in [each for each in self._queue if each.is_sent]:
+            self._give_up(wanted, reason)
+        self._flights.clear()
+
+    def _end_doubt(self) -> None:
+        """Takes note that nothing under way can count any more."""
+        for flight in self._flights.values():
+            for wanted in flight.wanted:
+                wanted.is_sent = False
+        self._flights.clear()
 
     async def _step(self) -> None:
         """Writes one entry."""
@@ -381,23 +398,21 @@ class Writer:
             return
         if last < head.chain.position:
             # The server has less than it had: it lost something. What is left counts.
-            self._head = None
             if last == 0:
+                self._head = None
                 raise Gone
+            self._forget("the server has lost entries")
             return
         try:
             await catch_up(self._log, head, last, self._land)
-        except (Gap, Malformed):
-            self._head = None
+        except (Gap, Malformed) as error:
+            self._forget(str(error))
             raise
 
     def _land(self, position: int, entry: Entry) -> None:
         """Answers what is in an entry that counts; whatever else is under way cannot count now."""
         flight = self._flights.get(entry.id)
-        for other in self._flights.values():
-            for wanted in other.wanted:
-                wanted.is_sent = False
-        self._flights.clear()
+        self._end_doubt()
         if flight is None:
             return
         offset = entry.offset
