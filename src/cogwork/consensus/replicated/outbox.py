@@ -7,6 +7,14 @@ batch carries a producer and a sequence: the one its application gave it, else o
 own. What is in the stream already gets its old place as the answer, and nothing overtakes what was
 lost before it, for that would be out of sequence.
 
+A fence has no such number: each copy of it that is applied begins an epoch, and makes that of the
+copy before it an old one. So only the answer to the copy that was sent last tells the epoch; the
+answer to an earlier one shows that the leader is slow and not gone, and no more copies are sent
+while the last one's answer may come. Copies are applied in the order they were sent: a leader takes
+calls in order, and what one leader's successor takes comes behind what it took itself. Only a copy
+that reaches a leader after it was replaced and elected again could come later; who asked for the
+epoch is then fenced, and asks again.
+
 What waits for longer than its time fails, and with it all that was behind it; the outbox's own
 batches then go on under a new producer, as the old one's are not all known.
 
@@ -31,7 +39,7 @@ from cogwork.consensus.errors import (
     Unknown,
 )
 from cogwork.consensus.replicated.calls import Failed, Place, Proposal, Refused, Results, error_of
-from cogwork.consensus.sequencer import Append, encode
+from cogwork.consensus.sequencer import Append, Fence, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,6 +66,8 @@ class Pacing:
         gather_bytes: So much goes at once, whatever is on its way.
         answer_timeout_s: An answer that has taken so long is not waited for.
         pause_s: Before the same candidates are asked again that refused.
+        last_answer_s: So long the answer to a fence's last copy is waited for, where one to an
+            earlier copy has come, before it is sent once more.
         give_up_s: So long a command is tried.
     """
 
@@ -68,6 +78,7 @@ class Pacing:
     gather_bytes: int = 256 << 10
     answer_timeout_s: float = 0.4
     pause_s: float = 0.02
+    last_answer_s: float = 5.0
     give_up_s: float = 15.0
 
 
@@ -91,6 +102,8 @@ class _Pending(msgspec.Struct, eq=False):
     is_own: bool = False
     was_sent: bool = False
     is_done: bool = False
+    is_held: bool = False
+    last_call: int = 0
     data: bytes = b""
 
 
@@ -142,6 +155,7 @@ class Outbox:
         self._waiting_bytes = 0
         self._flights: dict[int, _Flight] = {}
         self._flight_bytes = 0
+        self._held: list[_Pending] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -181,7 +195,7 @@ class Outbox:
         self._add(Append(batch, epoch, 0), token, now_s, len(batch.payload), is_own=is_own)
 
     def command(self, command: Command, size_bytes: int, token: object, now_s: float) -> None:
-        """Takes any other command; it may be applied more than once.
+        """Takes any other command; it may be applied more than once, and the last time counts.
 
         Raises:
             Busy: Too much is unanswered.
@@ -218,20 +232,30 @@ class Outbox:
             return None
         if self._flights and self._is_to_wait():
             return None
+        flight = self._load(now_s)
+        if not flight.commands:
+            return None
         number = self._next_number()
-        flight = _Flight(self._round, now_s, 0)
-        while self.unsent:
-            pending = self._waiting[self._next]
-            size_bytes = len(pending.data)
-            if flight.commands and flight.size_bytes + size_bytes > self._pacing.call_bytes_max:
-                break
+        for pending in flight.commands:
             pending.was_sent = True
-            flight.commands.append(pending)
-            flight.size_bytes += size_bytes
-            self._next += 1
+            pending.last_call = number
         self._flights[number] = flight
         self._flight_bytes += flight.size_bytes
         return Proposal(number, self._stream, [each.data for each in flight.commands])
+
+    def _load(self, now_s: float) -> _Flight:
+        """Takes what goes in one call; passes over what needs no other copy."""
+        flight = _Flight(self._round, now_s, 0)
+        while self.unsent:
+            pending = self._waiting[self._next]
+            if not pending.is_done and not pending.is_held:
+                size_bytes = flight.size_bytes + len(pending.data)
+                if flight.commands and size_bytes > self._pacing.call_bytes_max:
+                    break
+                flight.commands.append(pending)
+                flight.size_bytes = size_bytes
+            self._next += 1
+        return flight
 
     def _is_to_wait(self) -> bool:
         """Says whether an answer is to come first: too much is under way, or more may join."""
@@ -254,11 +278,36 @@ class Outbox:
             return self._refused(flight, error_of(answer.failure), now_s)
         done: list[Done] = []
         for pending, result in zip(flight.commands, answer.results, strict=False):
-            if not pending.is_done and not self._is_early(pending, result, flight, now_s):
-                pending.is_done = True
-                done.append(Done(pending.token, _told(result)))
+            if pending.is_done or self._is_early(pending, result, flight, now_s):
+                continue
+            if isinstance(pending.command, Fence) and answer.number != pending.last_call:
+                self._hold(pending)
+                continue
+            pending.is_done = True
+            done.append(Done(pending.token, _told(result)))
         self._forget_done()
         return done
+
+    def _hold(self, fence: _Pending) -> None:
+        """Sends no more copies of a fence while the last one's answer may come."""
+        if not fence.is_held and fence.last_call in self._flights:
+            fence.is_held = True
+            self._held.append(fence)
+
+    def _release(self, now_s: float) -> None:
+        """Has fences sent once more whose last copy has got no answer."""
+        lost = [each for each in self._held if self._is_last_lost(each, now_s)]
+        for each in lost:
+            each.is_held = False
+        self._held = [each for each in self._held if each.is_held and not each.is_done]
+        if lost:
+            self._begin_round(self.target, now_s)
+
+    def _is_last_lost(self, fence: _Pending, now_s: float) -> bool:
+        if fence.is_done:
+            return False
+        flight = self._flights.get(fence.last_call)
+        return flight is None or now_s - flight.sent_s >= self._pacing.last_answer_s
 
     def _is_early(
         self, pending: _Pending, result: Place | Failed | int, flight: _Flight, now_s: float
@@ -343,6 +392,8 @@ class Outbox:
         )
         if now_s - oldest_s >= self._pacing.answer_timeout_s:
             self._begin_round(None, now_s)
+        if self._held:
+            self._release(now_s)
         limit_s = now_s - self._pacing.give_up_s
         self._flights = {
             number: flight
@@ -362,6 +413,7 @@ class Outbox:
         ]
         self._waiting.clear()
         self._flights.clear()
+        self._held.clear()
         self._waiting_bytes = self._flight_bytes = self._next = 0
         self._producer = b""
         return done

@@ -237,6 +237,55 @@ def test_other_commands_are_tried_like_batches() -> None:
     assert box.answered(leader.apply(call_of(box)), 0.1) == [Done("fence", 1)]
 
 
+def test_a_fence_that_was_sent_twice_is_answered_with_the_epoch_that_stays() -> None:
+    box, leader = outbox("a"), Leader()
+    box.command(Fence(), 0, "fence", 0.0)
+    late = leader.apply(call_of(box))
+    box.tick(1.1)
+    again = call_of(box, 1.1)
+    assert box.answered(late, 1.2) == [], "the other copy makes this epoch an old one"
+    box.tick(2.2)
+    assert box.next_call(2.2) is None, "a leader that is slow gets no copy after the other"
+    assert box.answered(leader.apply(again), 2.3) == [Done("fence", 2)]
+    assert leader.sequencer.epoch == 2
+
+
+def test_a_fence_whose_last_copy_is_lost_is_sent_once_more() -> None:
+    box, leader = outbox("a"), Leader()
+    box.command(Fence(), 0, "fence", 0.0)
+    late = leader.apply(call_of(box))
+    box.tick(1.1)
+    call_of(box, 1.1)
+    box.answered(late, 1.2)
+    box.tick(1.1 + PACING.last_answer_s)
+    assert box.answered(leader.apply(call_of(box, 7.0)), 7.1) == [Done("fence", 2)]
+
+
+def test_a_fence_whose_last_copy_is_refused_is_sent_once_more() -> None:
+    box, leader = outbox("a"), Leader()
+    box.command(Fence(), 0, "fence", 0.0)
+    late = leader.apply(call_of(box))
+    box.tick(1.1)
+    again = call_of(box, 1.1)
+    box.answered(late, 1.2)
+    box.lead("b", 1.3)
+    assert box.next_call(1.3) is None
+    box.answered(Refused(again.number, failure_of(NotLeader("b"))), 1.4)
+    box.tick(1.5)
+    assert box.target == "b"
+    assert box.answered(leader.apply(call_of(box, 1.5)), 1.6) == [Done("fence", 2)]
+
+
+def test_what_is_done_is_not_sent_again_with_what_was_before_it() -> None:
+    box, leader = outbox("a"), Leader()
+    box.append(batch(b"1"), None, "append", 0.0)
+    lost = call_of(box)
+    box.command(Fence(), 0, "fence", 0.0)
+    assert box.answered(leader.apply(call_of(box)), 0.1) == [Done("fence", 1)]
+    box.tick(1.1)
+    assert call_of(box, 1.1).commands == lost.commands
+
+
 def test_news_of_a_leader_have_everything_sent_there() -> None:
     box = outbox()
     box.append(batch(b"1"), None, 1, 0.0)
