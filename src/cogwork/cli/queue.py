@@ -10,7 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from cogwork.amqp.message import decode_sections
-from cogwork.cli import moving
+from cogwork.cli import deletion, moving
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.listing import show_all
 from cogwork.cli.manager import Manager
@@ -156,15 +156,7 @@ def purge(url: str, address: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def delete(url: str, address: str, as_json: bool) -> None:
     """Give up a queue with all its items; nobody may be attached to it."""
-
-    async def work(mesh: Mesh) -> None:
-        await Manager(mesh).ask("DELETE", "queue", address)
-
-    reach(url, work, force=True)
-    if as_json:
-        click.echo(json.dumps({"address": address, "deleted": True}, ensure_ascii=False))
-    else:
-        click.echo(f"{address} deleted")
+    deletion.delete(url, "queue", address, as_json=as_json)
 
 
 @queue.command()

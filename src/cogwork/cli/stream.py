@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cogwork.cli import moving
+from cogwork.cli import deletion, moving
 from cogwork.cli.listing import show_all
 from cogwork.cli.manager import Manager
 from cogwork.cli.moving import is_there, members, named
@@ -267,16 +267,7 @@ def move(
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def delete(url: str, name: str, as_json: bool) -> None:
     """Give up a stream with all its records."""
-    address = address_of(name)
-
-    async def work(mesh: Mesh) -> None:
-        await Manager(mesh).ask("DELETE", "stream", address)
-
-    reach(url, work, force=True)
-    if as_json:
-        click.echo(json.dumps({"address": address, "deleted": True}, ensure_ascii=False))
-    else:
-        click.echo(f"{address} deleted")
+    deletion.delete(url, "stream", address_of(name), as_json=as_json)
 
 
 @stream.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import pkgutil
 import re
@@ -309,23 +308,3 @@ def test_every_command_is_in_the_documentation() -> None:
     synopsis = re.sub(" +", " ", PAGE.split("```")[1])
     for path in commands():
         assert f"cogwork {path}" in synopsis
-
-
-def test_options_are_read_with_the_types_of_the_configuration() -> None:
-    from cogwork.cli.queue import parse_options  # noqa: PLC0415 # not before the test of laziness
-
-    pairs = ("maximum_length=5", "delay=false", "ttl_s=2.5", "dead_letter=queue/dead=1")
-    assert parse_options(pairs) == {
-        "maximum_length": 5,
-        "delay": False,
-        "ttl_s": 2.5,
-        "dead_letter": "queue/dead=1",
-    }
-    assert json.dumps(parse_options(pairs))
-
-
-@pytest.mark.parametrize("written", ["a,b,c", "a, b, c", '["a", "b", "c"]'])
-def test_an_array_of_names_is_read_as_people_and_as_json_write_it(written: str) -> None:
-    from cogwork.cli.queue import parse_options  # noqa: PLC0415 # not before the test of laziness
-
-    assert parse_options((f"replicas={written}",)) == {"replicas": ["a", "b", "c"]}

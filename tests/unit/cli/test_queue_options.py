@@ -1,0 +1,25 @@
+"""Options of queues, as people write them in a command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cogwork.cli.queue import parse_options
+
+
+def test_options_are_read_with_the_types_of_the_configuration() -> None:
+    pairs = ("maximum_length=5", "delay=false", "ttl_s=2.5", "dead_letter=queue/dead=1")
+    assert parse_options(pairs) == {
+        "maximum_length": 5,
+        "delay": False,
+        "ttl_s": 2.5,
+        "dead_letter": "queue/dead=1",
+    }
+    assert json.dumps(parse_options(pairs))
+
+
+@pytest.mark.parametrize("written", ["a,b,c", "a, b, c", '["a", "b", "c"]'])
+def test_an_array_of_names_is_read_as_people_and_as_json_write_it(written: str) -> None:
+    assert parse_options((f"replicas={written}",)) == {"replicas": ["a", "b", "c"]}
