@@ -297,6 +297,7 @@ class PromptEngine(Engine, Protocol):
 
         Raises:
             Truncated: The offset is below the first one.
+            Unavailable: What is here cannot be read; `read` asks others.
         """
 
     def glance(self) -> tuple[Bounds, Members] | None:

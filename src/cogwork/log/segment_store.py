@@ -287,12 +287,13 @@ class SegmentStore:
 
     def _remove(self, count: int) -> None:
         """Removes the oldest segments, in order, so that never one between is missing."""
-        for segment in self.segments[:count]:
+        for _ in range(count):
+            segment = self.segments[0]
             self._directory.remove(segment.name)
+            del self.segments[0]
             self.size_bytes -= segment.size_bytes
             if segment in self._warm:
                 self._warm.remove(segment)
-        del self.segments[:count]
 
     def verify(self) -> None:
         """Reads and checks every segment.

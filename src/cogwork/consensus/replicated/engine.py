@@ -115,7 +115,7 @@ class RaftEngine:
 
     async def read(self, offset: int, max_bytes: int = READ_BYTES) -> Sequence[Chunk]:
         """Returns chunks from `offset` on, cut so that the first begins there; none at the end."""
-        found = self.read_here(offset, max_bytes)
+        found = self.read_if_here(offset, max_bytes)
         if found is None:
             found = await self.read_or_wait(offset, max_bytes, 0.0)
         if found:
@@ -128,22 +128,35 @@ class RaftEngine:
         return found
 
     def read_here(self, offset: int, max_bytes: int = READ_BYTES) -> list[Chunk] | None:
-        """Returns chunks that the replica here has from `offset` on; None without a current one."""
+        """Returns chunks that the replica here has from `offset` on; None without a current one.
+
+        Raises:
+            Truncated: The offset is below the first one.
+            Unavailable: The replica here cannot read what it has sealed.
+        """
         member = self._open_stream().reader
         if member is None:
             return None
         return [_as_appended(chunk) for chunk in member.chunks(offset, max_bytes)]
 
+    def read_if_here(self, offset: int, max_bytes: int = READ_BYTES) -> list[Chunk] | None:
+        """Returns the same; None, too, where the replica here cannot read them, and others may."""
+        try:
+            return self.read_here(offset, max_bytes)
+        except Unavailable:
+            self._open_stream()
+            return None
+
     def more_here(self) -> Future[None]:
         """Returns what is done when the replica here may have more."""
         member = self._open_stream().member
         assert member is not None
-        return member.more()
+        return member.followers.more()
 
     def watch(self, on_more: Callable[[], object]) -> Future[None] | None:
         """Has something called when the replica here has more; None without a current one."""
         member = self._open_stream().reader
-        return None if member is None else member.watch(on_more)
+        return None if member is None else member.followers.watch(on_more)
 
     def glance(self) -> tuple[Bounds, Members] | None:
         """Returns what the replica here knows; None without a current one."""
@@ -209,7 +222,7 @@ class RaftEngine:
             self._is_closed = True
             self._stream.release()
             if self._stream.member is not None:
-                self._stream.member.wake_followers()
+                self._stream.member.followers.wake()
 
     def _open_stream(self) -> Stream:
         if self._is_closed:
@@ -278,7 +291,7 @@ class RaftSubscription:
 
     async def _read(self) -> None:
         """Reads what is next, or waits for it; `aclose` ends the wait."""
-        found = self._engine.read_here(self._offset)
+        found = self._engine.read_if_here(self._offset)
         if found:
             await asyncio.sleep(0)  # who reads what is long there lets others run
         try:
@@ -287,8 +300,8 @@ class RaftSubscription:
             while not found and not self._is_over:
                 self._reading = self._engine.more_here()
                 await self._reading
-                found = self._engine.read_here(self._offset)
-                if found is None:  # the replica here has been given up meanwhile
+                found = self._engine.read_if_here(self._offset)
+                if found is None:  # the replica here has been given up meanwhile, or is damaged
                     found = await self._read_elsewhere()
             self._ready = found[::-1]
         except asyncio.CancelledError:

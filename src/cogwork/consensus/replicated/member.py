@@ -10,7 +10,6 @@ the snapshot taken.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +38,7 @@ from cogwork.consensus.replicated.calls import (
 )
 from cogwork.consensus.replicated.entry import encode_entry
 from cogwork.consensus.replicated.files import KeptState, tag_of
+from cogwork.consensus.replicated.followers import Followers
 from cogwork.consensus.replicated.install import Installation
 from cogwork.consensus.replicated.moving import Moving
 from cogwork.consensus.retention import Retention
@@ -134,6 +134,7 @@ class Member:
         files: What it keeps beside the write-ahead log.
         retention: How long records are kept; the leader has what is too old given up.
         moving: Sees to the members of the group.
+        followers: Those in this container who wait for more.
         is_closed: Whether nothing is to be done any more.
     """
 
@@ -154,11 +155,10 @@ class Member:
         self.files = files
         self.retention = Retention()
         self.moving = Moving(self, service)
+        self.followers = Followers(self._report)
         self._service = service
         self._proposed: dict[int, _Proposed] = {}
         self._waiting: list[_Waiting] = []
-        self._more: list[asyncio.Future[None]] = []
-        self._watches: dict[asyncio.Future[None], Callable[[], object]] = {}
         self._current: dict[object, Callable[[], object]] = {}
         self._token = 0
         self._installation = Installation(self, service)
@@ -184,6 +184,9 @@ class Member:
         """
         is_member = self._service.own in self.group.membership.everyone
         return is_member and self.replica.applied >= self.stream.placement.index
+
+    def _report(self, text: str) -> None:
+        self._service.report(f"stream {self.name}: {text}")
 
     # -- what the group wants done
 
@@ -233,9 +236,9 @@ class Member:
         elif isinstance(event, ReadFailed):
             self._current.pop(event.token, None)
         elif isinstance(event, MembershipChanged) and not self.is_current:
-            self._send_followers_away()
+            self.followers.send_away()
         elif isinstance(event, Reported):
-            self._service.report(f"stream {self.name}: {event.text}")
+            self._report(event.text)
 
     def _give_up_proposals(self) -> None:
         """Has those who proposed here ask the next leader: nothing is appended twice by that."""
@@ -266,15 +269,26 @@ class Member:
             case Read():
                 self._read(call, answer)
             case GetBounds():
-                self.when_current(lambda: answer(self._bounds(call.number)))
+                self._once_current(call, answer, lambda: self._bounds(call.number))
             case FindTime():
-                self.when_current(
-                    lambda: answer(TimeIs(call.number, replica.offset_at(call.time_ms)))
+                self._once_current(
+                    call, answer, lambda: TimeIs(call.number, replica.offset_at(call.time_ms))
                 )
             case GetSnapshot():
-                self.when_current(lambda: answer(self._snapshot(call.number)))
+                self._once_current(call, answer, lambda: self._snapshot(call.number))
             case GetMembers():
                 answer(self._members(call.number))
+
+    def _once_current(
+        self, call: Call, answer: Callable[[Answer], object], make: Callable[[], Answer]
+    ) -> None:
+        def reply() -> None:
+            try:
+                answer(make())
+            except ConsensusError as error:
+                answer(Refused(call.number, failure_of(error)))
+
+        self.when_current(reply)
 
     def _propose(self, call: Proposal, answer: Callable[[Answer], object]) -> None:
         payload = encode_entry(call.commands, self._service.now_ms())
@@ -297,48 +311,6 @@ class Member:
             return self.replica.read(offset, max_bytes)
         except BeyondEnd:
             return ()
-
-    def more(self) -> asyncio.Future[None]:
-        """Returns what is done when there may be more, or nothing more ever."""
-        more: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._more = [each for each in self._more if not each.done()]
-        self._more.append(more)
-        return more
-
-    def watch(self, on_more: Callable[[], object]) -> asyncio.Future[None]:
-        """Has something called when there is more; returns what is done when that is over.
-
-        It is over, too, when what is returned is cancelled.
-        """
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._watches[over] = on_more
-        over.add_done_callback(self._end_watch)
-        return over
-
-    def _end_watch(self, over: asyncio.Future[None]) -> None:
-        self._watches.pop(over, None)
-        if not over.done():
-            over.set_result(None)
-
-    def wake_followers(self) -> None:
-        """Has those in this container who wait for more look again."""
-        if self._more:
-            followers, self._more = self._more, []
-            for more in followers:
-                if not more.done():
-                    more.set_result(None)
-        for over, on_more in list(self._watches.items()):
-            try:
-                on_more()
-            except Exception as error:  # whoever reads must not hold up who writes
-                self._service.report(f"stream {self.name}: a reader failed: {error!r}")
-                self._end_watch(over)
-
-    def _send_followers_away(self) -> None:
-        """Has those in this container who wait for more read elsewhere."""
-        self.wake_followers()
-        for over in list(self._watches):
-            self._end_watch(over)
 
     def when_current(self, then: Callable[[], object]) -> None:
         """Calls once this replica has all that anybody can have been told of."""
@@ -382,7 +354,7 @@ class Member:
     def wake_readers(self, now_s: float | None = None) -> None:
         """Answers the reads that waited: where there is something, and where the time is over."""
         if now_s is None:
-            self.wake_followers()
+            self.followers.wake()
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -398,12 +370,13 @@ class Member:
 
     def look_to_trim(self) -> None:
         """Has all replicas give up what is too old, where this one leads."""
+        self.replica.trim_again()
         if self.group.leadership is None or self.retention == FOREVER:
             return
         now_ms = self._service.now_ms()
-        before = self.replica.expired_before(self.retention, now_ms)
-        if before > self.replica.state.first_offset:
-            with suppress(ConsensusError):
+        with suppress(ConsensusError):
+            before = self.replica.expired_before(self.retention, now_ms)
+            if before > self.replica.state.first_offset:
                 self._service.propose(self.number, encode_entry([encode(Trim(before))], now_ms))
 
     # -- sealing
@@ -455,7 +428,7 @@ class Member:
         self._seal_after_s = self._service.now_s() + SEAL_PAUSE_S
         if not self._has_failed_to_seal:
             self._has_failed_to_seal = True
-            self._service.report(f"stream {self.name}: a segment could not be written: {error}")
+            self._report(f"a segment could not be written: {error}")
 
     # -- snapshots of the leader
 
@@ -471,8 +444,7 @@ class Member:
         assert state is not None
         assert state.snapshot == snapshot
         self.replica.restore(Sequencer.from_bytes(state.content), snapshot.index)
-        for over in list(self._watches):
-            self._end_watch(over)  # much may have come: who watches begins anew at the end
+        self.followers.restart()
         self.wake_readers()
 
     # -- the end
@@ -482,6 +454,6 @@ class Member:
         self.is_closed = True
         self._give_up_proposals()
         self._waiting.clear()
-        self._send_followers_away()
+        self.followers.send_away()
         self._current.clear()
         self._installation.cancel()

@@ -76,7 +76,7 @@ def recover(
     return replace(replayed.recovered(journal, MemberStorage(journal, files)), floor=floor)
 
 
-def replica_of(files: ReplicaFiles, applied: int) -> Replica:
+def replica_of(files: ReplicaFiles, applied: int, report: Callable[[str], None]) -> Replica:
     """Returns the stream's state as of the snapshot."""
     state = None if files.state is None else Sequencer.from_bytes(files.state.content)
-    return Replica(files.segments, state, applied)
+    return Replica(files.segments, report, state=state, applied=applied)

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.chunk_list import ChunkList
-from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.engine import Appended
 from cogwork.consensus.errors import BeyondEnd, ConsensusError, Truncated
 from cogwork.consensus.replicated.calls import Failed, Place, failure_of
 from cogwork.consensus.replicated.entry import decode_entry
+from cogwork.consensus.replicated.sealed_chunks import SealedChunks
 from cogwork.consensus.sequencer import Sequencer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cogwork.consensus.batch import Chunk
     from cogwork.consensus.retention import Retention
@@ -56,12 +56,18 @@ class Replica:
     """
 
     def __init__(
-        self, segments: SegmentStore, state: Sequencer | None = None, applied: int = 0
+        self,
+        segments: SegmentStore,
+        report: Callable[[str], None],
+        *,
+        state: Sequencer | None = None,
+        applied: int = 0,
     ) -> None:
         """Begins where its snapshot ends.
 
         Args:
             segments: What is sealed.
+            report: Takes what the operator should know of the files.
             state: As of then; None for a new stream.
             applied: The index of the last entry in the state.
         """
@@ -69,7 +75,10 @@ class Replica:
         self.tail: ChunkList[Chunk] = ChunkList()
         self.segments = segments
         self.applied = applied
+        self._sealed_chunks = SealedChunks(segments, report)
+        self._report = report
         self._is_sealing = False
+        self._has_failed_to_trim = False
 
     @property
     def sealed_offset(self) -> int:
@@ -103,22 +112,36 @@ class Replica:
             else:
                 results.append(failure_of(answer) if isinstance(answer, ConsensusError) else answer)
         if state.first_offset > first_offset:
-            self._trim()
+            self.trim()
         return results
 
     def skip(self, index: int) -> None:
         """Takes note of an entry that is none of the stream's."""
         self.applied = index
 
-    def _trim(self) -> None:
-        before = self.state.first_offset
+    def trim(self) -> None:
+        """Gives up what is below the first record; what the disk keeps for now goes later."""
         if self._is_sealing:
             return
+        try:
+            self._trim(self.state.first_offset)
+            self._has_failed_to_trim = False
+        except OSError as error:
+            if not self._has_failed_to_trim:
+                self._report(f"a segment could not be removed: {error}")
+            self._has_failed_to_trim = True
+
+    def trim_again(self) -> None:
+        """Gives up what the disk has kept so far, if there is such."""
+        if self._has_failed_to_trim:
+            self.trim()
+
+    def _trim(self, before: int) -> None:
         self.segments.retain(before_offset=before)
         if before > self.sealed_offset:
             # Some of it never was in a segment; the next one begins with what is left.
-            self.tail.trim(before)
             tail = self.tail
+            tail.trim(before)
             self.segments.clear(tail[tail.first].offset if len(tail) else self.state.next_offset)
         elif before == self.sealed_offset:
             self.tail.trim(before)
@@ -131,6 +154,7 @@ class Replica:
         Raises:
             Truncated: The offset is below the first one.
             BeyondEnd: The replica has not come so far.
+            Unavailable: What is sealed cannot be read here.
         """
         state = self.state
         if offset < state.first_offset:
@@ -149,12 +173,15 @@ class Replica:
                 found.append(chunk.since(offset))
                 ordinal += 1
             return found
-        blocks = self.segments.read(offset, max_bytes)
-        return [decode_chunk(block.data).since(offset) for block in blocks]
+        return self._sealed_chunks.read(offset, max_bytes)
 
     def offset_at(self, time_ms: int) -> int:
-        """Returns the offset of the first record of this time or later; the next one if none is."""
-        offset = self.segments.offset_at(time_ms)
+        """Returns the offset of the first record of this time or later; the next one if none is.
+
+        Raises:
+            Unavailable: What is sealed cannot be read here.
+        """
+        offset = self._sealed_chunks.offset_at(time_ms)
         if offset is None:
             ordinal = self.tail.find_time(time_ms)
             is_there = ordinal < self.tail.next
@@ -164,7 +191,11 @@ class Replica:
     # -- retention
 
     def expired_before(self, retention: Retention, now_ms: int) -> int:
-        """Returns the offset below which the retention lets records go; the first one for none."""
+        """Returns the offset below which the retention lets records go; the first one for none.
+
+        Raises:
+            Unavailable: What is sealed cannot be read here.
+        """
         state = self.state
         before = state.first_offset
         if retention.age_s is not None:
@@ -206,7 +237,7 @@ class Replica:
     def sealed(self) -> None:
         """The segment is there, and what is in it need not be in memory: something else may be."""
         self._is_sealing = False
-        self._trim()
+        self.trim()
 
     def not_sealed(self) -> None:
         """There is no segment; everything stays as it is."""

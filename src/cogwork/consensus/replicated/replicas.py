@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.consensus.raft.host import RaftHost
+    from cogwork.consensus.raft.ready import Ready
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.consensus.replicated.stream import Stream
     from cogwork.log.directory import Directory
@@ -68,6 +69,7 @@ class Replicas:
         self._directory_of = directory_of
         self._replayed: dict[int, Replayed] = {}
         self._housing: set[asyncio.Task[None]] = set()
+        self._stopped: dict[int, Member] = {}
         self._looks: dict[Stream, asyncio.Event] = {}  # set to have it looked again at once
 
     def replay(self, record: Record) -> None:
@@ -96,6 +98,8 @@ class Replicas:
             if stream.why_over:
                 return
             is_wanted = self._service.own in stream.placement.holders
+            if is_wanted and stream.number in self._stopped:
+                raise Unavailable("it has stopped by a fault: start the container anew")
             if is_wanted and stream.member is None:
                 await self._open(stream)
             elif not is_wanted:
@@ -169,7 +173,11 @@ class Replicas:
             kept = recover(replayed, journal, files, voters, stream.placement.floor)
             group = self._host.open(number, kept, service.now_s())
             try:
-                replica = replica_of(files, group.applied)
+                replica = replica_of(
+                    files,
+                    group.applied,
+                    lambda text: service.report(f"stream {stream.name}: {text}"),
+                )
             except BaseException:
                 self._host.close(number)
                 raise
@@ -196,10 +204,36 @@ class Replicas:
         except TimeoutError:
             raise Unavailable("the write-ahead log does not get to the disk") from None
 
+    def take(self, group: int, ready: Ready) -> None:
+        """Has a replica do what its group wants done.
+
+        One that fails at it stops, until the container starts anew: it may have left something out,
+        and must not go on from there. What its disk has is sound, and others go on without it.
+        """
+        member = self.members.get(group)
+        if member is None:
+            return
+        try:
+            member.take(ready)
+        except Exception as error:
+            self._stopped[group] = self._close(member.stream, member)
+            text = f"stream {member.name}: the replica here stops until the container starts anew"
+            self._service.report(f"{text}: {error!r}")
+            context = {"message": text, "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+
+    def look_to_trim(self) -> None:
+        """Has each replica look for what is too old, and for what is to be sealed."""
+        for member in self.members.values():
+            member.look_to_trim()
+            member.look_whether_to_seal()
+
     def end(self, stream: Stream) -> None:
         """Closes a stream's replica, and removes it where the stream is no more."""
         if stream.is_deleted:
             self.give_up(stream)
+        elif stream.number in self._stopped:
+            self._stopped.pop(stream.number).files.close()
         elif stream.member is not None:
             member = self._close(stream, stream.member)
             group = member.group
@@ -209,8 +243,10 @@ class Replicas:
 
     def give_up(self, stream: Stream) -> None:
         """Closes a stream's replica, and removes all that it has kept."""
+        member = self._stopped.pop(stream.number, None)
         if stream.member is not None:  # else it is being opened; who does that ends it
             member = self._close(stream, stream.member)
+        if member is not None:
             member.journal.drop()
             member.files.remove()
 
@@ -223,7 +259,7 @@ class Replicas:
 
     def discard(self, group: int) -> None:
         """Removes what is left of a group; one that is open stays."""
-        if self._wal is None or group in self.members:
+        if self._wal is None or group in self.members or group in self._stopped:
             return
         if self._replayed.pop(group, None) is not None:
             Journal(self._wal, group).drop()

@@ -445,19 +445,21 @@ class RaftService:
             return
         self._has_gathered = False
         now_s = self.now_s()
-        self._writing.look_at_pace()
-        if now_s >= self._wake_s:
-            host.tick(now_s)
-        if now_s - self._ticked_s >= TICK_S:
-            self._ticked_s = now_s
-            self._tick(now_s)
-        self._agenda.send(now_s)
-        self._do_what_is_ready()
-        if not self._is_turn_due and host.has_more:
-            self.turn_soon()
-        self._carrier.flush()
-        self._wake_s = host.wake_s
-        self._alarm.set(min(now_s + self._agenda.pause_s, self._wake_s), now_s)
+        try:
+            self._writing.look_at_pace()
+            if now_s >= self._wake_s:
+                host.tick(now_s)
+            if now_s - self._ticked_s >= TICK_S:
+                self._ticked_s = now_s
+                self._tick(now_s)
+            self._agenda.send(now_s)
+            self._do_what_is_ready()
+            if not self._is_turn_due and host.has_more:
+                self.turn_soon()
+            self._carrier.flush()
+        finally:  # whatever fails, there are more turns
+            self._wake_s = host.wake_s
+            self._alarm.set(min(now_s + self._agenda.pause_s, self._wake_s), now_s)
 
     def _do_what_is_ready(self) -> None:
         ready = self._host.ready()
@@ -473,8 +475,7 @@ class RaftService:
         if ready.frames:
             self._carrier.flush()  # others wait for that longer than for what comes after it
         for number, each in ready.groups:
-            if (member := members.get(number)) is not None:
-                member.take(each)
+            self._replicas.take(number, each)
         for report in ready.reports:
             self.report(report)
 
@@ -486,7 +487,5 @@ class RaftService:
         self._switchboard.tick(now_s)
         if now_s - self._trimmed_s >= TRIM_S:
             self._trimmed_s = now_s
-            for member in self._members.values():
-                member.look_to_trim()
-                member.look_whether_to_seal()
+            self._replicas.look_to_trim()
         self._agenda.tick(now_s)

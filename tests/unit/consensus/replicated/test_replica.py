@@ -31,6 +31,7 @@ class Kept:
         self.path = path
         self.queue = DiskQueue(Disk())
         self.failures: list[Exception] = []
+        self.reports: list[str] = []
         self.open()
         self.queue.start(self.files.declaring(Declared("s", 17, ["a"])), _ignore, _ignore)
         self.queue.finish()
@@ -39,7 +40,9 @@ class Kept:
         self.files = ReplicaFiles(Directory(self.path), self.queue)
         state = self.files.state
         known = (Sequencer.from_bytes(state.content), state.snapshot.index) if state else (None, 0)
-        self.replica = Replica(self.files.segments, *known)
+        self.replica = Replica(
+            self.files.segments, self.reports.append, state=known[0], applied=known[1]
+        )
 
     def append(self, *bodies: bytes) -> None:
         self._apply(encode(Append(Batch.of(bodies), None, 1_000)))

@@ -17,7 +17,7 @@ class Empty:
         return Bounds(0, 0, 0)
 
     @staticmethod
-    def read_here(_offset: int) -> list[object]:
+    def read_if_here(_offset: int) -> list[object]:
         return []
 
     @staticmethod

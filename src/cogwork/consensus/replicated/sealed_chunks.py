@@ -1,0 +1,76 @@
+"""The chunks of a stream that are sealed here: what cannot be read refuses a read and nothing else.
+
+A damaged or missing file is this replica's trouble alone: others have the same records, and whoever
+is refused here asks them. The operator is told of each file's damage once.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cogwork.consensus.chunks import decode_chunk
+from cogwork.consensus.errors import Truncated, Unavailable
+from cogwork.log.errors import LogError, OffsetGone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cogwork.consensus.batch import Chunk
+    from cogwork.log.segment_store import SegmentStore
+
+__all__ = ("SealedChunks",)
+
+TOLD_MAX = 100
+"""So many kinds of damage are told at most."""
+
+
+class SealedChunks:
+    """What a replica reads of its segments."""
+
+    def __init__(self, segments: SegmentStore, report: Callable[[str], None]) -> None:
+        """Reads from segments.
+
+        Args:
+            segments: The stream's here.
+            report: Takes what the operator should know.
+        """
+        self._segments = segments
+        self._report = report
+        self._told: set[str] = set()
+
+    def read(self, offset: int, max_bytes: int) -> list[Chunk]:
+        """Returns chunks of one segment, cut so that the first begins at an offset.
+
+        Raises:
+            Truncated: The offset is below all segments.
+            Unavailable: A file is damaged, missing, or cannot be read.
+        """
+        with self._refusing():
+            blocks = self._segments.read(offset, max_bytes)
+            return [decode_chunk(block.data).since(offset) for block in blocks]
+
+    def offset_at(self, time_ms: int) -> int | None:
+        """Returns the offset of the first record of a time or later; None where there is none.
+
+        Raises:
+            Unavailable: A file is damaged, missing, or cannot be read.
+        """
+        with self._refusing():
+            return self._segments.offset_at(time_ms)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Has whoever asks hear of the replica, and the operator of the file."""
+        try:
+            yield
+        except OffsetGone as error:
+            raise Truncated(error.first) from error
+        except (LogError, OSError) as error:
+            self._tell(str(error))
+            raise Unavailable("this replica cannot read what it has sealed") from error
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told and len(self._told) < TOLD_MAX:
+            self._told.add(text)
+            self._report(f"a read was refused, and is for other replicas: {text}")
