@@ -92,7 +92,7 @@ class Replication:
             wal=None if storage is None else storage.wal,
             queue=None if storage is None else storage.aside,
             directory_of=self._directory_of,
-            report=lambda text: log.info("%s", text),
+            report=lambda text: log.warning("%s", text),
         )
         following = Following(
             container.vhosts, self.service, self._kept, self._placement_of, self._forget_orb
