@@ -72,6 +72,23 @@ def test_who_is_answered_after_a_snapshot_does_not_wait_for_ever() -> None:
     asyncio.run(declare_before_a_snapshot())
 
 
+async def declare_without_an_end() -> None:
+    service = Service(await OrbHost().open("$cluster", {}))
+    service.answers.set()
+    cluster = Cluster("a", ["a"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
+    declaring = asyncio.ensure_future(cluster.declare("stream", "", "x", {}))
+    while not (await service.engine.bounds()).next:
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0)  # it knows where its command is, and waits until that is applied
+    await cluster.close()
+    with pytest.raises(Unknown, match="the container is stopping"):
+        await asyncio.wait_for(declaring, 5)
+
+
+def test_who_declares_while_the_container_stops_does_not_wait_for_ever() -> None:
+    asyncio.run(declare_without_an_end())
+
+
 class Failing(Nobody):
     """Its disk fails."""
 

@@ -278,7 +278,7 @@ class Outbox:
             return self._refused(flight, error_of(answer.failure), now_s)
         done: list[Done] = []
         for pending, result in zip(flight.commands, answer.results, strict=False):
-            if pending.is_done or self._is_early(pending, result, flight, now_s):
+            if pending.is_done or self._is_early(pending, result, flight):
                 continue
             if isinstance(pending.command, Fence) and answer.number != pending.last_call:
                 self._hold(pending)
@@ -301,7 +301,7 @@ class Outbox:
             each.is_held = False
         self._held = [each for each in self._held if each.is_held and not each.is_done]
         if lost:
-            self._begin_round(self.target, now_s)
+            self._begin_round(self.target)
 
     def _is_last_lost(self, fence: _Pending, now_s: float) -> bool:
         if fence.is_done:
@@ -309,9 +309,7 @@ class Outbox:
         flight = self._flights.get(fence.last_call)
         return flight is None or now_s - flight.sent_s >= self._pacing.last_answer_s
 
-    def _is_early(
-        self, pending: _Pending, result: Place | Failed | int, flight: _Flight, now_s: float
-    ) -> bool:
+    def _is_early(self, pending: _Pending, result: Place | Failed | int, flight: _Flight) -> bool:
         """Says whether a command was refused only because one before it was lost."""
         if not isinstance(result, Failed) or result.kind != OutOfSequence.__name__:
             return False
@@ -325,11 +323,11 @@ class Outbox:
             is_before = isinstance(command, Append) and command.batch.producer == batch.producer
             if is_before and not other.is_done:
                 if flight.round == self._round:
-                    self._begin_round(None, now_s)
+                    self._begin_round(None)
                 return True
         if pending.is_own and expected < batch.sequence:
             # The stream has forgotten this producer, and nothing of it is missing.
-            self._renew(now_s)
+            self._renew()
             return True
         return False
 
@@ -344,13 +342,13 @@ class Outbox:
             return []
         hint = error.hint if isinstance(error, NotLeader) else None
         if hint is not None and hint != self.target:
-            self._begin_round(hint, now_s)
+            self._begin_round(hint)
             return []
         self._paused_until_s = now_s + self._pacing.pause_s
-        self._begin_round(self.target if isinstance(error, Busy) else None, now_s)
+        self._begin_round(self.target if isinstance(error, Busy) else None)
         return []
 
-    def _begin_round(self, hint: str | None, now_s: float) -> None:
+    def _begin_round(self, hint: str | None) -> None:
         """Has everything unanswered sent again."""
         self._round += 1
         self._flight_bytes = 0
@@ -361,26 +359,24 @@ class Outbox:
                 self._target = (self.candidates.index(self._hint) + 1) % len(self.candidates)
         self._hint = hint
         self._next = 0
-        for flight in self._flights.values():
-            flight.sent_s = min(flight.sent_s, now_s)
 
-    def lead(self, leader: str, now_s: float) -> None:
+    def lead(self, leader: str) -> None:
         """Takes note of who leads, as somebody who knows has told."""
         if leader != self.target:
-            self._begin_round(leader, now_s)
+            self._begin_round(leader)
             self._paused_until_s = 0.0
 
-    def lost(self, container: str, now_s: float) -> None:
+    def lost(self, container: str) -> None:
         """Takes note that a container has gone, or is out of reach."""
         if container == self.target and self._waiting:
-            self._begin_round(None, now_s)
+            self._begin_round(None)
 
     def undelivered(self, number: int, now_s: float) -> None:
         """Takes note that a call could not even be sent."""
         flight = self._flights.pop(number, None)
         if flight is not None and flight.round == self._round:
             self._paused_until_s = now_s + self._pacing.pause_s
-            self._begin_round(None, now_s)
+            self._begin_round(None)
 
     # -- time
 
@@ -391,7 +387,7 @@ class Outbox:
             default=now_s,
         )
         if now_s - oldest_s >= self._pacing.answer_timeout_s:
-            self._begin_round(None, now_s)
+            self._begin_round(None)
         if self._held:
             self._release(now_s)
         limit_s = now_s - self._pacing.give_up_s
@@ -418,7 +414,7 @@ class Outbox:
         self._producer = b""
         return done
 
-    def _renew(self, now_s: float) -> None:
+    def _renew(self) -> None:
         """Gives the outbox's own batches a new producer, from the first one that is not done."""
         self._producer = b""
         for pending in self._waiting:
@@ -427,7 +423,7 @@ class Outbox:
                 assert isinstance(command, Append)
                 pending.command = Append(self._own(command.batch), command.epoch, command.time_ms)
                 pending.data = encode(pending.command)
-        self._begin_round(self._hint, now_s)
+        self._begin_round(self._hint)
 
     def _forget_done(self) -> None:
         count = 0

@@ -254,7 +254,7 @@ class RaftService:
         now_s = self.now_s()
         self._host.lost(container, now_s)
         for stream in self.streams.values():
-            stream.outbox.lost(container, now_s)
+            stream.outbox.lost(container)
             self._agenda.note_unsent(stream)
         self.turn_soon()
 
@@ -375,7 +375,7 @@ class RaftService:
         """Has the outbox ask the leader."""
         stream = self.streams.get(member.name)
         if stream is not None and leader is not None:
-            stream.outbox.lead(leader, self.now_s())
+            stream.outbox.lead(leader)
             self.send_soon(stream)
 
     def compact(self, member: Member, snapshot: Snapshot) -> None:

@@ -121,10 +121,14 @@ class Cluster:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """Follows no more."""
+        """Follows no more; whoever waits for a command's outcome does not hear of it here."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        waiting, self._waiting = self._waiting, {}
+        for waiter in waiting.values():
+            if not waiter.done():
+                waiter.set_exception(Unknown("the container is stopping"))
 
     # -- declaring
 

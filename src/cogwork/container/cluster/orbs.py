@@ -28,8 +28,8 @@ __all__ = ("HOME", "ClusteredOrb")
 HOME = "home"
 """The option that names the container."""
 
-GROUP = 1
-"""Of streams that are no group of any log: for the service they need a number."""
+NO_GROUP = 2
+"""Of streams that are no group: for the service they need a number, which no log has."""
 
 LOOK_S = 1.0
 """How often it is looked whether a home is in another life."""
@@ -105,7 +105,7 @@ class ClusteredOrb:
         if not life:
             raise Unavailable(f"container {home}, which has it in memory, cannot be reached")
         name = _name(stream, life)
-        await self._service.open(name, {"group": GROUP, "replicas": [home]})
+        await self._service.open(name, {"group": NO_GROUP, "replicas": [home]})
         self._distant[stream] = home, life
         self._look_later()
         return DistantOrb(self._service.streams[name])
@@ -126,7 +126,7 @@ class ClusteredOrb:
 
     def _forget_distant(self, stream: str) -> None:
         _, life = self._distant.pop(stream)
-        self._service.remove(_name(stream, life), GROUP)
+        self._service.remove(_name(stream, life), NO_GROUP)
 
     async def delete(self, stream: str) -> None:
         """Gives up a stream here: with its records where this is its home."""

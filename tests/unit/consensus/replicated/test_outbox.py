@@ -268,7 +268,7 @@ def test_a_fence_whose_last_copy_is_refused_is_sent_once_more() -> None:
     box.tick(1.1)
     again = call_of(box, 1.1)
     box.answered(late, 1.2)
-    box.lead("b", 1.3)
+    box.lead("b")
     assert box.next_call(1.3) is None
     box.answered(Refused(again.number, failure_of(NotLeader("b"))), 1.4)
     box.tick(1.5)
@@ -290,10 +290,10 @@ def test_news_of_a_leader_have_everything_sent_there() -> None:
     box = outbox()
     box.append(batch(b"1"), None, 1, 0.0)
     first = call_of(box)
-    box.lead("c", 0.1)
+    box.lead("c")
     assert box.target == "c"
     assert call_of(box, 0.1).commands == first.commands
-    box.lead("c", 0.2)
+    box.lead("c")
     assert box.next_call(0.2) is None
 
 
@@ -350,8 +350,8 @@ def test_a_leader_that_is_lost_is_not_waited_for() -> None:
     box = outbox()
     box.append(batch(b"1"), None, 1, 0.0)
     call = call_of(box)
-    box.lost("b", 0.1)
+    box.lost("b")
     assert box.next_call(0.1) is None
-    box.lost("a", 0.2)
+    box.lost("a")
     assert box.target == "b"
     assert call_of(box, 0.2).commands == call.commands
