@@ -22,6 +22,7 @@ from cogwork.amqp.frames import AMQP_HEADER, FrameReader, encode_frame
 from cogwork.amqp.performatives import Close, Open, decode_performative, encode_performative
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.servers.process import free_ports
+from cogwork.client.errors import Released
 
 from .meshes import Member
 from .served import COGWORK, READY_TIMEOUT_S, Served, served, within
@@ -301,7 +302,11 @@ def test_a_killed_worker_is_started_again_and_found_again(tmp_path: Path) -> Non
             landed(url, "north.1") as other,
             one.serve("unicast/echo", lambda request: request.body),
         ):
-            return (await other.request("unicast/echo", "hello", timeout_s=TIMEOUT_S)).body
+            while True:
+                with contextlib.suppress(Released):  # the other worker may not have heard of it yet
+                    answer = await other.request("unicast/echo", "hello", timeout_s=TIMEOUT_S)
+                    return answer.body
+                await asyncio.sleep(0.01)
 
     with working(tmp_path / "w") as running:
         before = running.process_id("north.0")

@@ -9,7 +9,7 @@ from cogwork.consensus.batch import Batch
 from cogwork.consensus.conformance.kit import Kit
 from cogwork.consensus.conformance.trial import PRODUCER, promise
 from cogwork.consensus.engine import Appended, Origin
-from cogwork.consensus.errors import Busy
+from cogwork.consensus.errors import Busy, Unavailable, Unknown
 
 if TYPE_CHECKING:
     from cogwork.consensus.conformance.trial import Trial
@@ -33,19 +33,27 @@ class LimitTests(Kit):
 
     @promise
     async def test_what_is_too_much_is_refused(self, trial: Trial) -> None:
-        """An append that is not refused is there, one that is refused is not."""
+        """An append that is not refused is there, one that is refused is not.
+
+        A server that takes too long to answer leaves some in doubt: these may be there.
+        """
         size_bytes = min(256 << 10, trial.engine.capabilities.batch_bytes_max // 2)
         batches = [Batch.of([b"%03d" % i + bytes(size_bytes)]) for i in range(100)]
         calls = [asyncio.ensure_future(trial.engine.append(each)) for each in batches]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         expected: dict[int, bytes] = {}
+        doubtful: set[bytes] = set()
         for batch, answer in zip(batches, answers, strict=True):
+            record = next(batch.records())
             if isinstance(answer, Appended):
                 assert answer.first_offset is not None
-                expected[answer.first_offset] = next(batch.records())
+                expected[answer.first_offset] = record
+            elif isinstance(answer, Unknown):
+                doubtful.add(record)
             else:
-                assert isinstance(answer, Busy)
-        assert dict(await trial.records()) == expected
+                assert isinstance(answer, Busy | Unavailable), answer
+        found = dict(await trial.records())
+        assert {at: found[at] for at in found if found[at] not in doubtful} == expected
         await trial.append(b"goes on")
 
     @promise
