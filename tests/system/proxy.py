@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 __all__ = ("FaultyProxy",)
 
+CHUNK_BYTES = 65_536
+
 
 class FaultyProxy:
     """Stands between a client and a container.
@@ -31,6 +33,7 @@ class FaultyProxy:
         self._replies_pass = asyncio.Event()
         self._replies_pass.set()
         self._is_refusing = False
+        self._pause_s = 0.0
         self.connections = 0
 
     async def __aenter__(self) -> Self:
@@ -60,6 +63,10 @@ class FaultyProxy:
         """Breaks every new connection at once, or no longer."""
         self._is_refusing = refuses
 
+    def slow(self, bytes_per_s: int) -> None:
+        """Lets no more than that through from now on, on each connection and way."""
+        self._pause_s = CHUNK_BYTES / bytes_per_s
+
     async def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         if self._is_refusing:
@@ -72,18 +79,18 @@ class FaultyProxy:
         passing.set()
         try:
             async with asyncio.TaskGroup() as both:
-                both.create_task(_copy(reader, far_writer, passing))
-                both.create_task(_copy(far_reader, writer, self._replies_pass))
+                both.create_task(self._copy(reader, far_writer, passing))
+                both.create_task(self._copy(far_reader, writer, self._replies_pass))
         finally:
             self._writers -= {writer, far_writer}
 
-
-async def _copy(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passes: asyncio.Event
-) -> None:
-    with suppress(ConnectionError):
-        while data := await reader.read(65536):
-            await passes.wait()
-            writer.write(data)
-            await writer.drain()
-    writer.transport.abort()
+    async def _copy(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passes: asyncio.Event
+    ) -> None:
+        with suppress(ConnectionError):
+            while data := await reader.read(CHUNK_BYTES):
+                await passes.wait()
+                await asyncio.sleep(self._pause_s * len(data) / CHUNK_BYTES)
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .linked import linked
+from .proxy import FaultyProxy
 from .stories import eventually, story
 
 if TYPE_CHECKING:
+    import pytest
+
     from .linked import Linked
 
 COUNT = 5_000
@@ -48,6 +51,21 @@ async def test_large_ones_are_cut_into_frames_and_too_many_are_dropped() -> None
         assert parcels.dropped == 40 - went
         await eventually(lambda: len(taken) == went, "what was not dropped has come")
         assert set(taken) == {("a", large)}
+
+
+@story
+async def test_a_link_whose_line_is_slow_stays(caplog: pytest.LogCaptureFixture) -> None:
+    async with linked("a") as mesh, FaultyProxy(f"amqp://{mesh.address('a')}") as line:
+        await mesh.start("b", configuration=f'[[link]]\nurl = "{line.url}"\n')
+        await mesh.settle()
+        taken = collected(mesh, "b")
+        line.slow(4 * MIB)
+        large = bytes(4 * MIB)
+        for _ in range(3):
+            assert mesh.containers["a"].mesh.parcels.send("b", large)
+        mesh.containers["a"].core.flush()
+        await eventually(lambda: len(taken) == 3, "all have come")
+        assert "silent" not in caplog.text, "hellos wait behind what is large"
 
 
 @story

@@ -134,6 +134,7 @@ class MeshService:
         self._number = 0
         self._dial_number = int(time.time() * 1000)
         self._alarm = Alarm(self._tick)
+        self._ticked_s = 0.0
         self._swept_s = 0.0
         self.is_leaving = False
         self.siblings: frozenset[str] = frozenset()
@@ -389,6 +390,10 @@ class MeshService:
         if now_s - self._alarm.due_s < self.silence_s / 4:  # who stood still has not listened
             for pair in self.pairs:
                 pair.data.connection.tick(now_s)
+        for pair in self.pairs:
+            if pair.control.connection.wire.last_received_s > self._ticked_s:
+                self.mesh.on_octets(pair.number, now_s)
+        self._ticked_s = now_s
         self.run(self.mesh.tick(now_s))
         self.readiness.look(now_s)
         for reach in self.reaches.values():

@@ -149,6 +149,12 @@ class Mesh:
             self.neighbours.refuse(found, refusal, now_s)
         return self._settle(now_s)
 
+    def on_octets(self, link: int, now_s: float) -> None:
+        """Takes note that something comes on a link: what is large may keep hellos waiting."""
+        found = self.neighbours.links.get(link)
+        if found is not None and found.peer:  # who never says hello is never heard
+            found.heard_s = self._clock.read(now_s, self._wake_s)
+
     def tick(self, now_s: float) -> list[Effect]:
         """Lets time pass."""
         now_s = self._clock.read(now_s, self._wake_s)
