@@ -7,7 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.raft.budget import Budget
-from cogwork.consensus.raft.heartbeats import Beat, RoundTrip
+from cogwork.consensus.raft.heartbeats import Beat
+from cogwork.consensus.raft.round_trip import RoundTrip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -39,6 +39,7 @@ from cogwork.consensus.errors import (
     Unknown,
 )
 from cogwork.consensus.replicated.calls import Failed, Place, Proposal, Refused, Results, error_of
+from cogwork.consensus.replicated.patience import Patience
 from cogwork.consensus.sequencer import Append, Fence, encode
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class Pacing:
         busy_bytes: With so much on its way, less than `gather_bytes` waits for an answer: what goes
             in one call is one entry, and costs once what an entry costs.
         gather_bytes: So much goes at once, whatever is on its way.
-        answer_timeout_s: An answer that has taken so long is not waited for.
+        answer_timeout_s: An answer that has taken so long is not waited for, unless answers take
+            longer: see `Patience`.
+        answer_timeout_max_s: So long an answer is waited for at most.
         pause_s: Before the same candidates are asked again that refused.
         last_answer_s: So long the answer to a fence's last copy is waited for, where one to an
             earlier copy has come, before it is sent once more.
@@ -77,6 +80,7 @@ class Pacing:
     busy_bytes: int = 32 << 10
     gather_bytes: int = 256 << 10
     answer_timeout_s: float = 0.4
+    answer_timeout_max_s: float = 5.0
     pause_s: float = 0.02
     last_answer_s: float = 5.0
     give_up_s: float = 15.0
@@ -156,6 +160,7 @@ class Outbox:
         self._flights: dict[int, _Flight] = {}
         self._flight_bytes = 0
         self._held: list[_Pending] = []
+        self._patience = Patience(self._pacing.answer_timeout_s, self._pacing.answer_timeout_max_s)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -275,7 +280,9 @@ class Outbox:
         if flight.round == self._round:
             self._flight_bytes -= flight.size_bytes
         if isinstance(answer, Refused):
+            self._patience.answered()
             return self._refused(flight, error_of(answer.failure), now_s)
+        self._patience.answered(now_s - flight.sent_s)
         done: list[Done] = []
         for pending, result in zip(flight.commands, answer.results, strict=False):
             if pending.is_done or self._is_early(pending, result, flight):
@@ -386,7 +393,8 @@ class Outbox:
             (each.sent_s for each in self._flights.values() if each.round == self._round),
             default=now_s,
         )
-        if now_s - oldest_s >= self._pacing.answer_timeout_s:
+        if now_s - oldest_s >= self._patience.timeout_s:
+            self._patience.lapsed()
             self._begin_round(None)
         if self._held:
             self._release(now_s)

@@ -7,10 +7,10 @@ from math import inf
 import pytest
 
 from cogwork.consensus.raft.budget import Budget, Share
-from cogwork.consensus.raft.heartbeats import RoundTrip
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.progress import Phase, Progress
 from cogwork.consensus.raft.roles import Cause, Role, next_role
+from cogwork.consensus.raft.round_trip import RoundTrip
 from cogwork.consensus.raft.seniority import LeaderChanges
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.votes import Votes

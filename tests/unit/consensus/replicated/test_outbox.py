@@ -355,3 +355,51 @@ def test_a_leader_that_is_lost_is_not_waited_for() -> None:
     box.lost("a")
     assert box.target == "b"
     assert call_of(box, 0.2).commands == call.commands
+
+
+def copies_to_a_slow_leader(takes_s: float, count: int) -> tuple[int, int]:
+    """Appends batches where each answer takes a while; returns how many came, and how often."""
+    box, leader = outbox("a"), Leader()
+    sent: list[tuple[float, Proposal]] = []
+    commands = done = 0
+    for tick in range(int(count * takes_s * 40)):
+        now_s = tick / 20
+        if not len(box):
+            box.append(batch(b"%d" % tick), None, tick, now_s)
+        while sent and now_s >= sent[0][0] + takes_s:
+            done += len(box.answered(leader.apply(sent.pop(0)[1]), now_s))
+        done += len(box.tick(now_s))
+        while (call := box.next_call(now_s)) is not None:
+            sent.append((now_s, call))
+            commands += len(call.commands)
+    return done, commands
+
+
+def test_a_leader_that_takes_its_time_gets_things_once() -> None:
+    done, commands = copies_to_a_slow_leader(4.0, 20)
+    assert done >= 20
+    assert commands <= done + 4, "at first it is not known how slow it is"
+
+
+def test_nobody_who_is_silent_is_asked_ever_so_often() -> None:
+    box = outbox()
+    box.append(batch(b"1"), None, 1, 0.0)
+    asked: list[float] = []
+    for tick in range(int(9.9 * 20)):
+        box.tick(tick / 20)
+        if box.next_call(tick / 20) is not None:
+            asked.append(tick / 20)
+    assert asked == [0.0, 1.0, 3.0, 7.0], "with twice the time for each"
+
+
+def test_one_who_answers_at_all_is_waited_for_no_longer_than_at_first() -> None:
+    box = outbox()
+    box.append(batch(b"1"), None, 1, 0.0)
+    call_of(box)
+    box.tick(1.0)
+    call = call_of(box, 1.0)
+    assert box.answered(Refused(call.number, failure_of(NotLeader("c"))), 1.1) == []
+    assert box.target == "c"
+    call_of(box, 1.2)
+    box.tick(2.2)
+    assert call_of(box, 2.2)
