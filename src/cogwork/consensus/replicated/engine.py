@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.capabilities import Capabilities
-from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.durability import Durability
 from cogwork.consensus.engine import (
     Appended,
@@ -34,8 +33,6 @@ from cogwork.consensus.replicated.calls import (
     GetMembers,
     GetSnapshot,
     MembersAre,
-    Read,
-    Records,
     SnapshotIs,
     TimeIs,
 )
@@ -172,11 +169,8 @@ class RaftEngine:
 
     async def read_or_wait(self, offset: int, max_bytes: int, wait_s: float) -> list[Chunk]:
         """Returns chunks from `offset` on; none where there are still none after some time."""
-        answer = await self._open_stream().ask_any(
-            lambda number, name: Read(number, name, offset, max_bytes, int(wait_s * 1000)), wait_s
-        )
-        assert isinstance(answer, Records)
-        return [_as_appended(decode_chunk(data)) for data in answer.chunks]
+        chunks = await self._open_stream().read_any(offset, max_bytes, wait_s)
+        return [_as_appended(chunk) for chunk in chunks]
 
     def subscribe(self, start: Start) -> RaftSubscription:
         """Yields the chunks from `start` on."""

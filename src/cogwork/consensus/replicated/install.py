@@ -13,9 +13,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.errors import Malformed
-from cogwork.consensus.replicated.calls import Read, Records
 from cogwork.consensus.replicated.files import KeptState
 from cogwork.consensus.sequencer import Sequencer
 
@@ -31,8 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ("Installation",)
 
-READ_BYTES = 4 << 20
+READ_BYTES = 1 << 20
 SEAL_BYTES = 8 << 20
+
+WAIT_S = 1.0
+"""So long a replica is given to have the records that a snapshot speaks of."""
 
 PAUSE_S = 1.0
 """So long the leader waits after a snapshot was refused, before it sends it again."""
@@ -113,11 +114,7 @@ class Installation:
 
     async def _read(self, offset: int, end: int) -> list[StreamChunk]:
         """Reads chunks from another replica, up to the snapshot's end."""
-        answer = await self._member.stream.ask_any(
-            lambda number, name: Read(number, name, offset, READ_BYTES, 1000), 1.0, is_here=False
-        )
-        assert isinstance(answer, Records)
-        chunks = [decode_chunk(data) for data in answer.chunks]
+        chunks = await self._member.stream.read_any(offset, READ_BYTES, WAIT_S, is_here=False)
         chunks = [chunk for chunk in chunks if chunk.next_offset <= end]
         if not chunks or chunks[0].offset != offset:
             raise Malformed("what a replica sent", f"it does not begin at offset {offset}")

@@ -7,9 +7,11 @@ import secrets
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.batch import check
+from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable
-from cogwork.consensus.replicated.calls import Refused, error_of
+from cogwork.consensus.replicated.calls import Read, Records, Refused, error_of
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
+from cogwork.consensus.replicated.patience import Patience
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.retention import Retention
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from cogwork.consensus.batch import Batch
+    from cogwork.consensus.batch import Batch, Chunk
     from cogwork.consensus.engine import Appended
     from cogwork.consensus.replicated.calls import Answer, Call, Results
     from cogwork.consensus.replicated.member import Member
@@ -35,6 +37,9 @@ BATCH_BYTES_MAX = 8 << 20
 
 ANSWER_TIMEOUT_S = 0.5
 """So long a replica's answer is waited for, beyond what the call itself waits."""
+
+RECORDS_TIMEOUT_MAX_S = 10.0
+"""So long records are waited for at most, where a slow line takes long for them."""
 
 PAUSE_S = 0.05
 GIVE_UP_S = 15.0
@@ -77,6 +82,7 @@ class Stream:
         self.why_over = ""
         self._service = service
         self._reader = 0
+        self._patience = Patience(ANSWER_TIMEOUT_S, RECORDS_TIMEOUT_MAX_S)
 
     # -- commands
 
@@ -108,30 +114,67 @@ class Stream:
 
     # -- reading
 
-    async def ask_any(
-        self, make: Callable[[int, str], Call], wait_s: float = 0.0, *, is_here: bool = True
-    ) -> Answer:
+    async def ask_any(self, make: Callable[[int, str], Call]) -> Answer:
         """Asks a replica, and another where that one does not answer.
 
         Args:
             make: Makes the call, from its number and the stream's name.
-            wait_s: So long the call itself waits.
+
+        Raises:
+            ConsensusError: A replica says why not, or none answers.
+        """
+        return await self._ask_any(
+            make, Patience(ANSWER_TIMEOUT_S, ANSWER_TIMEOUT_S), 0.0, is_here=True
+        )
+
+    async def read_any(
+        self, offset: int, max_bytes: int, wait_s: float, *, is_here: bool = True
+    ) -> list[Chunk]:
+        """Reads chunks from `offset` on from a replica, and another where that one is silent.
+
+        Args:
+            offset: From where on.
+            max_bytes: About how much.
+            wait_s: So long it is waited for records where there are none.
             is_here: Whether the replica here may be asked.
 
         Raises:
             ConsensusError: A replica says why not, or none answers.
         """
-        give_up_s = self._service.now_s() + GIVE_UP_S + wait_s
+        wait_ms = int(wait_s * 1000)
+        answer = await self._ask_any(
+            lambda number, name: Read(number, name, offset, max_bytes, wait_ms),
+            self._patience,
+            wait_s,
+            is_here=is_here,
+        )
+        assert isinstance(answer, Records)
+        return [decode_chunk(data) for data in answer.chunks]
+
+    async def _ask_any(
+        self,
+        make: Callable[[int, str], Call],
+        patience: Patience,
+        wait_s: float,
+        *,
+        is_here: bool,
+    ) -> Answer:
+        clock_s = self._service.now_s
+        give_up_s = clock_s() + GIVE_UP_S + wait_s
         error: ConsensusError = Unavailable("no replica is known")
-        while self._service.now_s() < give_up_s:
+        while (asked_s := clock_s()) < give_up_s:
             self.demand_open()
+            timeout_s = patience.timeout_s + wait_s
             container = self._next_reader(is_here=is_here)
             try:
-                return await self._service.ask(
-                    container, make, self.name, ANSWER_TIMEOUT_S + wait_s
-                )
+                answer = await self._service.ask(container, make, self.name, timeout_s)
             except (NotLeader, Unavailable) as refused:
                 error = refused
+            else:
+                patience.answered(max(0.0, clock_s() - asked_s - wait_s))
+                return answer
+            if clock_s() - asked_s >= timeout_s:
+                patience.lapsed()
             self._reader += 1
             await asyncio.sleep(PAUSE_S)
         raise Unavailable(f"no replica answers: {error}")
