@@ -38,8 +38,9 @@ BATCH_BYTES_MAX = 8 << 20
 ANSWER_TIMEOUT_S = 0.5
 """So long a replica's answer is waited for, beyond what the call itself waits."""
 
+ANSWER_TIMEOUT_MAX_S = 5.0
 RECORDS_TIMEOUT_MAX_S = 10.0
-"""So long records are waited for at most, where a slow line takes long for them."""
+"""The same at most, where answers take long: two round trips to ask the leader, or a slow line."""
 
 PAUSE_S = 0.05
 GIVE_UP_S = 15.0
@@ -82,7 +83,8 @@ class Stream:
         self.why_over = ""
         self._service = service
         self._reader = 0
-        self._patience = Patience(ANSWER_TIMEOUT_S, RECORDS_TIMEOUT_MAX_S)
+        self._patience = Patience(ANSWER_TIMEOUT_S, ANSWER_TIMEOUT_MAX_S)
+        self._patience_for_records = Patience(ANSWER_TIMEOUT_S, RECORDS_TIMEOUT_MAX_S)
 
     # -- commands
 
@@ -123,9 +125,7 @@ class Stream:
         Raises:
             ConsensusError: A replica says why not, or none answers.
         """
-        return await self._ask_any(
-            make, Patience(ANSWER_TIMEOUT_S, ANSWER_TIMEOUT_S), 0.0, is_here=True
-        )
+        return await self._ask_any(make, self._patience, 0.0, is_here=True)
 
     async def read_any(
         self, offset: int, max_bytes: int, wait_s: float, *, is_here: bool = True
@@ -144,7 +144,7 @@ class Stream:
         wait_ms = int(wait_s * 1000)
         answer = await self._ask_any(
             lambda number, name: Read(number, name, offset, max_bytes, wait_ms),
-            self._patience,
+            self._patience_for_records,
             wait_s,
             is_here=is_here,
         )

@@ -27,6 +27,7 @@ class Line:
 
     def __init__(self, takes_s: float) -> None:
         self.takes_s = takes_s
+        self.round_trip_s = 0.01
         self.time_s = 0.0
         self.asked: list[tuple[str, float]] = []
 
@@ -38,7 +39,7 @@ class Line:
     ) -> Answer:
         call = make(1, name)
         is_small = isinstance(call, GetBounds)
-        takes_s = 0.01 if is_small else self.takes_s
+        takes_s = self.round_trip_s if is_small else self.takes_s
         self.asked.append((to, timeout_s))
         self.time_s += min(takes_s, timeout_s)
         if takes_s > timeout_s:
@@ -70,6 +71,18 @@ def test_records_are_waited_for_as_long_as_they_take(line: Line) -> None:
             ((_, small_s), (_, large_s)) = line.asked
             assert small_s == 0.5, "what is small takes no longer"
             assert 6.0 < large_s <= 11.0
+
+    asyncio.run(story())
+
+
+def test_an_answer_from_far_away_is_waited_for(line: Line) -> None:
+    async def story() -> None:
+        line.round_trip_s = 0.7
+        stream = stream_on(line)
+        await stream.ask_any(GetBounds)
+        line.asked.clear()
+        await stream.ask_any(GetBounds)
+        assert len(line.asked) == 1
 
     asyncio.run(story())
 
