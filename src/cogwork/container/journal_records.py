@@ -92,7 +92,6 @@ class Replayed:
         if kind == BEGIN:
             begin = Begin.decode(payload)
             self._next = (begin, _image_for(begin))
-            self._next[1].is_audited = self.image.is_audited
         elif kind == CHANGES:
             if self.is_complete:
                 self.image.apply(payload)

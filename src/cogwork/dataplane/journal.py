@@ -114,8 +114,6 @@ class Journal:
         p[46] = 1 if item.flags & AGES else 0
         store_u32(p + 47, item.size)
         memcpy(p + PUT_BYTES, item.data, item.size)
-        if self.size >= PART_BYTES:
-            self.parts.append(self.cut())
         return 0
 
     def out(self, item):
@@ -238,6 +236,8 @@ class Journal:
 
     def reserve(self, size):
         """Returns where a record of so many octets goes."""
+        if self.size >= PART_BYTES:
+            self.parts.append(self.cut())
         if self.size + size > self.capacity:
             self._grow(size)
         if not self.is_dirty:

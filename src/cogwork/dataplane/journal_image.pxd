@@ -27,8 +27,8 @@ cdef class KeptItem:
 cdef class JournalImage:
     cdef readonly dict items
     cdef readonly object commits
-    cdef readonly object seen
-    cdef bint keeps_seen
+    cdef dict sightings
+    cdef Py_ssize_t seen_max
     cdef public uint32_t birth_base
     cdef readonly uint64_t sequence_max
     cdef readonly uint64_t held_partitions
@@ -43,3 +43,4 @@ cdef class JournalImage:
     cdef int _put(self, octets p, uint32_t size) except -1
     cdef int64_t _bury(self, octets p, int64_t size) except -1
     cdef int _note_seen(self, KeptItem item) except -1
+    cdef int _saw(self, uint64_t seen_ms, bytes message_id) except -1

@@ -75,7 +75,6 @@ class JournalImage:
     Attributes:
         items: By number.
         commits: What was confirmed last: numbers and attempts.
-        seen: Message-ids with their times, oldest first.
         birth_base: Above what any item's number was made of.
         sequence_max: The highest place in the queue.
         held_partitions: Those of a queue that containers share which were held here, as bits.
@@ -91,10 +90,16 @@ class JournalImage:
         """
         self.items = {}
         self.commits = deque(maxlen=COMMITS)
-        self.seen = deque(maxlen=seen_max)
-        self.keeps_seen = seen_max > 0
+        self.sightings = {}
+        self.seen_max = seen_max
         self.untold = []
         self.marks = {}
+
+    @property
+    def seen(self) -> list:
+        """The newest message-ids with the times when they were seen last, oldest first."""
+        found: list = sorted((seen_ms, each) for each, seen_ms in self.sightings.items())
+        return found[max(0, len(found) - self.seen_max) :]
 
     def apply(self, payload: bytes) -> None:
         """Applies the records of a turn.
@@ -147,7 +152,7 @@ class JournalImage:
             message_size = load_u16(p + 9)
             if size - SEEN_BYTES < message_size:
                 return 0
-            self.seen.append((load_u64(p + 1), bytes_from(p + SEEN_BYTES, message_size)))
+            self._saw(load_u64(p + 1), bytes_from(p + SEEN_BYTES, message_size))
             return SEEN_BYTES + cython.cast(int64_t, message_size)
         if kind == HELD and size >= HELD_BYTES:
             self.held_partitions = load_u64(p + 1)
@@ -229,7 +234,7 @@ class JournalImage:
         birth = cython.cast(uint32_t, item.number >> 32)
         self.birth_base = max(self.birth_base, birth + 1)
         self.sequence_max = max(self.sequence_max, item.sequence)
-        if self.keeps_seen:
+        if self.seen_max:
             self._note_seen(item)
         return 0
 
@@ -244,5 +249,14 @@ class JournalImage:
             >= 0
             and e.message_id != cython.NULL
         ):
-            self.seen.append((item.stored_ms, bytes_from(e.message_id, e.message_id_size)))
+            self._saw(item.stored_ms, bytes_from(e.message_id, e.message_id_size))
+        return 0
+
+    def _saw(self, seen_ms, message_id):
+        """Remembers an id once, however often an account names it: as seen, and with its item."""
+        if self.seen_max == 0:
+            return 0
+        self.sightings[message_id] = max(seen_ms, self.sightings.get(message_id, 0))
+        if len(self.sightings) >= 2 * self.seen_max:
+            self.sightings = {each: at_ms for at_ms, each in self.seen}
         return 0

@@ -28,4 +28,5 @@ cdef class Checkpoint:
     cdef int64_t seen_at
     cdef uint32_t slot
     cdef readonly bint is_finished
+    cdef bint _has_room(self, uint64_t size) except -1
     cdef int _write(self, Item* item) except -1

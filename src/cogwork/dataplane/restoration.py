@@ -70,6 +70,8 @@ class Restoration:
         store: Store = self.store
         kept: KeptItem
         now_ms: uint64_t = cython.cast(uint64_t, (self.now_s + self.wall_offset_s) * 1000.0)
+        # A log takes its time to be read: doubts are not to begin in the past.
+        store.ticked_s = max(store.ticked_s, self.now_s)
         for kept in sorted(image.items.values(), key=_place_of):
             self._restore(kept, kept.sequence == 0 and kept.due_ms > now_ms)
         self._doubt()
@@ -193,11 +195,11 @@ class Checkpoint:
         """
         item: cython.pointer(Item)
         size: uint64_t = size_bytes
-        while self.scratch.size < size and self.seen_at < len(self.seen):
+        while self._has_room(size) and self.seen_at < len(self.seen):
             seen_ms, message_id = self.seen[self.seen_at]
             self.scratch.saw(seen_ms, message_id)
             self.seen_at += 1
-        while self.scratch.size < size:
+        while self._has_room(size):
             item = self.store.shelf.slots.next_item(cython.address(self.slot))
             if item == cython.NULL:
                 self.is_finished = True
@@ -207,6 +209,10 @@ class Checkpoint:
         self.scratch.parts = []
         parts.append(self.scratch.cut())
         return b"".join(parts)
+
+    def _has_room(self, size):
+        """Says whether more belongs to a part; what was cut off is enough for one."""
+        return len(self.scratch.parts) == 0 and self.scratch.size < size
 
     def _write(self, item):
         """Writes an item, and what is behind it."""

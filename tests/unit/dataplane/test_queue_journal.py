@@ -14,6 +14,7 @@ from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Released
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.dataplane.journal_image import JournalImage
+from cogwork.dataplane.restoration import restore
 from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
 
 RECEIVED = Received(section_number=0, section_offset=0)
@@ -221,6 +222,50 @@ def test_a_message_id_is_remembered_when_its_message_has_gone() -> None:
     assert again.count("duplicates") == 1
 
 
+def test_every_remembered_message_id_survives_a_checkpoint() -> None:
+    queue = KeptQueue(deduplication_window_s=60.0)
+    consumer = queue.peer()
+    consumer.consumer(queue.store, queue.seen_max // 2)
+    numbers = range(queue.seen_max)
+    for number in numbers:
+        queue.send("x", properties=Properties(message_id=str(number)))
+    queue.commit()
+    consumer.hear()
+    for arrival in consumer.take():
+        consumer.settle(arrival)
+    queue.commit()
+    again = queue.checkpointed().restarted()
+    for number in numbers:
+        again.send("x", properties=Properties(message_id=str(number)))
+    assert again.count("duplicates") == len(numbers)
+
+
+def test_the_newest_message_ids_are_remembered() -> None:
+    queue = KeptQueue(deduplication_window_s=60.0)
+    for number in range(2 * queue.seen_max + 10):
+        queue.send("x", properties=Properties(message_id=f"{number:04}"))
+    queue.commit()
+    seen = [message_id[2:].decode() for _, message_id in queue.image().seen]
+    assert len(seen) == queue.seen_max
+    assert f"{2 * queue.seen_max + 9:04}" in seen
+
+
+def test_a_doubt_does_not_begin_before_the_log_was_read() -> None:
+    queue = KeptQueue()
+    queue.peer().consumer(queue.store, 1)
+    queue.send("a")
+    queue.commit()
+    again = KeptQueue()
+    again.store.in_doubt_timeout_s = 0.2
+    created_s = time.monotonic()
+    time.sleep(0.1)
+    restore(again.store, queue.image())
+    again.store.tick(created_s + 0.25)
+    assert again.count("in-doubt") == 1
+    again.store.tick(created_s + 0.5)
+    assert again.count("in-doubt") == 0
+
+
 def test_a_group_in_doubt_goes_to_nobody_else() -> None:
     queue = KeptQueue(is_ordered=True)
     consumer = queue.peer()
@@ -367,6 +412,41 @@ def test_what_is_on_its_way_is_left_alone(queue: KeptQueue, act: str) -> None:
     queue.store.moved(numbers)
     queue.store.enter_again(numbers)
     assert (queue.count("leaving"), queue.store.depth) == (0, 0)
+
+
+# -- what fits the log
+
+
+RECORD_BYTES_MAX = 6 << 20
+"""More than about a part, far less than what the tests here write."""
+
+
+def test_a_checkpoint_of_large_messages_has_parts_that_fit_the_log(queue: KeptQueue) -> None:
+    for _ in range(5):
+        assert queue.store.put(queue.message("x" * (5 << 20)))
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 2)
+    queue.checkpointed(part_bytes=1 << 20)
+    assert max(map(len, queue.records)) < RECORD_BYTES_MAX
+    again = queue.restarted(flushes=False)
+    assert (again.count("depth"), again.count("in-doubt")) == (5, queue.count("unsettled"))
+
+
+def test_what_a_turn_says_of_many_items_has_parts_that_fit_the_log() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 300)
+    queue.send(*map(str, range(300)))
+    queue.commit()
+    consumer.hear()
+    error = AmqpError(condition=Symbol("app:bad"), description="x" * 60_000)
+    for arrival in consumer.take():
+        consumer.settle(arrival, Rejected(error=error))
+    written = queue.journal.take()
+    assert sum(map(len, written)) > 2 * RECORD_BYTES_MAX
+    assert max(map(len, written)) < RECORD_BYTES_MAX
+    queue.records += written
+    assert queue.restarted(flushes=False).count("leaving") == 300
 
 
 @pytest.mark.parametrize(
