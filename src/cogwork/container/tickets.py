@@ -12,6 +12,7 @@ the process is told.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from cogwork.dataplane.core import Core
 
 __all__ = ("Ticket", "Tickets")
+
+
+log = logging.getLogger("cogwork")
 
 
 class Ticket:
@@ -59,6 +63,7 @@ class Tickets:
         self._core = core
         self._turn = Ticket()
         self._ended: deque[Ticket] = deque()
+        self._calls: deque[Callable[[], object]] = deque()
         self._durable_lsn = 0
 
     def wait_for(self, answer: Future[Appended]) -> None:
@@ -108,5 +113,14 @@ class Tickets:
         if over:
             self._core.release(over[-1].number)
         for ticket in over:
-            for call in ticket.calls:
-                call(not ticket.is_broken)
+            self._calls.extend(partial(call, not ticket.is_broken) for call in ticket.calls)
+        self._call()
+
+    def _call(self) -> None:
+        """Makes the calls that are due: one that fails keeps none of the others from theirs."""
+        while self._calls:
+            call = self._calls.popleft()
+            try:
+                call()
+            except Exception:  # whatever it is, others wait for theirs
+                log.exception("what waited for a turn to be durable has failed")

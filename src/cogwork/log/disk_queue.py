@@ -2,7 +2,8 @@
 
 Theory of operation. The disk thread knows tickets. Here each ticket has somebody who waits: a
 callback, or a generator that yields the operations it needs, one after the other, and goes on when
-each is done. The event loop calls `dispatch` when `fileno` is readable.
+each is done. The event loop calls `dispatch` when `fileno` is readable. Each completion comes once:
+a callback that raises keeps none of the others from theirs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from cogwork.dataplane.disk import SYNC
-from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -98,6 +98,7 @@ class DiskQueue:
         self.disk = disk
         self._waiting: dict[int, Callable[[OSError | None], None]] = {}
         self._held: deque[tuple[Operation, Callable[[OSError | None], None]]] = deque()
+        self._done: deque[tuple[int, int, int]] = deque()
 
     def fileno(self) -> int:
         """Returns the descriptor that is readable when `dispatch` has something to do."""
@@ -138,7 +139,8 @@ class DiskQueue:
         Args:
             steps: Yields what it needs next; what fails is raised where it yielded it.
             done: Called with what it returns.
-            failed: Called with the `OSError`, `LogError` or `ValueError` that ended it.
+            failed: Called with the exception that ended it: for what they may raise an `OSError`, a
+                `LogError` or a `ValueError`.
         """
 
         def go_on(error: OSError | None) -> None:
@@ -146,7 +148,7 @@ class DiskQueue:
                 operation = next(steps) if error is None else steps.throw(error)
             except StopIteration as stop:
                 done(stop.value)
-            except (OSError, LogError, ValueError) as uncaught:
+            except Exception as uncaught:  # whatever it is, somebody waits for the end
                 failed(uncaught)
             else:
                 self._submit(operation, go_on)
@@ -154,15 +156,26 @@ class DiskQueue:
         go_on(None)
 
     def dispatch(self) -> None:
-        """Tells those who wait what is done."""
-        for ticket, number, step in self.disk.completed():
+        """Tells those who wait what is done.
+
+        Raises:
+            Exception: What a callback raised, once all have been called; a group where several did.
+        """
+        errors: list[Exception] = []
+        self._done.extend(self.disk.completed())
+        while self._done:  # a callback that waits for the disk may take some of them
+            ticket, number, step = self._done.popleft()
             then = self._waiting.pop(ticket, None)
-            if then is not None:
-                then(_error(number, step) if number else None)
-        if self._held:
-            held, self._held = self._held, deque()
-            for operation, then in held:
-                self._submit(operation, then)
+            try:
+                if then is not None:
+                    then(_error(number, step) if number else None)
+            except Exception as error:  # the others are called all the same
+                errors.append(error)
+        held, self._held = self._held, deque()
+        for operation, then in held:
+            self._submit(operation, then)
+        if errors:
+            raise errors[0] if len(errors) == 1 else ExceptionGroup("of callbacks", errors)
 
     def run(self, steps: Generator[Operation, None, T]) -> T:
         """Does work in steps at once: for whoever may wait, at a start or in a tool.
@@ -189,7 +202,8 @@ class DiskQueue:
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Waits until something is done, and dispatches it."""
-        select.select([self.disk], [], [], timeout_s)
+        if not self._done:
+            select.select([self.disk], [], [], timeout_s)
         self.dispatch()
 
     def close(self) -> None:
