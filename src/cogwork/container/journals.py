@@ -63,6 +63,9 @@ PATIENCE_S = 5.0
 """How long connections may be held for a log without room, before they are closed with the reason:
 their peers would take them for dead."""
 
+RETRY_S = 0.05
+"""How often a log that takes nothing is asked again, beside whenever more of it is durable."""
+
 log = logging.getLogger("cogwork")
 
 
@@ -142,6 +145,7 @@ class QueueJournals:
         self.low_space = LowSpace(self._queues)
         self._failure: LogFailed | None = None
         self._patience: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
 
     # -- queues come and go
 
@@ -310,10 +314,11 @@ class QueueJournals:
                 self._waiting.popleft()
         except LogError as error:
             self._shut(error)
+            self._ask_again()
         else:
             self._reopen()
         wal.flush()
-        self.durable(wal.durable_lsn)
+        self.tickets.durable(wal.durable_lsn)
 
     @staticmethod
     def _append(wal: Wal, each: _Append) -> None:
@@ -397,6 +402,16 @@ class QueueJournals:
         self._set_open(is_open=False)
         self._wait_for_room()
 
+    def _ask_again(self) -> None:
+        """Has the log asked again a little later: it need not say that it takes something."""
+        if self._retry is None:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._asked_again)
+
+    def _asked_again(self) -> None:
+        self._retry = None
+        if self._is_shut and self._failure is None:
+            self._append_all()
+
     def _wait_for_room(self) -> None:
         loop = asyncio.get_running_loop()
         self._patience = loop.call_later(PATIENCE_S, self._lose_patience)
@@ -420,6 +435,8 @@ class QueueJournals:
         for queue in self._queues.values():
             queue.store.reopen()
         self._core.flush()
+        if self._pressed:
+            self.commit_soon()
 
     def _set_open(self, *, is_open: bool) -> None:
         for queue in self._queues.values():
@@ -428,9 +445,10 @@ class QueueJournals:
 
     def close(self) -> None:
         """Writes what is to be written."""
-        if self._patience is not None:
-            self._patience.cancel()
         if self._wal is not None and self._failure is None:
             self.commit()
             self.commit()  # what is written a turn later
+        for timer in (self._patience, self._retry):
+            if timer is not None:
+                timer.cancel()
         self._core.on_ticket = None

@@ -21,7 +21,7 @@ from cogwork.container.journal_records import (
     Replayed,
 )
 from cogwork.container.journals import QueueJournals
-from cogwork.log.errors import DiskFull, LogFailed
+from cogwork.log.errors import DiskFull, LogBusy, LogFailed
 from cogwork.log.record import Record
 from cogwork.spi.node import Refused
 
@@ -39,10 +39,12 @@ class FakeLog:
         self.end_lsn = 0
         self.durable_lsn = 0
         self.problem: CogworkError | None = None
+        self.refused = 0
         self.low: dict[int, int] = {}
 
     def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
         if self.problem is not None:
+            self.refused += 1
             raise self.problem
         lsn = self.end_lsn
         self.records.append(Record(lsn, group, kind, index, term, payload))
@@ -123,6 +125,53 @@ def test_without_room_nothing_is_taken_and_nothing_is_lost(runner: asyncio.Runne
         box.journals.full(is_full=False)
         await box.turn()
         assert (box.queue.store.depth, box.accepted) == (2, 2)
+
+    runner.run(story())
+
+
+@pytest.mark.parametrize("problem", [DiskFull("data"), LogBusy(1)])
+def test_a_log_that_takes_nothing_is_asked_now_and_then_without_being_told_to(
+    runner: asyncio.Runner, problem: CogworkError
+) -> None:
+    async def story() -> None:
+        box = Box()
+        await box.turn()
+        box.log.problem = problem
+        box.queue.send("a")
+        await box.turn()
+        refused = box.log.refused
+        for _ in range(500):
+            await asyncio.sleep(0)
+        assert box.log.refused - refused < 50
+        async with asyncio.timeout(10):
+            while box.log.refused - refused < 3:
+                await asyncio.sleep(0.01)
+        box.log.problem = None
+        async with asyncio.timeout(10):
+            while CHANGES not in box.log.kinds():
+                await asyncio.sleep(0.01)
+        await box.turn()
+        assert box.accepted == 1
+        box.journals.close()
+
+    runner.run(story())
+
+
+def test_a_checkpoint_that_waited_for_room_is_written(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        await box.turn()
+        box.log.problem = DiskFull("data")
+        box.queue.send("a")
+        await box.turn()
+        box.journals.press(FIRST_GROUP)
+        await box.turn()
+        assert box.log.kinds() == [BEGIN, END]
+        box.log.problem = None
+        box.journals.full(is_full=False)
+        await box.turn()
+        assert box.log.kinds()[2:] == [CHANGES, BEGIN, PART, END]
+        box.journals.close()
 
     runner.run(story())
 
@@ -271,6 +320,36 @@ def test_an_account_that_is_not_complete_does_not_count() -> None:
     assert replayed.image is not image
 
 
+def test_an_audit_is_not_told_again_of_what_is_only_remembered() -> None:
+    queue = KeptQueue(is_audited=True)
+    queue.journal.gathered(1)
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10)
+    queue.send("a", "b")
+    queue.commit()
+    consumer.hear()
+    for arrival in consumer.take():
+        consumer.settle(arrival)
+    trail: Any = queue.store.trail
+    trail.take(100)
+    queue.journal.gathered(2)
+    queue.journal.told(2)
+    queue.commit()
+    replayed = Replayed()
+    head = Begin("", "queue/a", 7, 1).encode()
+    replayed.take(BEGIN, head)
+    replayed.take(END, b"")
+    for payload in queue.records:
+        replayed.take(CHANGES, payload)
+    assert (replayed.image.untold, len(replayed.image.commits)) == ([], 2)
+    replayed.take(BEGIN, head)
+    for payload in queue.checkpointed().records:
+        replayed.take(PART, payload)
+    replayed.take(END, b"")
+    assert replayed.image.is_audited
+    assert (replayed.image.untold, len(replayed.image.commits)) == ([], 2)
+
+
 @pytest.mark.parametrize("payload", [b"", b"\x02" + bytes(8) + b"{}", b"\x01" + bytes(8) + b"{}"])
 def test_a_head_that_is_none_is_refused(payload: bytes) -> None:
     with pytest.raises(ValueError, match="queue"):
@@ -320,5 +399,28 @@ def test_who_waits_for_a_turn_is_called_once_it_is_durable(runner: asyncio.Runne
         box.journals.failed(LogFailed("file", 5))
         await box.turn()
         assert calls == ["first True", "second True"]
+
+    runner.run(story())
+
+
+def test_who_fails_when_a_turn_is_durable_keeps_no_other_waiting(
+    runner: asyncio.Runner, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        box = Box()
+        await box.turn()
+        calls: list[bool] = []
+
+        def broken(_: bool) -> None:
+            raise RuntimeError("broken")
+
+        box.queue.send("a")
+        box.handle.when_durable(broken)
+        box.handle.when_durable(calls.append)
+        await box.turn(is_durable=False)
+        box.log.durable_lsn = box.log.end_lsn
+        box.journals.durable(box.log.end_lsn)
+        assert calls == [True]
+        assert "broken" in caplog.text
 
     runner.run(story())
