@@ -104,8 +104,18 @@ class LogLocked(LogError):
 class DiskFull(LogError):
     """There is no space; nothing was appended. It goes on by itself once there is."""
 
-    def __init__(self, directory: str) -> None:
-        super().__init__(f"no space left for {directory}: appends are refused until there is some")
+    def __init__(self, directory: str, shortage: str = "") -> None:
+        """Says why.
+
+        Args:
+            directory: Of the log.
+            shortage: What else than space is missing for another file; empty for space.
+        """
+        if shortage:
+            text = f"no further file in {directory} ({shortage}): it appends nothing until then"
+        else:
+            text = f"no space left for {directory}: appends are refused until there is some"
+        super().__init__(text)
 
 
 class LogBusy(LogError):

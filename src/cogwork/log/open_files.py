@@ -64,6 +64,10 @@ class OpenFiles:
         """Returns one that may be used again, and is nobody's from now on."""
         return self._spares.pop(0) if self._spares else None
 
+    def put_back(self, number: int) -> None:
+        """Takes one back that was not used after all."""
+        self._spares.insert(0, number)
+
     def read(self, lsn: int, newest: int) -> Record:
         """Reads a record that is on the disk.
 

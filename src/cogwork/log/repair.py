@@ -62,7 +62,9 @@ def repair(
         if later > number:
             directory.remove(file_name(later))
             yield Operation.sync_of(directory.fd)
-    for each in range(number_of(recovery.mark.durable_lsn) or 1, number):
+    # What the oldest one follows is not needed, and may be gone: the mark need not be in its file.
+    first = max(number_of(recovery.mark.durable_lsn), recovery.mark.oldest_number)
+    for each in range(first, number):
         yield from _sync(directory, file_name(each))
     fd = directory.open(file_name(number), for_writing=True)
     yield from _clear(directory, fd, position, directory.size_of(file_name(number)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cogwork.log.directory import Directory
 
-__all__ = ("Reserve", "is_full")
+__all__ = ("Reserve", "is_full", "may_pass")
 
 FILL_BYTES = 256 << 10
 """How much of a file is filled at once: what others wait for meanwhile is a fraction of a
@@ -33,11 +33,20 @@ millisecond."""
 
 _ZEROS = bytes(FILL_BYTES)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 def is_full(error: OSError) -> bool:
     """Whether an error says that there is no space."""
     return error.errno in _FULL
+
+
+def may_pass(error: OSError) -> bool:
+    """Whether a file that could not be made for an error can perhaps be made later.
+
+    Space, descriptors and memory come back; until then the log goes on in its present file.
+    """
+    return is_full(error) or error.errno in _SCARCE
 
 
 class Reserve:
@@ -48,6 +57,7 @@ class Reserve:
         number: Of the file that is ready, or is being made.
         is_filled: Whether each part of that file was written before.
         error: Why the last one could not be made; None again when one is.
+        spare: The number of a file that was to become this one, while it still has its own name.
     """
 
     def __init__(
@@ -65,6 +75,7 @@ class Reserve:
         self.number = 0
         self.is_filled = False
         self.error: OSError | None = None
+        self.spare: int | None = None
         self._directory = directory
         self._queue = queue
         self._container_id = container_id
@@ -81,6 +92,7 @@ class Reserve:
             done: Called in the end, also where it failed.
         """
         self.number = number
+        self.spare = spare
         self.is_filled = spare is not None
         self._is_wanted = False
         self._start(self.making(number, spare), done)
@@ -137,10 +149,12 @@ class Reserve:
         if spare is None:
             fd = directory.create(TEMPORARY_NAME)
         else:
-            directory.rename(file_name(spare), TEMPORARY_NAME)
-            fd = directory.open(TEMPORARY_NAME, for_writing=True)
+            fd = directory.open(file_name(spare), for_writing=True)
         header = FileHeader(self._container_id, number).encode()
         try:
+            if spare is not None:
+                directory.rename(file_name(spare), TEMPORARY_NAME)
+                self.spare = None
             yield Operation.allocation(fd, self._file_bytes)
             yield Operation(fd, 0, header, sync=True)
             directory.rename(TEMPORARY_NAME, file_name(number))

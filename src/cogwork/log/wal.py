@@ -16,6 +16,7 @@ ends the log until a new start: nothing after it can be relied on.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from cogwork.log.position import lsn_of
 from cogwork.log.record import GROUP_MAX, OVERHEAD_BYTES, encode_record
 from cogwork.log.recovery import Recovery
 from cogwork.log.repair import repair
-from cogwork.log.reserve import Reserve, is_full
+from cogwork.log.reserve import Reserve, is_full, may_pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -186,6 +187,12 @@ class Wal:
         return self._is_full
 
     @property
+    def shortage(self) -> str:
+        """Why no further file can be made; empty where one can."""
+        error = self._reserve.error
+        return "" if error is None or is_full(error) else os.strerror(error.errno or 0)
+
+    @property
     def room_bytes(self) -> int:
         """How much more the present file takes."""
         return max(0, self._limit - self._position)
@@ -271,7 +278,7 @@ class Wal:
         if self._failure is not None:
             return LogFailed(self._failure.file, self._failure.errno)
         if self._is_full:
-            return DiskFull(self._directory.path)
+            return DiskFull(self._directory.path, self.shortage)
         return LogBusy(self.waiting_bytes)
 
     def _go_on_in_next_file(self, size: int) -> None:
@@ -391,10 +398,12 @@ class Wal:
         self._reserve.prepare(self._number + 1, self._files.take_spare(), self._prepared)
 
     def _prepared(self) -> None:
-        error = self._reserve.error
+        error, spare = self._reserve.error, self._reserve.spare
+        if error is not None and spare is not None:
+            self._files.put_back(spare)
         if error is None:
             self._look_for_space()
-        elif not is_full(error):
+        elif not may_pass(error):
             self._fail(file_name(self._reserve.number), error)
             return
         if error is not None or self._is_low:
@@ -478,8 +487,8 @@ class Wal:
             self._queue.finish()
             self.tick(0.0)
         self._queue.finish()
+        self._is_open = False  # the next file may be ready now: nothing goes on in it
         self._aside.finish()
-        self._is_open = False
         if self._reserve.fd is not None:
             self._directory.close_file(self._reserve.take())
         self._files.close()

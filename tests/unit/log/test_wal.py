@@ -299,3 +299,15 @@ def test_a_log_is_locked_within_a_process_too(tmp_path: Path) -> None:
     with pytest.raises(LogLocked):
         Log(tmp_path)
     log.close()
+
+
+def test_a_log_that_was_let_go_up_to_a_new_file_is_read_after_a_crash(tmp_path: Path) -> None:
+    log = Log(tmp_path, file_bytes=SMALL)
+    while number_of(log.wal.end_lsn) < 2 or log.wal.room_bytes > 600:
+        fill(log, 1)
+    log.wal.low_water(1, log.wal.end_lsn)
+    log.put(b"x" * 600, group=2)
+    assert number_of(log.wal.end_lsn) == 3
+    assert not file_of(tmp_path, 2).exists(), "what was durable last was in it"
+    log.abandon()
+    assert opened(tmp_path, file_bytes=SMALL) == [b"x" * 600]

@@ -109,6 +109,19 @@ def test_a_stop_does_not_wait_until_all_is_filled(tmp_path: Path) -> None:
     assert written_bytes(file_of(tmp_path, 2)) < 64 * FILL_BYTES
 
 
+def test_nothing_is_written_to_files_that_are_closed(tmp_path: Path) -> None:
+    aside = DiskQueue(Disk())
+    log = Log(tmp_path, file_bytes=FILL_BYTES, aside=aside)
+    aside.finish()
+    expected = put_often(log)
+    assert not aside.is_idle, "the next file is being filled, and will be ready at once"
+    log.wal.close()
+    assert log.queue.is_idle
+    log.queue.close()
+    aside.close()
+    assert opened(tmp_path, file_bytes=FILL_BYTES) == expected
+
+
 def test_where_the_file_system_has_no_space_for_zeros_it_goes_on_without(tmp_path: Path) -> None:
     log = Log(tmp_path, file_bytes=FILE_BYTES)
     put_often(log, OFTEN - 1)

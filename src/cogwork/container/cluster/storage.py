@@ -102,7 +102,8 @@ class Storage:
 
     def _low(self, is_low: bool) -> None:
         if is_low and not self._is_low:
-            log.error("no space on the disk for more of the log: queues take no messages")
+            why = self.wal.shortage or "no space on the disk"
+            log.error("%s for more of the log: queues take no messages", why)
         elif self._is_low and not is_low:
             log.warning("there is space for more of the log again")
         self._is_low = is_low
@@ -111,7 +112,8 @@ class Storage:
 
     def _full(self, is_full: bool) -> None:  # the log's callback
         if is_full:
-            log.error("the disk is full: nothing is appended until there is space")
+            why = self.wal.shortage or "the disk is full"
+            log.error("%s: nothing is appended until there is space", why)
         else:
             log.warning("there is space on the disk again")
         if self.on_full is not None:
