@@ -98,10 +98,6 @@ class Directory:
         """Gives a file another name, in place of any that has it."""
         os.rename(name, new_name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
-    def bring(self, path: str | os.PathLike[str], new_name: str) -> None:
-        """Takes a file from elsewhere on the same file system."""
-        os.rename(path, new_name, dst_dir_fd=self.fd)
-
     def remove(self, name: str) -> None:
         """Removes a file, where it is there."""
         with suppress(FileNotFoundError):

@@ -21,7 +21,6 @@ from cogwork.log.segment_builder import build_segment
 from cogwork.log.segment_header import STREAM_ID_BYTES
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Generator, Iterable, Iterator
 
     from cogwork.log.block import Block
@@ -122,39 +121,6 @@ class SegmentStore:
                 self._directory.close_file(fd)
             return (yield from self._naming(first.offset))
 
-    def adopt(
-        self,
-        path: str | os.PathLike[str],
-        done: Callable[[Segment], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        """Takes a segment over that another store has sealed, once all of it has been checked.
-
-        Args:
-            path: The file, on the same file system; it is moved.
-            done: Called with the segment, once it is there for certain.
-            failed: Called with a `LogError` where it is damaged or of another stream, with a
-                `ValueError` where it does not follow, with an `OSError` where the disk did not do
-                it; the file is gone.
-        """
-        self._queue.start(self.adopting(path), done, failed)
-
-    def adopting(self, path: str | os.PathLike[str]) -> Generator[Operation, None, Segment]:
-        """Takes a segment over step by step, as `adopt` does."""
-        with self._making():
-            self._directory.bring(path, TEMPORARY_NAME)
-            segment = Segment(self._directory, TEMPORARY_NAME)
-            segment.header.check(self._stream_id, str(path))
-            self._check_next(segment.first_offset)
-            fd = self._directory.open(TEMPORARY_NAME, for_writing=True)
-            try:
-                for _ in segment.verify():
-                    yield Operation(fd)  # writes nothing, but lets others have their turn
-                yield Operation.sync_of(fd)
-            finally:
-                self._directory.close_file(fd)
-            return (yield from self._naming(segment.first_offset))
-
     @contextmanager
     def _making(self) -> Iterator[None]:
         """Lets one segment be made at a time, and leaves nothing of one that cannot be."""
@@ -177,10 +143,11 @@ class SegmentStore:
         try:
             yield Operation.sync_of(self._directory.fd)
             self._check_next(offset)  # all may have been cleared meanwhile
-        except (OSError, ValueError):
+            segment = Segment(self._directory, name)
+        except (OSError, LogError, ValueError):
             self._directory.remove(name)
             raise
-        return self._admit(Segment(self._directory, name))
+        return self._admit(segment)
 
     def _check_next(self, offset: int) -> None:
         if self.next_offset is not None and offset != self.next_offset:

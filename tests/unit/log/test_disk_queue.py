@@ -108,7 +108,7 @@ def test_work_in_steps_goes_on_where_a_callback_before_it_raises(waiting: Waitin
         return "steps"
 
     waiting.write("a", RuntimeError("broken"))
-    waiting.queue.start(steps(), waiting.told.append, pytest.fail)
+    waiting.queue.start(steps(), waiting.told.append, lambda error: pytest.fail(str(error)))
     with pytest.raises(RuntimeError, match="broken"):
         waiting.dispatch()
     waiting.dispatch(2)
@@ -130,10 +130,10 @@ def test_a_callback_may_wait_for_the_others(waiting: Waiting) -> None:
 
 
 def test_whatever_ends_work_in_steps_is_told(waiting: Waiting) -> None:
-    def steps() -> Generator[Operation, None, None]:
+    def steps() -> Generator[Operation, None, str]:
         yield Operation(waiting.fd, 0, b"1")
         raise MemoryError("no room")
 
-    waiting.queue.start(steps(), pytest.fail, lambda error: waiting.told.append(str(error)))
+    waiting.queue.start(steps(), waiting.told.append, lambda error: waiting.told.append(str(error)))
     waiting.dispatch()
     assert waiting.told == ["no room"]

@@ -1,4 +1,4 @@
-"""Segments: sealed, read, found by time, adopted, given up; whole or not there at all."""
+"""Segments: sealed, read, found by time, given up; whole or not there at all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from logs import FaultyDisk
@@ -22,7 +23,6 @@ from cogwork.log.errors import (
     UnsupportedVersion,
 )
 from cogwork.log.segment import segment_name
-from cogwork.log.segment_footer import SEGMENT_FOOTER_BYTES
 from cogwork.log.segment_header import SEGMENT_HEADER_BYTES
 from cogwork.log.segment_index import INDEX_SPACING_BYTES
 from cogwork.log.segment_store import SegmentStore
@@ -63,10 +63,6 @@ class Store:
         for listed in each:
             self.segments.seal(listed, self.done.append, self.errors.append)
             self.queue.finish()
-
-    def adopt(self, path: Path) -> None:
-        self.segments.adopt(path, self.done.append, self.errors.append)
-        self.queue.finish()
 
     def read_all(self, max_bytes: int = 1 << 20) -> list[Block]:
         found: list[Block] = []
@@ -389,44 +385,42 @@ def test_the_index_of_few_segments_is_in_memory(store: Store) -> None:
     assert 1 <= len(loaded) <= 4
 
 
-# -- segments of others
+# -- what the disk refuses
 
 
-def test_a_segment_of_another_store_is_adopted(store: Store, tmp_path: Path) -> None:
-    other = Store(tmp_path / "other")
-    other.seal(blocks(0, 100), blocks(1000, 2000))
-    for first in (0, 1000):
-        shutil.copy(file_of(other, first), tmp_path / "received")
-        store.adopt(tmp_path / "received")
-    assert store.errors == []
-    assert store.read_all() == other.read_all()
-    assert not (tmp_path / "received").exists()
-    other.close()
-
-
-def test_what_is_damaged_foreign_or_does_not_follow_is_not_adopted(
-    store: Store, tmp_path: Path
+def test_a_segment_that_cannot_be_looked_at_is_not_there(
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = Store(tmp_path / "other")
-    other.seal(blocks(0, 100), blocks(1000, 100))
-    foreign = Store(tmp_path / "foreign", b"another stream!!")
-    foreign.seal(blocks(0, 1))
-    received = tmp_path / "received"
-    size = file_of(other, 0).stat().st_size
-    for position in (70, SEGMENT_HEADER_BYTES + 40_000, size - SEGMENT_FOOTER_BYTES - 1, size - 1):
-        shutil.copy(file_of(other, 0), received)
-        damage(received, position)
-        store.adopt(received)
-        assert isinstance(store.errors.pop(), LogCorrupt)
-    shutil.copy(file_of(foreign, 0), received)
-    store.adopt(received)
-    assert isinstance(store.errors.pop(), ForeignFile)
-    shutil.copy(file_of(other, 0), received)
-    store.adopt(received)
-    shutil.copy(file_of(other, 0), received)
-    store.adopt(received)
-    assert isinstance(store.errors.pop(), ValueError)
-    assert store.read_all() == blocks(0, 100)
-    assert [file.name for file in Path(store.directory.path).iterdir()] == [segment_name(0)]
-    other.close()
-    foreign.close()
+    store.seal(THREE[0])
+    with monkeypatch.context() as patched:
+        error = OSError(errno.EMFILE, "no descriptor is left")
+        patched.setattr(store.directory, "read", Mock(side_effect=error))
+        store.seal(THREE[1])
+    assert store.errors == [error]
+    assert not file_of(store, 1000).exists()
+    store.segments.clear(4010)
+    store.seal(blocks(4010, 1))
+    again = SegmentStore(store.directory, store.queue)
+    assert (again.first_offset, again.next_offset) == (4010, 4020)
+
+
+def test_what_cannot_be_removed_is_still_there(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.seal(*THREE)
+    remove = store.directory.remove
+    error = OSError(errno.EIO, "the disk is broken")
+
+    def fail_at_second(name: str) -> None:
+        if name == segment_name(1000):
+            raise error
+        remove(name)
+
+    monkeypatch.setattr(store.directory, "remove", fail_at_second)
+    with pytest.raises(OSError, match="broken"):
+        store.segments.retain(before_offset=4010)
+    assert store.segments.first_offset == 1000
+    assert store.segments.size_bytes == sum(each.size_bytes for each in store.segments.segments)
+    monkeypatch.undo()
+    assert store.segments.retain(before_offset=4010) == 4010
+    assert store.segments.size_bytes == 0
