@@ -125,10 +125,16 @@ class Restoration:
         return 0
 
     def _bury(self, item, kept):
-        """Puts an item aside again whose dead letter has not been accepted."""
+        """Puts an item aside again whose dead letter has not been accepted.
+
+        Where the dead have no address any more, nobody would ever accept it: then it is no more.
+        """
         store: Store = self.store
         item.group_key = 0
         store.shelf.enter(item)
+        if not store.keeps_dead:
+            store.dropped += 1
+            return store.forget(item)
         store.shelf.put_aside(item)
         return store.lay_out(item, kept.reason, kept.error or None)
 

@@ -28,7 +28,7 @@ cdef class Stock(Terminus):
     cdef Packer packer
     cdef double ticked_s
     cdef list exceptions
-    cdef object unsent
+    cdef dict unsent
     cdef dict graves
     cdef dict exclusions
     cdef bint has_refused

@@ -13,8 +13,6 @@ Python sees no message, but what the handler finds in `take_exceptions` and `tak
 people ask for.
 """
 
-from collections import deque
-
 import cython
 from cython.cimports.cogwork.dataplane.octets import bytes_from
 from cython.cimports.cogwork.dataplane.shelf import is_away
@@ -57,7 +55,7 @@ class Stock(Terminus):
         self.shelf = Shelf()
         self.packer = Packer()
         self.exceptions = []
-        self.unsent = deque()
+        self.unsent = {}
         self.graves = {}
         self.exclusions = {}
         self.core.register(self)
@@ -168,7 +166,7 @@ class Stock(Terminus):
         """Has the handler find an item that is dead and was put aside."""
         number: uint64_t = number_of(item)
         self.graves[number] = (reason, error)
-        self.unsent.append(number)
+        self.unsent[number] = None
         return self.ring()
 
     def mourn(self, reason, data, size, error, failures):
@@ -189,7 +187,8 @@ class Stock(Terminus):
         taken: list = []
         item: cython.pointer(Item)
         while self.unsent and len(taken) < count:
-            number = self.unsent.popleft()
+            number = next(iter(self.unsent))
+            del self.unsent[number]
             item = self.shelf.slots.find(number)
             if item != cython.NULL and number in self.graves:
                 reason, error = self.graves[number]
@@ -198,8 +197,13 @@ class Stock(Terminus):
         return taken
 
     def leave_dead(self, numbers: list) -> None:
-        """Takes back what `take_dead` handed over: nobody has accepted it."""
-        self.unsent.extend(numbers)
+        """Takes back what `take_dead` handed over: nobody has accepted it.
+
+        What has been forgotten meanwhile is none of it, nor is what was made again and waits.
+        """
+        for number in numbers:
+            if number in self.graves:
+                self.unsent[number] = None
 
     def remove(self, item):
         """Notes that an item is taken out, for an audit."""

@@ -7,9 +7,11 @@ import errno
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from cogwork.consensus.errors import Busy
 from cogwork.consensus.orb import OrbHost
+from cogwork.container import durable_queue
 from cogwork.container.cluster.queue_replicas import shard_of_queue
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.journals import QueueJournals
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from cogwork.consensus.batch import Batch
-    from cogwork.consensus.engine import Appended, Engine
+    from cogwork.consensus.engine import Appended, Engine, Start, Subscription
 
 ADDRESS = "work/x"
 
@@ -345,3 +347,38 @@ async def test_it_is_opened_however_that_failed_at_first(engine: Engine) -> None
     place.failures = [Busy("as much waits as may"), OSError(errno.EMFILE, "too many open files")]
     await until(lambda: place.queue._is_current)
     assert place.queue.problem is None
+
+
+@on_an_orb
+async def test_whatever_ends_the_following_it_begins_again(engine: Engine) -> None:
+    place = Place(engine)
+    problems: list[str | None] = []
+
+    def subscribe(start: Start) -> Subscription:
+        problems.append(place.queue.problem)
+        if len(problems) < 3:
+            raise RuntimeError("broken")
+        return engine.subscribe(start)
+
+    place.subscribe = subscribe  # type: ignore[attr-defined]  # in place of the engine's
+    await until(lambda: place.queue._is_current)
+    assert problems[0] is None
+    assert problems[1:] == ["its records cannot be followed: broken"] * 2
+    assert place.queue.problem is None
+
+
+@on_an_orb
+async def test_an_owner_that_cannot_have_the_items_is_none(engine: Engine) -> None:
+    first = await owned(engine)
+    first.put("1")
+    await settled(first)
+    second = Place(engine)
+    await until(lambda: second.queue._is_current)
+    with patch.object(durable_queue, "restore", side_effect=MemoryError("no room")):
+        second.queue.claim()
+        await until(lambda: second.queue.problem)
+    assert second.queue.epoch is None
+    await until(lambda: second.queue._is_current)
+    second.queue.claim()
+    await until(lambda: second.queue.epoch is not None)
+    assert second.bodies() == ["1"]

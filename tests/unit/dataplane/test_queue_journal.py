@@ -299,6 +299,24 @@ def test_a_dead_item_is_there_until_its_letter_was_accepted() -> None:
     assert (again.count("leaving"), again.store.depth) == (0, 0)
 
 
+def test_the_dead_are_no_more_where_they_have_no_address_any_more() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.send("a", "b", header=Header(ttl=UInt(1)))
+    queue.send("c")
+    queue.commit()
+    queue.store.tick(time.monotonic() + 1)
+    queue.core.flush()
+    queue.commit()
+    again = KeptQueue()
+    again.store.keeps_dead = False
+    again.store.clear()
+    again.store.journal = again.journal
+    restore(again.store, queue.image())
+    assert (again.texts(), again.count("leaving"), again.count("dropped")) == (["c"], 0, 2)
+    again.records = list(queue.records)
+    assert again.restarted().count("leaving") == 0
+
+
 def reject(queue: KeptQueue, reason: str) -> None:
     """Has a consumer reject the first item."""
     consumer = queue.peer()

@@ -10,6 +10,7 @@ from text_messages import text_of
 
 from cogwork.amqp.message import Header
 from cogwork.amqp.types import UInt
+from cogwork.dataplane.restoration import restore
 from cogwork.nodes.queue import burial as burial_module
 from cogwork.nodes.queue.burial import Burial
 from cogwork.spi.effects import Report, Send
@@ -148,3 +149,20 @@ def test_few_letters_are_under_way(mourning: Mourning, monkeypatch: pytest.Monke
     mourning.answer("b", accepted=True)
     assert text_of(mourning.sent[-1].message) == "c"
     assert mourning.waiting == 3
+
+
+def test_what_another_owner_had_meanwhile_is_sent_once(mourning: Mourning) -> None:
+    mourning.is_durable = False
+    mourning.die("a")
+    mourning.queue.core.flush()
+    (letter,) = mourning.store.take_dead(10)
+    mourning.queue.commit()
+    image = mourning.queue.image()
+    mourning.store.clear()
+    mourning.store.leave_dead([letter[0]])
+    assert mourning.store.take_dead(10) == []
+    mourning.store.journal = mourning.queue.journal
+    restore(mourning.store, image)
+    mourning.store.leave_dead([letter[0]])
+    assert mourning.store.take_dead(10) == [letter]
+    assert mourning.store.take_dead(10) == []

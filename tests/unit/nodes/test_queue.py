@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from typing import Any, NoReturn
+from unittest.mock import Mock
 
 import pytest
 
 from cogwork.amqp.message import Sections, decode_sections
 from cogwork.amqp.terminus import COPY, Source
+from cogwork.dataplane.core import Core
 from cogwork.dataplane.messages import Message
+from cogwork.dataplane.store import Store
 from cogwork.nodes.queue import QueueNode, QueueOptions
 from cogwork.spi.conformance import NodeConformance
 from cogwork.spi.loopback import Loopback
-from cogwork.spi.node import Refused, Subscription
+from cogwork.spi.node import NodeContext, Refused, Subscription
 
 
 class TestQueue(NodeConformance):
@@ -73,6 +78,42 @@ def test_dead_letters_are_sent_back_where_they_came_from() -> None:
         assert [effect.address for effect in effects] == ["work/a"] * 2
         assert [Message.decode(effect.message).body for effect in effects] == ["lost"] * 2
         assert node(loop).store.depth == 1
+
+
+class NoDisk:
+    """Journals that take no queue."""
+
+    shard = 7
+
+    def open(self, address: str, options: object, store: Store) -> NoReturn:
+        del options, store
+        raise Refused(f"{address} is to be kept on disk, and that has failed")
+
+
+def test_a_queue_that_is_refused_leaves_nothing() -> None:
+    core = Core()
+    options = {"durability": "disk", "dead_letter": "queue/dead"}
+    journals: Any = NoDisk()
+
+    def stores() -> int:
+        gc.collect()
+        return sum(isinstance(each, Store) for each in gc.get_objects())
+
+    before = stores()
+    for _ in range(3):
+        with pytest.raises(Refused, match="has failed"):
+            QueueNode(
+                NodeContext(
+                    core=core,
+                    address="work/a",
+                    is_prefix=False,
+                    options=options,
+                    container_id="box",
+                    emit=Mock(),
+                    journals=journals,
+                )
+            )
+    assert stores() == before
 
 
 def test_items_move_in_order_and_purge_drops_the_rest() -> None:

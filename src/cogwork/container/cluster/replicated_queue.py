@@ -189,12 +189,16 @@ class ReplicatedQueue(DurableQueue):
         return not is_under_way or now_s - self._retiring_s > RETIRE_S
 
     async def _keep(self, engine: RaftEngine) -> None:
+        pause_s = PAUSE_S
         while True:
             try:
                 await self._follow(engine)
-            except (CogworkError, ValueError, OSError) as error:
-                log.warning("the records of queue %r cannot be followed: %s", self.address, error)
-            await asyncio.sleep(PAUSE_S)
+                pause_s = PAUSE_S
+            except Exception as error:  # whatever it is, nobody else follows again
+                self._report(f"its records cannot be followed: {error}")
+                is_passing = isinstance(error, Unavailable)
+                pause_s = PAUSE_S if is_passing else min(pause_s * 2, PAUSE_LONGEST_S)
+            await asyncio.sleep(pause_s)
 
     async def _opened(self) -> RaftEngine | None:
         pause_s = PAUSE_S
@@ -239,6 +243,7 @@ class ReplicatedQueue(DurableQueue):
             if isinstance(each, CaughtUp):
                 self._next = max(self._next, each.next)
                 self._is_current = True
+                self.problem = None
             elif not isinstance(each, Snapshot):
                 self._apply(each)
             if self._claim is not None and self._next >= self._claim.end:
@@ -247,7 +252,11 @@ class ReplicatedQueue(DurableQueue):
         claim = self._claim
         if claim is None:
             raise Unavailable("the stream has ended")
-        self._own(claim.epoch)
+        try:
+            self._own(claim.epoch)
+        except Exception as error:  # whatever it is, what is half there is nobody's
+            self.disown(f"its items cannot be had: {error!r}")
+            raise
         await self._released.wait()
 
     def _apply(self, chunk: Chunk) -> None:

@@ -86,7 +86,11 @@ class QueueNode:
         self._near_entry = self._entry
         self.replica: ReplicaHandle | None = None
         if context.journals is not None and self.options.durability != "memory":
-            self._write_down(context.journals, context.options)
+            try:
+                self._write_down(context.journals, context.options)
+            except Refused:
+                self.close()
+                raise
 
     def _write_down(self, journals: Journals, given: Mapping[str, object]) -> None:
         facts = {**given, **asdict(self.options)}
