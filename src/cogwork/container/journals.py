@@ -9,7 +9,8 @@ Where the log takes nothing, for want of space or because too much waits for the
 up here, and the queues take and give nothing until they have gone. What a failed disk leaves
 unwritten never becomes true: the connections that would tell of it are closed.
 
-When a queue holds the log's oldest file, a checkpoint writes its items anew, part by part.
+When a queue holds the log's oldest file, a checkpoint writes its items anew, part by part; also one
+that is on disk and not had here, as nobody declares it or its virtual host is not there.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from cogwork.container.shape import keys_at
 from cogwork.container.tickets import Ticket, Tickets
 from cogwork.dataplane.refusals import DISK_FAILED
 from cogwork.dataplane.restoration import Checkpoint
+from cogwork.dataplane.store import Store
+from cogwork.dataplane.trail import Trail
 from cogwork.log.errors import LogError
 from cogwork.spi.management import NOT_FOUND, ManagementError
 from cogwork.spi.node import Refused
@@ -49,7 +52,6 @@ if TYPE_CHECKING:
 
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.store import Store
     from cogwork.log.errors import LogFailed
     from cogwork.log.record import Record
     from cogwork.log.wal import Wal
@@ -108,6 +110,25 @@ class QueueJournal(DurableQueue):
     def delete(self) -> None:
         """Gives up all that it holds, for good."""
         self._owner.forget(self)
+
+
+class _StrandedQueue(QueueJournal):
+    """A queue that is on disk and nowhere here, as it is written anew."""
+
+    def __init__(self, owner: QueueJournals, group: int, replayed: Replayed, core: Core) -> None:
+        begin = replayed.begin
+        store = Store(core, begin.shard)
+        store.keeps_dead = True
+        if replayed.image.is_audited:
+            store.trail = Trail(store.shelf, begin.shard)
+        super().__init__(owner, (begin.vhost, begin.address), begin.options, store)
+        self.group = group
+        self.fill(replayed, core, lambda: None)  # its store does nothing that is to be written
+
+    def write(self, kind: int, payload: bytes) -> None:
+        super().write(kind, payload)
+        if kind == END:
+            self.store.close()
 
 
 class QueueJournals:
@@ -185,6 +206,10 @@ class QueueJournals:
         queue.group = self._group_of(queue.vhost, queue.address)
         self._queues[queue.group] = queue
         replayed = self._replayed.pop(queue.group, None)
+        stranded = self._strandeds().get(queue.group)
+        if stranded is not None:  # an account that has no end does not count
+            self.abandon(stranded)
+            stranded.store.close()
         journal = queue.fill(replayed, self._core, partial(self.note, queue))
         if replayed is None:
             queue.write(BEGIN, queue.begin())
@@ -341,9 +366,20 @@ class QueueJournals:
 
     def press(self, group: int) -> None:
         """Has a queue that holds an old file of the log write its items anew."""
-        queue = self._queues.get(group)
+        queue = self._queues.get(group) or self._stranded(group)
         if queue is not None:
             self.renew(queue)
+
+    def _stranded(self, group: int) -> QueueJournal | None:
+        """Finds a queue that is only on disk: else it would hold the log's oldest file for ever."""
+        replayed = self._replayed.get(group)
+        if replayed is None or self.low_space.is_low or group in self._strandeds():
+            return None
+        return _StrandedQueue(self, group, replayed, self._core)
+
+    def _strandeds(self) -> dict[int, DurableQueue]:
+        """Returns those that are being written anew, by their group."""
+        return {each.group: each for each in self._pressed if isinstance(each, _StrandedQueue)}
 
     def renew(self, queue: DurableQueue) -> None:
         """Has a queue write its items anew, so that older records are not needed."""

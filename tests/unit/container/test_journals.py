@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from kept_queues import KeptQueue
+from text_messages import text_of
 
 from cogwork.amqp.outcomes import Rejected
 from cogwork.container import journals as journals_module
@@ -302,6 +303,73 @@ def test_a_checkpoint_makes_older_records_superfluous(runner: asyncio.Runner) ->
         assert replayed.is_complete
         assert replayed.begin.options == {"priorities": 3}
         assert len(replayed.image.items) == 3
+
+    runner.run(story())
+
+
+def stranded(box: Box) -> tuple[QueueJournals, Any]:
+    """What another life makes of a queue that nobody declares, and its log."""
+    again = QueueJournals(box.queue.core, "box", has_disk=True)
+    for record in box.log.records:
+        again.replay(record)
+    log: Any = FakeLog()
+    log.end_lsn = log.durable_lsn = box.log.end_lsn
+    again.start(log, {})
+    return again, log
+
+
+def replayed_of(records: list[Record]) -> Replayed:
+    replayed = Replayed()
+    for record in records:
+        replayed.take(record.kind, record.payload)
+    return replayed
+
+
+def test_a_queue_that_is_not_had_here_does_not_keep_the_log_for_ever(
+    runner: asyncio.Runner,
+) -> None:
+    async def story() -> None:
+        box = Box()
+        consumer = box.queue.peer()
+        consumer.consumer(box.queue.store, 1)
+        box.queue.send("a", "b")
+        await box.turn()
+        box.queue.store.journal = None
+        again, log = stranded(box)
+        for number in (1, 2):
+            again.press(FIRST_GROUP)
+            again.press(FIRST_GROUP)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert log.kinds() == [BEGIN, PART, END] * number
+            begin = log.records[-3]
+            assert log.low == {FIRST_GROUP: begin.lsn}
+            replayed = replayed_of(log.records)
+            assert replayed.begin.address == "queue/a"
+            assert replayed.begin.options == {"priorities": 3}
+            items = replayed.image.items.values()
+            assert sorted((text_of(item.message), item.is_out) for item in items) == [
+                ("a", True),
+                ("b", False),
+            ]
+
+    runner.run(story())
+
+
+def test_a_queue_that_is_had_again_writes_its_account_alone(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        box.queue.send("a")
+        await box.turn()
+        box.queue.store.journal = None
+        again, log = stranded(box)
+        again.press(FIRST_GROUP)
+        store = KeptQueue().store
+        again.open("", "queue/a", {"priorities": 3}, store)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert END not in log.kinds()
+        assert store.depth == 1
 
     runner.run(story())
 
