@@ -62,6 +62,15 @@ def test_what_is_no_message_passes_as_it_is() -> None:
     assert origin_of(b"\xff\xff") is None
 
 
+def test_what_is_described_by_what_compares_with_nothing_passes_as_it_is() -> None:
+    signaling = b"\x00\x74\x7e\x00\x00\x00\x40"  # a decimal, and no number
+    for message in (signaling, encode(Header(priority=3).to_described()) + signaling):
+        letter = dead_letter(message, "work/a", "rejected", signaling, 1)
+        assert letter.endswith(signaling)
+        assert origin_of(letter) == "work/a"
+        assert revived(letter) == message
+
+
 def test_an_outcome_without_an_error_says_nothing() -> None:
     letter = dead_letter(BARE, "work/a", "rejected", encode(Rejected().to_described()), 0)
     assert "x-opt-dead-letter-error" not in (decode_sections(letter).message_annotations or {})

@@ -97,11 +97,13 @@ def _split(message: bytes) -> _Front:
         section, following = decode(message, at)
         if not isinstance(section, Described):
             raise DecodeError("a message section is expected", at)
-        if section.descriptor == _HEADER:
+        # Compared as a number alone: a peer may have put in what compares with nothing.
+        descriptor = section.descriptor if isinstance(section.descriptor, int) else None
+        if descriptor == _HEADER:
             front.header = Header.from_fields(section.value)
-        elif section.descriptor == _DELIVERY_ANNOTATIONS:
+        elif descriptor == _DELIVERY_ANNOTATIONS:
             front.delivery_annotations = message[at:following]
-        elif section.descriptor == _MESSAGE_ANNOTATIONS and isinstance(section.value, dict):
+        elif descriptor == _MESSAGE_ANNOTATIONS and isinstance(section.value, dict):
             front.annotations = section.value
         else:
             break
