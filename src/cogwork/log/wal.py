@@ -381,7 +381,8 @@ class Wal:
             self.on_full(is_full)
 
     def _look_for_space(self) -> None:
-        if self._is_full and not self._stalled and self._reserve.error is None:
+        is_short = self._failure is not None or self._stalled or self._reserve.error is not None
+        if self._is_full and not is_short:
             self._set_full(is_full=False)
 
     def _try_again(self) -> None:

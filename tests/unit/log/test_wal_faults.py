@@ -160,6 +160,23 @@ def test_an_error_of_the_disk_ends_the_log_until_a_new_start(tmp_path: Path, is_
     assert opened(tmp_path)[0] == b"first"
 
 
+def test_a_log_that_has_failed_does_not_say_that_it_has_space_again(tmp_path: Path) -> None:
+    log = Log(tmp_path, file_bytes=SMALL)
+    log.disk.allocation_error = NO_SPACE
+    with pytest.raises(DiskFull):
+        fill(log, 50)
+    log.disk.write_errors = [errno.EIO]
+    log.wal.tick(10.0)  # a mark
+    log.queue.finish()
+    log.disk.allocation_error = 0
+    log.wal.tick(20.0)
+    log.queue.finish()
+    full, failure = log.events
+    assert full is True
+    assert isinstance(failure, LogFailed)
+    log.close()
+
+
 def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
     log = Log(tmp_path, waiting_bytes_max=10_000)
     for _ in range(10):
