@@ -10,6 +10,9 @@ by slot, some in each turn, while the queue goes on: what comes into being or ch
 the records of the turns since it began.
 """
 
+from collections import deque
+from operator import attrgetter
+
 import cython
 from cython.cimports.cogwork.dataplane.chain import Node, clear, is_empty
 from cython.cimports.cogwork.dataplane.envelope import Envelope, read_envelope
@@ -44,9 +47,23 @@ def restore(store: Store, image: JournalImage) -> None:
     restoration.run(image)
 
 
-def _place_of(kept: KeptItem) -> tuple:
-    """Orders items: as they stood, then those whose delay was going on, by when that is over."""
-    return (kept.sequence == 0, kept.sequence or kept.due_ms)
+def _in_order(items: list) -> list:
+    """Orders items as they stood: behind what came before their delay was over, where they had one.
+
+    That a delay is over is not written down, so such an item has no place of its own.
+    """
+    kept: KeptItem
+    found: list = []
+    standing: list = sorted((each for each in items if each.sequence), key=attrgetter("sequence"))
+    delayed: object = deque(
+        sorted((each for each in items if not each.sequence), key=attrgetter("due_ms"))
+    )
+    for kept in standing:
+        while delayed and cython.cast(KeptItem, delayed[0]).due_ms < kept.stored_ms:
+            found.append(delayed.popleft())
+        found.append(kept)
+    found.extend(delayed)
+    return found
 
 
 class Restoration:
@@ -72,7 +89,7 @@ class Restoration:
         now_ms: uint64_t = cython.cast(uint64_t, (self.now_s + self.wall_offset_s) * 1000.0)
         # A log takes its time to be read: doubts are not to begin in the past.
         store.ticked_s = max(store.ticked_s, self.now_s)
-        for kept in sorted(image.items.values(), key=_place_of):
+        for kept in _in_order(list(image.items.values())):
             self._restore(kept, kept.sequence == 0 and kept.due_ms > now_ms)
         self._doubt()
         store.shelf.slots.settle(image.birth_base)

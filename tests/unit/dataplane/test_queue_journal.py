@@ -207,6 +207,21 @@ def test_ttl_and_delay_run_on(queue: KeptQueue) -> None:
     assert again.texts() == ["late"]
 
 
+def test_an_item_stands_where_its_delay_ended(queue: KeptQueue) -> None:
+    queue.send("first", "second")
+    for text, delay_ms in (("third", 20), ("last", 60_000), ("fourth", 25)):
+        queue.send(text, message_annotations={Symbol("x-opt-delivery-delay"): UInt(delay_ms)})
+    time.sleep(0.03)
+    queue.core.tick()
+    queue.store.tick(time.monotonic())
+    queue.send("fifth", "sixth")
+    expected = ["first", "second", "third", "fourth", "fifth", "sixth", "last"]
+    assert queue.texts() == expected
+    again = queue.restarted()
+    assert again.texts() == expected
+    assert again.checkpointed().restarted().texts() == expected
+
+
 def test_a_message_id_is_remembered_when_its_message_has_gone() -> None:
     queue = KeptQueue(deduplication_window_s=60.0, deduplication_count=10)
     consumer = queue.peer()
