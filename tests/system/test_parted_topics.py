@@ -191,3 +191,37 @@ async def test_a_container_that_starts_anew_has_missed_nothing() -> None:
         await mesh.settle()
         await publisher.send("after")
         assert await got(there) == "after"
+
+
+@pytest.mark.parametrize("is_direct", [False, True], ids=["routed", "direct"])
+@story
+async def test_a_service_hears_fanouts_and_questions_again(is_direct: bool) -> None:
+    async with linked("a-b") as mesh:
+        heard: list[int] = []
+        service = (await mesh.client("b")).service("cut", server="b", direct=is_direct)
+
+        @service.method
+        def note(number: int) -> None:
+            heard.append(number)
+
+        await mesh.enter(service)
+        await mesh.settle()
+        caller = await mesh.client("a")
+        publisher = await mesh.enter(caller.publisher())
+        await caller.fanout("cut", "note", settled=False, number=1)
+        await parted(mesh, "b", "a")
+        for address in ("broadcast/rpc/cut", "broadcast/rpc/$direct"):
+            await given_up(publisher, None, to=address)
+        mesh.join_again("b")
+        await mesh.settle()
+        async with asyncio.timeout(10):
+            while 2 not in heard:  # the link has gone, or has not come back yet
+                await caller.fanout("cut", "note", settled=False, number=2)
+                await asyncio.sleep(0.05)
+        if is_direct:
+            url = f"{mesh.containers['a'].endpoints[0]}/"
+            newcomer = await mesh.enter(cogwork.connect(url, direct=True))
+            directory = newcomer.rpc.directory
+            assert directory is not None
+            await eventually(lambda: len(directory) == 1, "the service answers who asks")
+        assert heard[0] == 1

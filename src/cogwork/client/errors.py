@@ -38,6 +38,7 @@ __all__ = (
     "stale",
 )
 
+MESSAGES_MISSED = Symbol("cogwork:messages-missed")
 STREAM_TRUNCATED = Symbol("cogwork:stream-truncated")
 STALE_ATTEMPT = Symbol("cogwork:stale-attempt")
 

@@ -8,11 +8,18 @@ application hears of it. Losing the connection is not.
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.client.errors import ConnectError, Disconnected, detachment, refusal
+from cogwork.client.errors import (
+    MESSAGES_MISSED,
+    ConnectError,
+    Disconnected,
+    detachment,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Role
@@ -27,6 +34,8 @@ __all__ = ("LinkEnd",)
 DETACH_TIMEOUT_S = 5.0
 """How long a container may take to answer a detach; what comes later is of no interest."""
 
+log = logging.getLogger("cogwork.client")
+
 
 class LinkEnd(ABC):
     """One end of a link, from connection to connection.
@@ -37,6 +46,8 @@ class LinkEnd(ABC):
         link: What is attached at present; None while nothing is.
         redirected_address: What it is attached to instead of its address where a redirect of the
             link led; None elsewhere.
+        outlives_gaps: Whether it is attached again where the container has ended it because of
+            messages that it has missed; else the application hears of that.
     """
 
     role: Role
@@ -53,6 +64,7 @@ class LinkEnd(ABC):
         self.name = mesh.next_link_name(address)
         self.link: Link | None = None
         self.redirected_address: str | None = None
+        self.outlives_gaps = False
         self._addresses: dict[Endpoint, str] = {}
         self._attached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._detached: asyncio.Future[None] | None = None
@@ -179,11 +191,22 @@ class LinkEnd(ABC):
                 error = AmqpError(condition=error.condition, description=str(problem))
             else:
                 return
+        if self._goes_on_after(error):
+            return
         self.mesh.forget(self)
         if self._is_refused or not self._attached.done():
             self.fail(refusal(self.address, error))
         else:
             self.fail(detachment(self.address, error))
+
+    def _goes_on_after(self, error: AmqpError | None) -> bool:
+        """Attaches again where that is all there is to be done; returns whether it was."""
+        is_gap = error is not None and error.condition == MESSAGES_MISSED
+        if not is_gap or not self.outlives_gaps or self._failure is not None:
+            return False
+        log.warning("%s: attached again, as messages were missed", self.address)
+        self.mesh.register(self)
+        return True
 
     def _settle_detach(self) -> None:
         if self._detached is not None and not self._detached.done():

@@ -35,6 +35,7 @@ class Announcer:
         self._server = server
         self._url = url
         self._questions = mesh.subscribe(topic, credit=100)
+        self._questions.outlives_gaps = True  # who was not answered comes through the mesh
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:

@@ -164,7 +164,9 @@ class Directory:
             replies = await self._caller.routed.open_replies()
             number = self._caller.next_number()
             replies.calls[number] = self
-            async with self._mesh.subscribe(topic, credit=100) as news:
+            news = self._mesh.subscribe(topic, credit=100)
+            news.outlives_gaps = True  # replies tell of those who came meanwhile
+            async with news:
                 who = Message(None, subject=WHO, message_id=number, reply_to=replies.reply_to)
                 await self._mesh.publish(topic, who, settled=True)
                 async for message in news:
