@@ -231,6 +231,58 @@ async def test_reply_addresses_cost_the_protocol_nothing() -> None:
         assert len(reach.reply_ways._entries) == 1
 
 
+@story
+async def test_reply_addresses_that_somebody_invents_cost_no_links() -> None:
+    async with linked("a-b") as mesh:
+        client = await mesh.client("a")
+        invented = [f"_reply/b.{life:x}/1" for life in range(200)]
+        invented += [f"_reply/nobody-{number}.1/1" for number in range(200)]
+        async with client.publisher() as publisher:
+            outcomes = await publisher.send_batch(cogwork.Message(1, to=each) for each in invented)
+        assert {outcome.state for outcome in outcomes} == {cogwork.OutcomeState.RELEASED}
+        service = mesh.containers["a"].mesh
+        assert set(service.reaches[""].reply_ways._entries) == {"b"}
+        session = service.tunnels.to("b")
+        assert session is not None
+        assert len(session.links) == 1
+
+
+@story
+async def test_a_tunnel_that_is_full_harms_nobody_who_has_a_link_in_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with linked("a-b") as mesh:
+        client = await mesh.client("a")
+        there = await mesh.enter((await mesh.client("b")).subscribe("topic/#"))
+        await mesh.settle()
+        first = await mesh.enter(client.publisher("topic/first"))
+        await first.send("1")
+        session = mesh.containers["a"].mesh.tunnels.to("b")
+        assert session is not None
+        session.handle_max = len(session.links) - 1
+        for number in range(2):
+            async with client.publisher(f"topic/more-{number}") as publisher:
+                with pytest.raises(cogwork.InDoubt):
+                    await publisher.send("lost")
+        await first.send("2")
+        assert client.connections == 1
+        assert [(await anext(there)).body for _ in range(2)] == ["1", "2"]
+        told = [each.getMessage() for each in caplog.records if "which is the limit" in each.msg]
+        assert len(told) == 1
+        assert told[0].startswith("container b: ")
+        session.handle_max += 1
+        publisher = await mesh.enter(client.publisher("topic/later"))
+        async with asyncio.timeout(5):
+            while True:
+                try:
+                    await publisher.send("3")
+                except cogwork.InDoubt:
+                    await asyncio.sleep(0.05)
+                else:
+                    break
+        assert (await anext(there)).body == "3"
+
+
 @asynccontextmanager
 async def reply_source(mesh: Linked, name: str) -> AsyncIterator[str]:
     """Gives a reply address of a client that goes with it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ("REPLY_PREFIX", "container_of", "home_of", "replies_to")
+__all__ = ("REPLY_PREFIX", "container_of", "replies_to")
 
 REPLY_PREFIX = "_reply/"
 """What such an address begins with; the life of the container that made it follows."""
@@ -11,11 +11,6 @@ REPLY_PREFIX = "_reply/"
 def replies_to(container: str, incarnation: int) -> str:
     """Returns what the reply addresses begin with that one life of a container makes."""
     return f"{REPLY_PREFIX}{container}.{incarnation:x}"
-
-
-def home_of(address: str) -> str:
-    """Returns what all reply addresses of the same life of a container begin with."""
-    return address[: address.rfind("/")]
 
 
 def container_of(address: str) -> str | None:

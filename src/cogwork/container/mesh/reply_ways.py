@@ -1,14 +1,15 @@
 """The ways to the reply addresses of other containers, for those who send to the null target.
 
-Theory of operation. All reply addresses of one life of a container share an entry, with one link to
-that container. It is closed when nothing has gone there for a while.
+Theory of operation. All reply addresses of a container share an entry, with one link to it: which
+of them are there still is known over there. It is closed when nothing has gone there for a while.
+Addresses can be invented: a container that nobody has heard of has no way, and no entry.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.container.reply_addresses import container_of, home_of
+from cogwork.container.reply_addresses import REPLY_PREFIX, container_of
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.outgoing import OutgoingLink
 
@@ -33,15 +34,17 @@ class ReplyWays:
 
     def entry_of(self, address: str) -> AddressEntry | None:
         """Finds the way to a reply address; None where it is none of another container's."""
-        home = home_of(address)
-        entry = self._entries.get(home)
+        container = self.container_for(address)
+        if container is None:
+            return None
+        entry = self._entries.get(container)
         if entry is None:
-            if self.container_for(address) is None:
+            if container not in self._mesh.mesh.database.records:
                 return None
-            entry = self._entries[home] = AddressEntry(self._mesh.core, home, CLOSEST_CODE)
+            name = f"{REPLY_PREFIX}{container}"
+            entry = self._entries[container] = AddressEntry(self._mesh.core, name, CLOSEST_CODE)
         if not entry.outlets:
-            container = self.container_for(address)
-            way = None if container is None else self._reach.open(container, None, entry)
+            way = self._reach.open(container, None, entry)
             if way is not None:
                 entry.add_outlet(way.end)
         return entry
@@ -53,13 +56,13 @@ class ReplyWays:
 
     def sweep(self, now_s: float) -> None:
         """Closes the ways that have not been used for long."""
-        for home, entry in list(self._entries.items()):
-            received, since_s = self._seen.get(home, (-1, now_s))
+        for container, entry in list(self._entries.items()):
+            received, since_s = self._seen.get(container, (-1, now_s))
             ways = [each for each in entry.outlets if isinstance(each, OutgoingLink)]
             if received != entry.received or any(_is_busy(way) for way in ways):
-                self._seen[home] = (entry.received, now_s)
+                self._seen[container] = (entry.received, now_s)
             elif now_s - since_s > IDLE_S:
-                del self._entries[home], self._seen[home]
+                del self._entries[container], self._seen[container]
                 for way in ways:
                     way.owner.detach()
                 entry.close()

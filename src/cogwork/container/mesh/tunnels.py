@@ -14,6 +14,7 @@ when there is nothing in it: `sweep` ends it, and whoever had links in it opens 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Tunnels", "origin_of")
 
+log = logging.getLogger("cogwork")
+
 
 @dataclass(slots=True, eq=False)
 class Outward:
@@ -44,11 +47,28 @@ class Outward:
         session: This end of it.
         path: The containers that it passes, with both ends, by what was known when it began.
         carried: Transfers in both directions, when it was looked at last.
+        was_full: Whether it has had as many links as it may have.
     """
 
     session: SessionEndpoint
     path: tuple[str, ...]
     carried: int = -1
+    was_full: bool = False
+
+    def has_room(self, container: str) -> bool:
+        """Tells whether one more link may be attached; logs the first time that it may not."""
+        count = len(self.session.links)
+        if count <= self.session.handle_max:
+            return True
+        if not self.was_full:
+            self.was_full = True
+            log.error(
+                "container %s: %d links lead there, which is the limit: further addresses and "
+                "consumers have no way until some of these are closed",
+                container,
+                count,
+            )
+        return False
 
     def has_rested(self) -> bool:
         """Tells whether there is nothing in it, and was nothing since it was asked last."""
@@ -66,10 +86,10 @@ class Tunnels:
         self._latest: dict[str, tuple[int, int]] = {}
 
     def to(self, container: str) -> SessionEndpoint | None:
-        """Returns the session that leads to a container; None where there is no way."""
+        """Returns the session that leads to a container; None where there is no way, or no room."""
         known = self._outward.get(container)
         if known is not None and not known.session.is_over:
-            return known.session
+            return known.session if known.has_room(container) else None
         connection = self._mesh.way_to(container)
         if connection is None:
             return None
