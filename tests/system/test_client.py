@@ -205,6 +205,35 @@ async def test_batches_are_accepted_whole(url: str) -> None:
 
 
 @story
+async def test_failures_within_a_batch_are_told_unless_somebody_awaits_them(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        mesh.consume("unicast/refused") as items,
+    ):
+
+        async def refuse_odd_ones() -> None:
+            async for item in items:
+                if item.body in (1, 3):
+                    item.reject("odd")
+                else:
+                    item.accept_nowait()
+
+        refusing = asyncio.create_task(refuse_odd_ones())
+        with pytest.raises(cogwork.Rejected, match="odd"):
+            async with mesh.publisher("unicast/refused") as out:
+                assert len(out.post_batch(range(4))) == 4
+        async with mesh.publisher("unicast/refused") as out:
+            out.post_batch([0, 2])
+            awaited = out.post_batch([0, 1])
+            assert [outcome.is_accepted for outcome in await awaited] == [True, False]
+            failed = out.post_batch([1])
+            with pytest.raises(cogwork.Rejected, match="odd"):
+                await out.flush()
+            assert [outcome.is_accepted for outcome in await failed] == [False]
+        refusing.cancel()
+
+
+@story
 async def test_what_is_not_handed_over_goes_back(url: str) -> None:
     async with (
         cogwork.connect(url) as mesh,

@@ -104,6 +104,24 @@ async def test_a_drain_ends_with_its_connection(url: str) -> None:
         assert bodies([await anext(items)]) == [0]
 
 
+@pytest.mark.parametrize("turns", [0, 1, 2, 5, 20])
+@story
+async def test_items_come_after_a_drain_that_was_left(url: str, turns: int) -> None:
+    queue = f"queue/drain.left-off.{turns}"
+    async with cogwork.connect(url) as mesh, mesh.consume(queue) as items:
+        drain = asyncio.create_task(items.drain())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        drain.cancel()
+        await asyncio.gather(drain, return_exceptions=True)
+        await mesh.publish(queue, 0)
+        async with asyncio.timeout(5):
+            item = await anext(items)
+        assert item.body == 0
+        await item.accept()
+        assert await items.drain() == []
+
+
 @story
 async def test_a_browser_leaves_everything_where_it_is(url: str) -> None:
     async with cogwork.connect(url) as mesh:

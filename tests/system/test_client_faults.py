@@ -245,6 +245,89 @@ async def test_a_container_that_restarts_finds_its_clients_again() -> None:
             await asyncio.to_thread(again.stop)
 
 
+GIVES_UP = cogwork.Retry(first_s=0.01, longest_s=0.02, give_up_after_s=0.1)
+
+
+@story
+async def test_accepts_that_are_never_confirmed_are_told(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=GIVES_UP) as mesh,
+        cogwork.connect(url) as other,
+    ):
+        for number in range(2):
+            await other.publish("queue/unconfirmed", number)
+        items = mesh.consume("queue/unconfirmed")
+        await items.open()
+        taken = [await anext(items) for _ in range(2)]
+        proxy.hold_replies()
+        for item in taken:
+            item.accept_nowait()
+        flush = asyncio.create_task(items.flush())
+        await asyncio.sleep(0.05)
+        proxy.refuse(True)
+        proxy.cut()
+        for waiting in (flush, items.flush()):
+            with pytest.raises(cogwork.Disconnected, match="not connected any more"):
+                await waiting
+
+
+@story
+async def test_a_post_ends_with_its_publisher_though_nobody_waits_for_that(url: str) -> None:
+    async with FaultyProxy(url) as proxy, cogwork.connect(proxy.url, retry=QUICKLY) as mesh:
+        out = mesh.publisher("unicast/left")
+        await out.open()
+        post = out.post("no credit")
+        proxy.hold_replies()
+        leaving = asyncio.create_task(out.shut())
+        await asyncio.sleep(0.05)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        with pytest.raises(cogwork.Disconnected, match="unicast/left: closed"):
+            await post
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["send", "publish"])
+@story
+async def test_what_was_left_before_it_was_sent_is_not_sent(url: str, is_named: bool) -> None:
+    address = f"queue/left.{is_named}"
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        mesh.publisher(address) as out,
+    ):
+
+        async def send(body: str) -> None:
+            await (out.send(body) if is_named else mesh.publish(address, body))
+
+        await send("first")
+        proxy.refuse(True)
+        proxy.cut()
+        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await send("left")
+        proxy.refuse(False)
+        await send("last")
+        async with mesh.consume(address) as items:
+            assert [item.body for item in await items.drain()] == ["first", "last"]
+
+
+@story
+async def test_a_request_that_was_never_sent_is_not_sent_once_it_is_over(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cogwork.Mesh, "has_relay", False)
+    handled: list[object] = []
+    async with cogwork.connect(url) as mesh:
+        with pytest.raises(cogwork.CallTimeout):
+            await mesh.request("unicast/over", "nobody was there", timeout_s=0.1)
+        async with mesh.serve("unicast/over", lambda request: handled.append(request.body)):
+            await mesh.request("unicast/over", "somebody is", timeout_s=5)
+    assert handled == ["somebody is"]
+
+
 @story
 async def test_giving_up_ends_everything() -> None:
     retry = cogwork.Retry(first_s=0.01, longest_s=0.02, give_up_after_s=0.1)

@@ -14,7 +14,7 @@ from cogwork.consensus.errors import Busy, OutOfSequence, SequenceReused, Unavai
 from cogwork.testing import container
 
 from .proxy import FaultyProxy
-from .stories import story
+from .stories import eventually, story
 from .stream_records import CONFIGURATION, QUICKLY, bodies, created, row_of
 
 if TYPE_CHECKING:
@@ -218,6 +218,28 @@ async def test_a_producer_whose_id_was_given_never_takes_another(
             await again.send_batch(list("abcd"))
         async with mesh.stream("flaky").read(following) as reader:
             assert await bodies(reader, 4) == ["a", "b", "c", "d"]
+
+
+@story
+async def test_what_a_stream_is_to_get_in_order_cannot_be_taken_back(url: str) -> None:
+    async with FaultyProxy(url) as proxy, cogwork.connect(proxy.url, retry=QUICKLY) as mesh:
+        stream = await created(mesh, "in-order")
+        async with stream.publisher(producer=b"in-order") as publisher:
+            await publisher.send(0)
+            proxy.refuse(True)
+            proxy.cut()
+            await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+            posts = [publisher.post(number) for number in (1, 2)]
+            assert not posts[0].withdraw()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await publisher.send(3)
+            proxy.refuse(False)
+            for post in posts:
+                await post
+            await publisher.send(4)
+        async with stream.read("first") as reader:
+            assert await bodies(reader, 5) == list(range(5))
 
 
 @story

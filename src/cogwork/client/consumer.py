@@ -7,10 +7,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.performatives import ReceiverSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
-from cogwork.client.errors import InDoubt, StaleAttempt, stale
+from cogwork.client.errors import InDoubt, stale
 from cogwork.client.receiver import Receiver, filters_of
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.items import Claim, Item, ItemInbox
@@ -105,7 +106,7 @@ class Consumer(Receiver[Item]):
             if raises:
                 count = self._items.claimed
                 raise InDoubt(self.address, None, f"{count} accepts were not confirmed") from None
-        except StaleAttempt:
+        except CogworkError:
             if raises:
                 raise
 
@@ -125,6 +126,8 @@ class Consumer(Receiver[Item]):
 
         Raises:
             StaleAttempt: Some that nobody awaited were too late.
+            LinkDetached: The container ended the link before it had confirmed all.
+            Disconnected: The connection was given up before.
         """
         await self._items.confirmed()
 

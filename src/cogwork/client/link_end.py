@@ -90,10 +90,12 @@ class LinkEnd(ABC):
 
     async def shut(self) -> None:
         """Detaches for good, and waits until the container has answered."""
-        if self._leave():
-            self._detached = asyncio.get_running_loop().create_future()
-            await asyncio.wait([self._detached], timeout=DETACH_TIMEOUT_S)
-        self.abandon()
+        try:
+            if self._leave():
+                self._detached = asyncio.get_running_loop().create_future()
+                await asyncio.wait([self._detached], timeout=DETACH_TIMEOUT_S)
+        finally:
+            self.abandon()
 
     def _leave(self) -> bool:
         """Detaches if there is a link to detach; returns whether an answer will come."""

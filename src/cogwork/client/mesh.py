@@ -318,7 +318,7 @@ class Mesh(Requests, RpcCalls):
         settled: bool = False,
         **fields: Unpack[MessageFields],
     ) -> None:
-        """Sends one message and waits until it is accepted.
+        """Sends one message and waits until it is accepted; left before it was sent, it is not.
 
         Args:
             address: Where to.
@@ -340,7 +340,7 @@ class Mesh(Requests, RpcCalls):
         if settled and post.is_done:
             return
         try:
-            await post
+            await sender.outcome(post)
         except Released as error:
             await self._senders.explain(address, error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
@@ -92,6 +93,9 @@ class Publisher(LinkEnd):
     ) -> None:
         """Sends a message and waits until it is accepted; a settled one until it is written.
 
+        Who leaves it, by a time-out say, while it still waits for credit or for a connection, takes
+        it back: it is not sent any more.
+
         Args:
             body: A `Message`, or the body of one.
             settled: Whether to send without asking for an outcome.
@@ -102,11 +106,26 @@ class Publisher(LinkEnd):
             Released: Nobody took it.
             InDoubt: The connection broke before the outcome was known.
         """
-        post = self.post(body, settled=settled, **fields)
-        if not post.is_done:
+        await self.outcome(self.post(body, settled=settled, **fields))
+
+    async def outcome(self, post: Post) -> None:
+        """Waits for a post's outcome; who leaves before it was sent has it taken back.
+
+        Args:
+            post: Nobody else's.
+
+        Raises:
+            ClientError: It is not accepted, or that cannot be known.
+        """
+        if post.is_done:
+            if (error := post.error()) is not None:
+                raise error
+            return
+        try:
             await post
-        elif (error := post.error()) is not None:
-            raise error
+        except asyncio.CancelledError:
+            post.withdraw()
+            raise
 
     async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
         """Sends messages and waits for all of their outcomes.
@@ -144,7 +163,7 @@ class Publisher(LinkEnd):
         return self._outbox.post_encoded(messages)
 
     def withdraw(self, post: Post) -> bool:
-        """Takes back a message that waits for credit; returns whether it was there still."""
+        """Takes back a message that waits for credit; returns whether it did."""
         return post.withdraw()
 
     async def ready(self) -> None:

@@ -83,11 +83,14 @@ class Replies(Receiver[Message]):
         request.reply_to = self._reply_to
         if request.ttl_s is None:
             request.ttl_s = ttl_s
+        post = publisher.post(request)
+        post.on_error = partial(_fail, waiting)
         self._waiting[number] = waiting
         try:
-            post = publisher.post(request)
-            post.on_error = partial(_fail, waiting)
             reply = await waiting
+        except BaseException:
+            post.withdraw()  # nobody waits for it any more, if it has not been sent yet
+            raise
         finally:
             self._waiting.pop(number, None)
         return _checked(address, reply)

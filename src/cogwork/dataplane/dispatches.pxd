@@ -24,10 +24,12 @@ cdef class Dispatch:
     cdef bint settled
     cdef readonly bint queued
     cdef object waiter
+    cdef bint is_watched
     cdef readonly object failure
     cdef int advance(self) except -1
     cdef int resolved(self, uint64_t token, int code, bytes state) except -1
     cdef int lost(self, uint64_t token) except -1
+    cdef int note_failure(self) except -1
     cdef int fail(self, object failure) except -1
     cdef int64_t unsent(self) noexcept
     cdef int wake(self) except -1
@@ -38,7 +40,6 @@ cdef class Post(Dispatch):
     cdef bytes data
     cdef readonly int code
     cdef bytes state
-    cdef bint is_watched
     cdef public object on_error
     cdef public object on_done
 
@@ -51,3 +52,4 @@ cdef class Batch(Dispatch):
     cdef Py_ssize_t at
     cdef Py_ssize_t waiting
     cdef int accept(self, uint64_t token, Py_ssize_t count) except -1
+    cdef int finished(self) except -1

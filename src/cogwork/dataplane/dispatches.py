@@ -18,7 +18,7 @@ __all__ = ("SOURCE_HASH", "Batch", "Post")
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 FAILURES_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
-"""Posts that failed and that nobody awaited yet, kept to be reported by `flushed`."""
+"""Posts and batches that failed and that nobody awaited yet, kept to be reported by `flushed`."""
 
 
 class Shipper(Terminus):
@@ -33,7 +33,7 @@ class Shipper(Terminus):
         return 0
 
     def withdraw(self, dispatch):
-        """Takes back what waits for credit."""
+        """Takes back what waits for credit; returns whether it may be left out."""
         return 0
 
 
@@ -56,6 +56,16 @@ class Dispatch:
         return 0
 
     def unsent(self):
+        return 0
+
+    def error(self) -> object:
+        """Returns the exception that tells of its first failure; None where all was accepted."""
+        return None
+
+    def note_failure(self):
+        """Keeps a failure for `flushed`, as long as nobody awaits it."""
+        if not self.is_watched and len(self.outbox.failed) < FAILURES_KEPT:
+            self.outbox.failed.append(self)
         return 0
 
     def wake(self):
@@ -92,8 +102,8 @@ class Post(Dispatch):
         elif code != ACCEPTED:
             if self.on_error is not None:
                 self.on_error(self.error())
-            elif not self.is_watched and len(self.outbox.failed) < FAILURES_KEPT:
-                self.outbox.failed.append(self)
+            else:
+                self.note_failure()
         return self.wake()
 
     def fail(self, failure):
@@ -104,10 +114,12 @@ class Post(Dispatch):
         return 1
 
     def withdraw(self) -> bool:
-        """Takes back a message that waits for credit, and releases it; returns whether it did."""
-        if not self.queued:
+        """Takes back a message that waits for credit, and releases it; returns whether it did.
+
+        What a stream counts is not taken back.
+        """
+        if not self.queued or not self.outbox.withdraw(self):
             return False
-        self.outbox.withdraw(self)
         self.code = RELEASED
         self.data = None
         self.wake()
@@ -141,10 +153,10 @@ class Batch(Dispatch):
     """Several messages on their way. Awaiting it returns the list of their outcomes."""
 
     def __len__(self) -> int:
-        return len(self.messages)
+        return len(self.codes)
 
     def advance(self):
-        count: cython.Py_ssize_t = len(self.messages)
+        count: cython.Py_ssize_t = len(self.codes)
         taken: cython.Py_ssize_t
         while self.at < count:
             if self.codes[self.at] != 0:
@@ -166,13 +178,20 @@ class Batch(Dispatch):
         if state is not None:
             self.states[index] = state
         self.waiting -= 1
-        return self.wake() if self.waiting == 0 else 0
+        return self.finished() if self.waiting == 0 else 0
 
     def accept(self, token, count):
         """Takes the outcome of messages that follow each other and have none yet."""
         memset(PyByteArray_AS_STRING(self.codes) + (token - self.first_token), ACCEPTED, count)
         self.waiting -= count
-        return self.wake() if self.waiting == 0 else 0
+        return self.finished() if self.waiting == 0 else 0
+
+    def finished(self):
+        """All outcomes are there: what was sent is needed no more."""
+        self.messages = None
+        if self.codes.count(ACCEPTED) != len(self.codes):
+            self.note_failure()
+        return self.wake()
 
     def lost(self, token):
         index: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, token - self.first_token)
@@ -181,12 +200,21 @@ class Batch(Dispatch):
 
     def fail(self, failure):
         self.failure = failure
+        self.note_failure()
         return self.wake()
 
     def unsent(self):
-        return len(self.messages) - self.at
+        return len(self.codes) - self.at
+
+    def error(self) -> object:
+        """Returns the exception that tells of its first failure; None where all was accepted."""
+        if self.failure is not None:
+            return self.failure
+        errors = (outcome.error() for outcome in self.outcomes())
+        return next((error for error in errors if error is not None), None)
 
     def __await__(self):
+        self.is_watched = True
         while self.waiting > 0 and self.failure is None:
             if self.waiter is None or self.waiter.done():
                 self.waiter = self.outbox.create_future()
@@ -199,11 +227,11 @@ class Batch(Dispatch):
         """Lists the outcomes in the order of the messages; all must be known."""
         explain = self.outbox.explain
         accepted = explain(ACCEPTED, None)
-        found: list = [accepted] * len(self.messages)
+        found: list = [accepted] * len(self.codes)
         index: cython.Py_ssize_t
         if self.codes.count(ACCEPTED) == len(found):
             return found
-        for index in range(len(self.messages)):
+        for index in range(len(self.codes)):
             if self.codes[index] != ACCEPTED:
                 found[index] = explain(self.codes[index], self.states.get(index))
         return found

@@ -289,12 +289,18 @@ class Inbox:
         self.flusher.now()
         try:
             await self.draining
-        finally:
+        except BaseException:
             self.draining = None
+            self.drained()  # the answer may have come just now
+            raise
+        self.draining = None
 
     def drained(self) -> None:
-        """Nothing more will come of what a drain asked for."""
-        if self.draining is not None and not self.draining.done():
+        """Nothing more will come of what a drain asked for; who has left it may go on otherwise."""
+        if self.draining is None:
+            if self.top_up():
+                self.flusher.later()
+        elif not self.draining.done():
             self.draining.set_result(None)
 
     # -- links come and go

@@ -375,14 +375,17 @@ class ItemInbox(Inbox):
 
         Raises:
             StaleAttempt: Some of those that nobody awaited were too late.
+            CogworkError: The link ended for good before all were confirmed.
         """
-        while self.claimed:
+        while self.claimed and not self.is_over:
             waiter = self.create_future()
             self.claim_waiters.append(waiter)
             await waiter
         stale, self.stale = self.stale, []
         if stale:
             raise self.on_stale(stale)
+        if self.claimed and self.failure is not None:
+            raise self.failure
 
     def release_waiting(self) -> None:
         """Gives back what was not handed over."""
@@ -474,7 +477,6 @@ class ItemInbox(Inbox):
                 item.claim = None
         self.open_items.clear()
         self.earlier.clear()
-        self.claimed = 0
         Inbox.close(self, failure)
         for waiter in self.claim_waiters:
             if not waiter.done():

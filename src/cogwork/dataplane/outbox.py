@@ -196,14 +196,16 @@ class Outbox(Shipper):
         """Waits until nothing is without an outcome.
 
         Raises:
-            CogworkError: The first of the posts that failed without anybody awaiting them.
+            CogworkError: The first of the posts, or of the messages of a batch, that failed without
+                anybody awaiting them.
         """
+        dispatch: Dispatch
         while self.backlog or self.sent.count:
             await self.waiter()
         failed, self.failed = self.failed, []
-        for post in failed:
-            if not cython.cast(Post, post).is_watched:
-                raise post.error()
+        for dispatch in failed:
+            if not dispatch.is_watched:
+                raise dispatch.error()
 
     # -- links come and go
 
@@ -233,7 +235,8 @@ class Outbox(Shipper):
         dispatch.queued = False
         self.backlog.remove(dispatch)
         self.backlog_count -= dispatch.unsent()
-        return self.release_waiters()
+        self.release_waiters()
+        return 1
 
     def put_back(self, dispatch):
         if not dispatch.queued:
@@ -303,12 +306,13 @@ class Outbox(Shipper):
         at: cython.Py_ssize_t = batch.at
         count: uint32_t = 0
         taken: uint32_t
-        size: uint32_t = cython.cast(uint32_t, len(batch.messages))
+        messages: list = batch.messages  # held, as a batch lets go of them with its last outcome
+        size: uint32_t = cython.cast(uint32_t, len(messages))
         link: OutgoingLink = self.link
         if link is None or not link.is_ready():
             return 0
         while count < RUN_MAX and at + count < size and batch.codes[at + count] == 0:
-            data = batch.messages[at + count]
+            data = messages[at + count]
             pieces[count].data = octets_of(data)
             pieces[count].size = cython.cast(uint32_t, PyBytes_GET_SIZE(data))
             pieces[count].token = batch.first_token + at + count

@@ -188,6 +188,10 @@ class StreamOutbox(Outbox):
 
     # -- what the data plane does
 
+    def withdraw(self, dispatch):
+        """Takes nothing back: the stream would wait for the sequence that is missing."""
+        return 0
+
     def ship(self, dispatch, token, data):
         if self.is_paused:
             return 0
@@ -341,7 +345,7 @@ class StreamOutbox(Outbox):
             post.data = self.stamped(post.data, False)
             return 0
         batch = dispatch
-        for index in range(len(batch.messages)):
+        for index in range(len(batch.codes)):
             if batch.codes[index] != 0:
                 continue
             if batch.first_token + index in self.doubtful:
