@@ -245,6 +245,25 @@ async def test_a_container_that_restarts_finds_its_clients_again() -> None:
             await asyncio.to_thread(again.stop)
 
 
+@pytest.mark.parametrize("kind", ["publisher", "subscription"])
+@story
+async def test_an_attach_that_fits_into_no_frame_is_refused_and_harms_nobody(
+    url: str, kind: str
+) -> None:
+    async with cogwork.connect(url) as mesh, mesh.subscribe("topic/fits") as other:
+        end: cogwork.client.Publisher | cogwork.client.Subscription
+        if kind == "publisher":
+            end = mesh.publisher("topic/" + "x" * 40_000)
+        else:
+            end = mesh.subscribe("topic/a", selector="x" * 40_000)
+        with pytest.raises(cogwork.LinkRefused, match=r"of at most 32768") as caught:
+            await end.open()
+        assert caught.value.condition == cogwork.Condition.FRAME_SIZE_TOO_SMALL
+        await mesh.publish("topic/fits", 1)
+        assert (await anext(other)).body == 1
+        assert mesh.connections == 1
+
+
 GIVES_UP = cogwork.Retry(first_s=0.01, longest_s=0.02, give_up_after_s=0.1)
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 import cogwork
+from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.outcomes import Rejected
+from cogwork.amqp.terminus import Source
+from cogwork.amqp.types import Described, Symbol
+from cogwork.container.mesh.lending import shard_of
+from cogwork.container.mesh.names import FRAME_BYTES
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Advertisement
 from cogwork.router.mesh.wire import encode
@@ -19,7 +26,9 @@ from .stories import eventually, story
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.mesh.lending import Lending
+    from cogwork.dataplane.link import Link
 
 LINE = ("a-b", "b-c")
 QUEUE = "work/a"
@@ -288,6 +297,75 @@ async def test_a_tunnel_that_breaks_while_items_are_out_loses_and_doubles_nothin
         await eventually(lambda: shard(mesh, "a")["depth"] == 0, "the shard knows it")
         counts = shard(mesh, "a")
         assert (counts["accepted"], counts["stale-claims"]) == (30, 0)
+
+
+@story
+async def test_all_that_a_consumer_has_is_named_after_a_break() -> None:
+    """One frame has to name it, and the link between the containers is ended by a larger one."""
+    count = 1600
+    async with linked("a-b") as mesh:
+        async with (await mesh.client("b")).publisher(QUEUE) as publisher:
+            await publisher.send_batch(range(count))
+        items = await consumer(mesh, "a", credit=2 * count)
+        had: list[cogwork.Item] = []
+        with suppress(TimeoutError):
+            while True:
+                async with asyncio.timeout(0.5):
+                    had += await items.take()
+        assert 1000 < len(had) < count
+        await asyncio.sleep(0.1)  # until it has been marked what the application has
+        mesh.cut_off("b")
+        mesh.join_again("b")
+        await eventually(lambda: bool(mesh.containers["a"].mesh.pairs), "they are linked again")
+        async with asyncio.timeout(10):
+            await items.accept(had)
+            rest = await take(items, count - len(had))
+            await items.accept(rest)
+        assert sorted(numbers([*had, *rest])) == list(range(count))
+        (pair,) = mesh.containers["a"].mesh.pairs
+        await asyncio.sleep(0.5)
+        assert mesh.containers["a"].mesh.pairs == [pair]
+
+
+@pytest.mark.parametrize(
+    ("said", "rest_bytes"), [("filter", 164), ("capabilities", 128), ("state", 164)]
+)
+@story
+async def test_what_a_client_says_at_length_is_not_passed_on(said: str, rest_bytes: int) -> None:
+    long = "x" * (FRAME_BYTES - rest_bytes)  # the client's attach just fits into a frame
+    source = Source(address=QUEUE)
+    if said == "filter":
+        source.filter = {Symbol("of-its-own"): Described(Symbol("unknown"), long)}
+    async with linked("a-b") as mesh:
+        async with (await mesh.client("b")).publisher(QUEUE) as publisher:
+            await publisher.send_batch(range(10))
+        (pair,) = mesh.containers["a"].mesh.pairs
+        url = mesh.containers["a"].endpoints[0]
+        client = await mesh.enter(cogwork.connect(url, name="wordy"))
+        items = Wordy(client, QUEUE, 50, source=source)
+        if said == "capabilities":
+            items.capabilities = (Symbol(long),)
+        if said == "state":
+            shard = shard_of("b", advertised(mesh, "a", "b").incarnation)
+            why = AmqpError(condition=Symbol("long"), description=long)
+            items.presented = {shard.to_bytes(4, "big") + bytes(12): Rejected(error=why)}
+        await mesh.enter(items)
+        assert sorted(numbers(await take(items, 10))) == list(range(10))
+        await asyncio.sleep(0.5)
+        assert mesh.containers["a"].mesh.pairs == [pair]
+
+
+class Wordy(cogwork.client.Consumer):
+    """A consumer whose attach says whatever a test needs."""
+
+    capabilities: tuple[Symbol, ...] = ()
+    presented: dict[bytes, DeliveryState | None] | None = None
+
+    def desired_capabilities(self) -> tuple[Symbol, ...]:
+        return (*super().desired_capabilities(), *self.capabilities)
+
+    def unsettled_map(self, link: Link) -> dict[bytes, DeliveryState | None]:
+        return {**super().unsettled_map(link), **(self.presented or {})}
 
 
 @story

@@ -74,6 +74,10 @@ class LocalProtocolError(CogworkError):
     """This program tried to do what the protocol forbids in the present state."""
 
 
+class FrameTooLarge(LocalProtocolError):
+    """A performative does not fit into a frame that the peer takes: nothing was sent."""
+
+
 class ProtocolError(CogworkError):
     """The peer broke the protocol.
 

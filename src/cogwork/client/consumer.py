@@ -13,6 +13,7 @@ from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
 from cogwork.client.errors import InDoubt, stale
 from cogwork.client.receiver import Receiver, filters_of
+from cogwork.dataplane.codec import encode
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.items import Claim, Item, ItemInbox
 
@@ -34,8 +35,8 @@ RESUME_TIMEOUT_S = 5.0
 STOP_TIMEOUT_S = 1.0
 """How long leaving a consumer waits for what is under way; not everyone answers a drain."""
 
-ATTACH_BYTES = 2048
-"""What an attach takes without its unsettled map: name, addresses, filters."""
+ATTACH_BYTES = 256
+"""What an attach takes besides its name, its source and its unsettled map."""
 
 CONFIRM_TIMEOUT_S = 5.0
 """How long leaving a consumer waits for the owner to confirm accepts."""
@@ -141,8 +142,9 @@ class Consumer(Receiver[Item]):
     def unsettled_map(self, link: Link) -> dict[bytes, DeliveryState | None]:
         """Returns the tags of the items that are held or claimed, as many as fit a frame."""
         opened = link.session.connection.remote
-        room = opened.max_frame_size - ATTACH_BYTES if opened is not None else 0
-        return self._items.unsettled_map(room)
+        source = encode(self._source_here().to_described())
+        used_bytes = ATTACH_BYTES + len(self.name.encode()) + len(source)
+        return self._items.unsettled_map(opened.max_frame_size - used_bytes if opened else 0)
 
     def desired_capabilities(self) -> tuple[Symbol, ...]:
         """Offers to mark items that were handed over."""

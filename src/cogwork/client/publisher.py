@@ -193,8 +193,8 @@ class Publisher(LinkEnd):
 
     def attach(self, link: Link) -> None:
         """Attaches to the address."""
-        end = OutgoingLink(link.session.end, link.handle)
         link.attach(source=Source(), target=Target(address=self.redirected_address or self._target))
+        end = OutgoingLink(link.session.end, link.handle)
         link.carry(end)
         self._outbox.attach(end)
 

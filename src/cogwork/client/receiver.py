@@ -104,9 +104,6 @@ class Receiver(LinkEnd, Generic[M]):
 
     def attach(self, link: Link) -> None:
         """Attaches to the source."""
-        end = IncomingLink(link.session.end, link.handle, self._entry)
-        end.settles_second = self.rcv_settle_mode is ReceiverSettleMode.SECOND
-        end.wants_tags = end.settles_second
         link.attach(
             source=self._source_here(),
             target=Target(),
@@ -115,6 +112,9 @@ class Receiver(LinkEnd, Generic[M]):
             unsettled=self.unsettled_map(link) or None,
             desired_capabilities=self.desired_capabilities(),
         )
+        end = IncomingLink(link.session.end, link.handle, self._entry)
+        end.settles_second = self.rcv_settle_mode is ReceiverSettleMode.SECOND
+        end.wants_tags = end.settles_second
         link.carry(end)
         self._inbox.attach(end)
 

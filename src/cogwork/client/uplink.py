@@ -7,7 +7,7 @@ import platform
 from typing import TYPE_CHECKING
 
 from cogwork import __version__
-from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
+from cogwork.amqp.errors import AmqpError, Condition, FrameTooLarge, ProtocolError
 from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.redirect import FORCE, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse, build_plain
@@ -127,7 +127,11 @@ class Uplink:
         link.context = end
         end.link = link
         end.move_to(self.endpoint)
-        end.attach(link)
+        try:
+            end.attach(link)
+        except FrameTooLarge as error:
+            link.session.forget_link(link)
+            end.not_attached(error)
 
     def _open_link(self, end: LinkEnd) -> Link:
         for session in self._sessions:

@@ -14,7 +14,10 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ("Filters", "read_filters")
+__all__ = ("Filters", "read_filters", "selector_of")
+
+SELECTOR_BYTES_MAX = 16 * 1024
+"""It fits into a frame between containers, with enough of the items that a consumer has."""
 
 _SELECTOR = (Symbol("apache.org:selector-filter:string"), ULong(0x0000468C00000004))
 _NO_LOCAL = (Symbol("apache.org:no-local-filter:list"), ULong(0x0000468C00000003))
@@ -60,9 +63,25 @@ def read_filters(filter_set: Mapping[Symbol, object] | None, *, is_stream: bool 
     return filters
 
 
+def selector_of(filter_set: Mapping[Symbol, object] | None) -> dict[Symbol, object]:
+    """Returns the selector of a filter set alone: the last one, which counts."""
+    found = {
+        name: described
+        for name, described in (filter_set or {}).items()
+        if isinstance(described, Described) and described.descriptor in _SELECTOR
+    }
+    return dict(list(found.items())[-1:])
+
+
 def _compile(text: object) -> Callable[[bytes], bool]:
     if not isinstance(text, str):
         raise Refused(
             f"a selector must be a string, not {type(text).__name__}", Condition.INVALID_FIELD
+        )
+    size_bytes = len(text.encode())
+    if size_bytes > SELECTOR_BYTES_MAX:
+        raise Refused(
+            f"a selector of {size_bytes} octets; expected at most {SELECTOR_BYTES_MAX}",
+            Condition.INVALID_FIELD,
         )
     return selection(text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.errors import AmqpError, FrameTooLarge
 from cogwork.amqp.performatives import (
     Attach,
     Detach,
@@ -18,6 +18,7 @@ from cogwork.amqp.performatives import (
     SenderSettleMode,
 )
 from cogwork.amqp.states import Event, LinkState, link_step
+from cogwork.dataplane.composites import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session import SessionEndpoint
 
 __all__ = ("Link",)
+
+FRAME_HEADER_BYTES = 8
 
 _CARRIES = frozenset({LinkState.ATTACHED, LinkState.ATTACH_RCVD, LinkState.ATTACH_SENT})
 
@@ -91,25 +94,39 @@ class Link:
         offered_capabilities: tuple[Symbol, ...] = (),
         desired_capabilities: tuple[Symbol, ...] = (),
     ) -> None:
-        """Sends this side's attach, first or in answer; arguments are the performative's fields."""
-        self.state = link_step(self.state, Event.SEND_START)
-        self.session.write(
-            Attach(
-                name=self.name,
-                handle=self.handle,
-                role=self.role,
-                snd_settle_mode=snd_settle_mode,
-                rcv_settle_mode=rcv_settle_mode,
-                source=source,
-                target=target,
-                unsettled=unsettled,
-                initial_delivery_count=0 if self.role is Role.SENDER else None,
-                max_message_size=max_message_size,
-                offered_capabilities=offered_capabilities,
-                desired_capabilities=desired_capabilities,
-                properties=properties,
-            )
+        """Sends this side's attach, first or in answer; arguments are the performative's fields.
+
+        Raises:
+            FrameTooLarge: The peer takes no frame of that size; it would end the connection.
+        """
+        attach = Attach(
+            name=self.name,
+            handle=self.handle,
+            role=self.role,
+            snd_settle_mode=snd_settle_mode,
+            rcv_settle_mode=rcv_settle_mode,
+            source=source,
+            target=target,
+            unsettled=unsettled,
+            initial_delivery_count=0 if self.role is Role.SENDER else None,
+            max_message_size=max_message_size,
+            offered_capabilities=offered_capabilities,
+            desired_capabilities=desired_capabilities,
+            properties=properties,
         )
+        if self.remote is None:
+            self._demand_room(attach)
+        self.state = link_step(self.state, Event.SEND_START)
+        self.session.write(attach)
+
+    def _demand_room(self, attach: Attach) -> None:
+        size_bytes = FRAME_HEADER_BYTES + len(encode(attach))
+        limit_bytes = self.session.connection.wire.max_frame_out
+        if size_bytes > limit_bytes:
+            raise FrameTooLarge(
+                f"the attach takes a frame of {size_bytes} octets, with its address, filters and "
+                f"unsettled deliveries; the peer takes frames of at most {limit_bytes}"
+            )
 
     def carry(self, end: IncomingLink | OutgoingLink) -> None:
         """Lets transfers and flows of the peer's handle reach `end` from now on."""

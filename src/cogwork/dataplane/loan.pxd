@@ -19,6 +19,7 @@ cdef class Loan(IncomingLink):
     cdef readonly uint32_t returned
     cdef public uint32_t owed
     cdef public uint32_t awaited
+    cdef public uint32_t items_max
     cdef bint is_limited
     cdef public bint keeps_order
     cdef bint recalls

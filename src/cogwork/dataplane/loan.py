@@ -37,8 +37,8 @@ from cogwork.dataplane.refusals import STALE_STATE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-LENT_MAX = cython.declare(uint32_t, 1500)
-"""What a consumer has from one shard at most: a frame names all of it after a break."""
+ITEMS_MAX = cython.declare(uint32_t, 1500)
+"""What a consumer has from one shard at most, where nothing else is said."""
 
 
 class Loan(IncomingLink):
@@ -52,6 +52,7 @@ class Loan(IncomingLink):
         keeps_order: Whether an item that goes back takes those with it that were sent behind it,
             so that none of its group overtakes it.
         awaited: Items that will come which the client has from another container.
+        items_max: What the consumer has by it at most: a frame names all of it after a break.
     """
 
     def __init__(self, session: Session, handle: int, borrower: Borrower, container: str):
@@ -66,6 +67,7 @@ class Loan(IncomingLink):
         IncomingLink.__init__(self, session, handle)
         self.borrower = borrower
         self.container = container
+        self.items_max = ITEMS_MAX
         self.chain.first = self.chain.last = NOWHERE
         self.place = borrower.seat(self)
         self.wants_tags = True
@@ -118,7 +120,8 @@ class Loan(IncomingLink):
 
         What is to be sent again needs none of the consumer's: that has it already.
         """
-        room: uint32_t = LENT_MAX - self.unsettled if self.unsettled < LENT_MAX else 0
+        used: uint64_t = cython.cast(uint64_t, self.unsettled) + self.owed
+        room: uint32_t = self.items_max - cython.cast(uint32_t, min(used, self.items_max))
         if self.detached or self.recalls:
             return 0
         self.is_limited = share > room

@@ -9,6 +9,7 @@ class Loan(IncomingLink):
     owed: int
     keeps_order: bool
     awaited: int
+    items_max: int
     def __init__(
         self, session: Session, handle: int, borrower: Borrower, container: str
     ) -> None: ...

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.amqp.outcomes import Accepted, Received
+from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Attach, Role
 from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import COPY, Source, Target
-from cogwork.amqp.types import Symbol, UInt, ULong
+from cogwork.container.mesh.loan_terms import HANDED, TAG_BYTES, LoanTerms, terms_of
 from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.dataplane.loan import Borrower, Loan
 from cogwork.dataplane.refusals import STALE_STATE
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.spi.node import Node, Subscription
 
-__all__ = ("DURABLE_LIFE", "MARKS_RECEIVED", "Lender", "Lending", "shard_of")
+__all__ = ("DURABLE_LIFE", "Lender", "Lending", "shard_of")
 
 BROKEN_S = 5.0
 """So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
@@ -54,8 +54,6 @@ PRESENTED_MAX = 1000
 
 IDLE_S = 30.0
 """A loan that has brought nothing for so long is ended."""
-
-MARKS_RECEIVED = Symbol("cogwork:marks-received")
 
 ACCEPTED, REJECTED = 0x24, 0x25
 log = logging.getLogger("cogwork")
@@ -149,6 +147,7 @@ class Consumer:
         address: The queue.
         subscription: Its link, and what it asked for.
         attach: How it attached.
+        terms: What shards elsewhere are told of that.
         borrower: Its side of all loans.
         keeps_order: Whether the queue's groups are kept in order.
         node: The queue here.
@@ -162,6 +161,7 @@ class Consumer:
     address: str
     subscription: Subscription
     attach: Attach
+    terms: LoanTerms
     borrower: Borrower
     keeps_order: bool
     node: QueueNode
@@ -228,7 +228,8 @@ class Lending:
         self._count += 1
         name = f"{self._mesh.id}.{self._mesh.incarnation:x}/{self._count}"
         keeps_order = node.options.ordering != "none"
-        consumer = Consumer(address, subscription, attach, borrower, keeps_order, node, name)
+        terms = terms_of(attach, address)
+        consumer = Consumer(address, subscription, attach, terms, borrower, keeps_order, node, name)
         self._consumers.setdefault(address, {})[subscription] = consumer
         self._expect(consumer)
         for container in self._wanted(address, consumer):
@@ -238,9 +239,13 @@ class Lending:
     def _expect(self, consumer: Consumer) -> None:
         """Finds out whose the items are that a client presents and that are not of this shard."""
         subscription = consumer.subscription
-        tags = [tag for tag in subscription.unsettled if tag not in subscription.known]
+        tags = [
+            tag
+            for tag in subscription.unsettled
+            if tag not in subscription.known and len(tag) == TAG_BYTES
+        ]
         homes = self._homes(consumer.node) if tags else {}
-        for tag in tags[:PRESENTED_MAX]:
+        for tag in tags[: min(PRESENTED_MAX, consumer.terms.items_max)]:
             container = homes.get(int.from_bytes(tag[:4], "big"))
             if container is not None:
                 consumer.borrower.expect(container, tag)
@@ -363,32 +368,29 @@ class Lending:
         )
         end = Loan(session.end, link.handle, consumer.borrower, container)
         end.keeps_order = consumer.keeps_order
+        end.items_max = consumer.terms.items_max
         tags = consumer.borrower.tags_of(container)
         loan = Borrowing(self, consumer, container, lender or "", end, tags)
         loan.link = link
         link.context = loan
         consumer.loans[container] = loan
         link.carry(end)
-        attach = consumer.attach
-        assert attach.source is not None
+        attach, terms = consumer.attach, consumer.terms
         link.attach(
-            source=Source(address=consumer.address, filter=attach.source.filter),
+            source=Source(address=consumer.address, filter=terms.filter),
             target=Target(),
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
             unsettled={tag: self._said(consumer, tag) for tag in tags} or None,
-            desired_capabilities=attach.desired_capabilities,
+            desired_capabilities=terms.capabilities,
             properties={VHOST: self._vhost.name, BORROWER: consumer.name},
         )
 
     @staticmethod
     def _said(consumer: Consumer, tag: bytes) -> DeliveryState | None:
         """Returns what a shard is to know of an item that a consumer has from an earlier link."""
-        if tag in consumer.borrower.expected:
-            return (consumer.attach.unsettled or {})[tag]
-        if consumer.borrower.is_handed(tag):
-            return Received(section_number=UInt(0), section_offset=ULong(0))
-        return None
+        is_held = tag in consumer.borrower.expected and tag in consumer.terms.held
+        return HANDED if is_held or consumer.borrower.is_handed(tag) else None
 
     def lost(self) -> None:
         """Has what was lost opened again."""
