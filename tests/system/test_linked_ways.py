@@ -260,3 +260,16 @@ async def test_the_closest_consumer_is_another_one_when_costs_change() -> None:
                     await publisher.send(number)
                 await eventually(lambda: sum(s.waiting for s in taken.values()) % 10 == 1, "come")
                 assert taken[near].waiting - before[near] == 10
+
+
+@story
+async def test_a_link_to_what_can_be_no_name_is_told_and_tried_on() -> None:
+    link = '[[link]]\nurl = "amqp://b..c:5672"\n'
+    async with linked("a-b") as mesh:
+        await mesh.start("c", ["a"], link)
+        bad = next(each for each in mesh.containers["c"].mesh.diallers if "b..c" in str(each.url))
+        await eventually(lambda: bad.has_failed, "it is told")
+        assert "this cannot be a host's name" in str(bad.problem)
+        assert bad._task is not None
+        assert not bad._task.done()
+        await eventually(mesh.is_settled, "all else goes on")

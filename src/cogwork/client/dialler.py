@@ -148,8 +148,6 @@ class Dialler:
             if isinstance(error, ConnectError):
                 raise
             raise ConnectError(f"{endpoint}: {reason_of(error)}") from error
-        except UnicodeError as error:
-            raise ConnectError(f"{endpoint}: this cannot be a host's name: {error}") from error
 
     async def _open(self, endpoint: Endpoint, sock: socket.socket, search: Search) -> Uplink:
         insists = self._options.force or search.insists(endpoint)

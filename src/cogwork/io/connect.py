@@ -1,14 +1,27 @@
-"""Opens sockets to others."""
+"""Opens sockets to others.
+
+Theory of operation. A host may have several addresses, of which some do not answer: packets to them
+are lost, and that takes longer than anybody waits. So each address gets a head start, and then the
+next one is tried beside it (RFC 8305 §5); whichever answers first is taken.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import socket
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
 from cogwork.io.socket_file import check_path
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = ("connected_path", "connected_socket", "reason_of")
+
+HEAD_START_S = 0.25
+"""How long an address may be silent before the next one is tried, too."""
 
 
 async def connected_socket(host: str, port: int) -> socket.socket:
@@ -19,18 +32,48 @@ async def connected_socket(host: str, port: int) -> socket.socket:
         port: The TCP port.
 
     Raises:
-        OSError: None does; this is what the last one said.
+        OSError: None does; this is what the last one said. Or there can be no such host.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    problem = OSError(f"{host} has no address")
-    for family, kind, protocol, _, address in found:
-        sock = socket.socket(family, kind, protocol)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            return await _connected(sock, address)
-        except OSError as error:
-            problem = error
-    raise problem
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except ValueError as error:  # what cannot be a name is no error of the system
+        raise OSError(f"this cannot be a host's name: {error}") from error
+    waiting = deque(found)
+    tasks: set[asyncio.Task[socket.socket]] = set()
+    problem: BaseException = OSError(f"{host} has no address")
+    try:
+        while waiting or tasks:
+            if waiting:
+                tasks.add(loop.create_task(_connected_to(*waiting.popleft())))
+            done, _ = await asyncio.wait(
+                tasks,
+                timeout=HEAD_START_S if waiting else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for task in done:
+                tasks.discard(task)
+                problem = task.exception() or problem
+                if task.exception() is None:
+                    return task.result()
+        raise problem
+    finally:
+        _give_up(tasks)
+
+
+def _give_up(tasks: Iterable[asyncio.Task[socket.socket]]) -> None:
+    """Ends attempts that nobody waits for any more, and what has come of them."""
+    for task in tasks:
+        if not task.cancel() and task.exception() is None:
+            task.result().close()
+
+
+async def _connected_to(
+    family: int, kind: int, protocol: int, _name: str, address: tuple[Any, ...]
+) -> socket.socket:
+    sock = socket.socket(family, kind, protocol)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return await _connected(sock, address)
 
 
 async def connected_path(path: str) -> socket.socket:
