@@ -22,7 +22,6 @@ from cogwork.client.errors import (
 )
 
 if TYPE_CHECKING:
-    from cogwork.amqp.errors import FrameTooLarge
     from cogwork.amqp.performatives import Role
     from cogwork.client.mesh import Mesh
     from cogwork.client.url import Endpoint
@@ -177,12 +176,11 @@ class LinkEnd(ABC):
         if not self._attached.done():
             self._attached.set_result(None)
 
-    def not_attached(self, error: FrameTooLarge) -> None:
+    def not_attached(self, error: AmqpError) -> None:
         """It cannot be attached to this container: that is final, as a refusal is."""
         self.link = None
         self.mesh.forget(self)
-        told = AmqpError(condition=Condition.FRAME_SIZE_TOO_SMALL, description=str(error))
-        self.fail(refusal(self.address, told))
+        self.fail(refusal(self.address, error))
 
     def on_detached(self, error: AmqpError | None, *, is_lost: bool) -> None:
         """The link has gone: refused, ended by either side, or lost with its connection.

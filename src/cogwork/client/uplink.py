@@ -30,6 +30,9 @@ __all__ = ("Uplink",)
 
 ANONYMOUS_RELAY = Symbol("ANONYMOUS-RELAY")
 
+CLOSE_TIMEOUT_S = 5.0
+"""A container answers a close at once, or never, however lively it is."""
+
 
 class Uplink:
     """A connection, and the host that the data plane asks.
@@ -65,6 +68,7 @@ class Uplink:
         self._sessions: list[SessionEndpoint] = []
         self._fault: BaseException | None = None
         self._session_error: AmqpError | None = None
+        self._closing_since_s: float | None = None
 
     # -- life
 
@@ -110,8 +114,15 @@ class Uplink:
             self._pump.close()
 
     def tick(self) -> None:
-        """Lets time pass: heartbeats, and the silence of the container."""
-        self.connection.tick(self.connection.wire.core.now)
+        """Lets time pass: heartbeats, a container that is silent, or does not answer a close."""
+        now_s = self.connection.wire.core.now
+        self.connection.tick(now_s)
+        if not self.connection.is_over or self.closed.done():
+            return
+        if self._closing_since_s is None:
+            self._closing_since_s = now_s
+        elif now_s - self._closing_since_s > CLOSE_TIMEOUT_S:
+            self.connection.lose(self._session_error)
 
     @property
     def has_relay(self) -> bool:
@@ -124,6 +135,12 @@ class Uplink:
     def attach(self, end: LinkEnd) -> None:
         """Attaches a link end on a session that has room."""
         link = self._open_link(end)
+        if link is None:
+            count = sum(len(session.links) for session in self._sessions)
+            text = f"{count} links are attached, as many as the container takes on a connection"
+            condition = Condition.RESOURCE_LIMIT_EXCEEDED
+            end.not_attached(AmqpError(condition=condition, description=text))
+            return
         link.context = end
         end.link = link
         end.move_to(self.endpoint)
@@ -131,16 +148,24 @@ class Uplink:
             end.attach(link)
         except FrameTooLarge as error:
             link.session.forget_link(link)
-            end.not_attached(error)
+            condition = Condition.FRAME_SIZE_TOO_SMALL
+            end.not_attached(AmqpError(condition=condition, description=str(error)))
 
-    def _open_link(self, end: LinkEnd) -> Link:
+    def _open_link(self, end: LinkEnd) -> Link | None:
+        """Makes a link on a session that has room; None where there may be no more sessions."""
         for session in self._sessions:
             try:
                 return session.open_link(end.name, end.role)
             except ProtocolError:  # full, which is rare
                 continue
-        self._sessions.append(self.connection.begin_session())
-        return self._sessions[-1].open_link(end.name, end.role)
+        opened = self.connection.remote
+        if opened is None or len(self._sessions) > opened.channel_max:
+            return None
+        session = self.connection.begin_session()
+        # Until the answer has come it takes as many links as the first one.
+        session.handle_max = self._sessions[0].handle_max
+        self._sessions.append(session)
+        return session.open_link(end.name, end.role)
 
     # -- what the data plane asks: SASL and open
 
@@ -213,7 +238,8 @@ class Uplink:
 
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
         """A link has gone."""
-        is_lost = not closed and error is None
+        # One that the peer has left alone, with its session in place, does not come back by itself.
+        is_lost = not closed and error is None and not link.was_left
         if isinstance(link.context, LinkEnd):
             link.context.on_detached(error, is_lost=is_lost)
 
