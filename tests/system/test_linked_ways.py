@@ -273,3 +273,28 @@ async def test_a_link_to_what_can_be_no_name_is_told_and_tried_on() -> None:
         assert bad._task is not None
         assert not bad._task.done()
         await eventually(mesh.is_settled, "all else goes on")
+
+
+@story
+async def test_a_container_that_was_forgotten_may_come_back_with_its_clock_put_back() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("cogwork.container.mesh.tunnels.STRANGER_S", 0.1)
+        async with linked("a-b") as mesh:
+            there = await mesh.enter((await mesh.client("a")).subscribe("topic/#"))
+            await mesh.settle()
+            await (await mesh.client("b")).publish("topic/x", "in the first life")
+            await mesh.stop("b")
+            database = mesh.containers["a"].mesh.mesh.database
+            patched.setattr(database, "_max_age_s", 0.0)
+            await eventually(lambda: "b" not in database.records, "it is forgotten")
+            patched.setattr(database, "_max_age_s", 180.0)
+            await asyncio.sleep(0.3)
+            now_s = time.time()
+            patched.setattr(time, "time", lambda: now_s - 3600)
+            await mesh.start("b", ["a"])
+            await mesh.settle()
+            client = await mesh.client("b", is_new=True)
+            async with asyncio.timeout(5):
+                await client.publish("topic/x", "in the second life")
+            bodies = [(await anext(there)).body for _ in range(2)]
+            assert bodies == ["in the first life", "in the second life"]

@@ -15,8 +15,10 @@ when there is nothing in it: `sweep` ends it, and whoever had links in it opens 
 from __future__ import annotations
 
 import logging
+import math
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.container.mesh.away import Away
@@ -36,7 +38,23 @@ if TYPE_CHECKING:
 
 __all__ = ("Tunnels", "origin_of")
 
+STRANGER_S = 10.0
+"""So long it counts which was the latest tunnel of a container that the mesh does not know, or not
+yet: nothing of an earlier one is on its way any more then."""
+
 log = logging.getLogger("cogwork")
+
+
+class _Latest(NamedTuple):
+    """The latest tunnel from a container.
+
+    Attributes:
+        age: Its incarnation and number.
+        since_s: When it began.
+    """
+
+    age: tuple[int, int]
+    since_s: float
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +101,7 @@ class Tunnels:
         self._mesh = mesh
         self._number = 0
         self._outward: dict[str, Outward] = {}
-        self._latest: dict[str, tuple[int, int]] = {}
+        self._latest: dict[str, _Latest] = {}
 
     def to(self, container: str) -> SessionEndpoint | None:
         """Returns the session that leads to a container; None where there is no way, or no room."""
@@ -114,6 +132,7 @@ class Tunnels:
             Whether there were any: what was in them is to be opened again, before anything is sent.
         """
         has_moved = False
+        self._forget_strangers(time.monotonic() - STRANGER_S)
         for container, tunnel in list(self._outward.items()):
             has_rested = tunnel.has_rested()
             if tunnel.session.is_over:
@@ -161,17 +180,17 @@ class Tunnels:
         if properties[FROM] == self._mesh.id:
             return "a tunnel that comes back to where it began"
         if properties[TO] == self._mesh.id:
-            latest = self._latest.get(str(properties[FROM]), (0, 0))
-            if _age(properties) <= latest:
+            latest = self._latest.get(str(properties[FROM]))
+            if latest is not None and _age(properties) <= latest.age:
                 return "a newer tunnel is there already"
         return None
 
     def _end_older(self, properties: dict[Symbol, object]) -> None:
         """Ends the tunnels from a container that a newer one of its own replaces."""
         origin = str(properties[FROM])
-        self._latest[origin] = _age(properties)
+        self._latest[origin] = _Latest(_age(properties), time.monotonic())
         if len(self._latest) > CONTAINERS_MAX:
-            self._forget_strangers()
+            self._forget_strangers(math.inf)
         error = AmqpError(condition=Condition.LINK_STOLEN, description="a newer tunnel has come")
         for connection in self._mesh.data_connections():
             for session in connection.sessions:
@@ -179,10 +198,18 @@ class Tunnels:
                 if begun is not None and (begun.properties or {}).get(FROM) == origin:
                     session.close(error)
 
-    def _forget_strangers(self) -> None:
-        """Keeps the ages of tunnels from containers of the mesh alone: names can be invented."""
+    def _forget_strangers(self, before_s: float) -> None:
+        """Forgets the ages of tunnels from containers that the mesh does not know.
+
+        Names can be invented; and one that was forgotten may come back with a clock that was put
+        back, and so with an earlier incarnation.
+        """
         known = self._mesh.mesh.database.records
-        self._latest = {each: age for each, age in self._latest.items() if each in known}
+        self._latest = {
+            origin: latest
+            for origin, latest in self._latest.items()
+            if origin in known or latest.since_s >= before_s
+        }
 
 
 def origin_of(session: SessionEndpoint) -> str | None:
