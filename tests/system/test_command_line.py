@@ -281,8 +281,9 @@ def test_what_goes_wrong_is_one_line_and_a_code(
 def test_queues_from_the_cradle_to_the_grave(container: Served) -> None:
     url = container.url
     declared = ("queue", "declare", url, "queue/cradle", "--option", "dead_letter=queue/grave")
-    assert container.run(*declared) == "queue/cradle declared\n"
-    assert container.run(*declared) == "queue/cradle was there with these options\n"
+    memory = "in memory, until the container stops"
+    assert container.run(*declared) == f"queue/cradle declared, {memory}\n"
+    assert container.run(*declared) == f"queue/cradle was there with these options, {memory}\n"
     code, line = failing(*declared, "--option", "priorities=3")
     assert (code, "priorities = 10, not 3" in line) == (ExitCode.ERROR, True)
     container.run("send", url, "queue/cradle", "item", "--count", "12")
@@ -294,7 +295,8 @@ def test_queues_from_the_cradle_to_the_grave(container: Served) -> None:
     )
     assert (shown["body"], shown["state"], shown["attempts"]) == ("item", "ready", 0)
     other = json.loads(container.run("queue", "declare", url, "queue/other", "--json"))
-    assert other == {"address": "queue/other", "is_new": True}
+    told = {"durability": "memory", "problem": None}
+    assert other == {"address": "queue/other", "is_new": True, **told}
     move = ("queue", "move", url, "queue/cradle", "queue/other")
     assert container.run(*move, "--count", "2") == "2 items moved from queue/cradle\n"
     assert json.loads(container.run(*move, "--count", "3", "--json")) == {
@@ -379,5 +381,5 @@ def test_status_shows_people_the_same_as_programs(container: Served) -> None:
     assert [queue[f"disorder-{each}"] for each in ("p50", "p99", "maximum")] == [0, 1, 1]
     for word in ("connections", "topic/shown.#", "topic/shown.one", "multicast", "resident"):
         assert word in shown
-    (row,) = (line for line in shown.splitlines() if line.split()[:2] == ["queue/shown", "2"])
+    (row,) = (line for line in shown.splitlines() if line.split()[:2] == ["queue/shown", "memory"])
     assert row.split()[-3:] == ["0", "1", "1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,19 @@ CREATED = 201
 SLICE = 10_000
 """Items moved by one request: some tenths of a second, so that Ctrl-C and replies are prompt."""
 
+LEARN_S = 0.3
+"""So long others have to tell that they keep a queue on disk, too, once they hear of it."""
+
+KEPT = {
+    "memory": "in memory, until the container stops",
+    "disk": "on disk",
+    "replicated": "on replicas",
+}
+"""How people are told a durability."""
+
 COLUMNS = {
     "address": "address",
+    "durability": "durability",
     "depth": "depth",
     "ready": "ready",
     "unsettled": "unsettled",
@@ -47,6 +59,7 @@ COLUMNS = {
     "expired": "expired",
     "disorder-p99": "disorder p99",
     "owner": "owner",
+    "problem": "problem",
 }
 
 
@@ -82,20 +95,33 @@ def list_(url: str, as_json: bool) -> None:
 def declare(
     url: str, address: str, *, pairs: tuple[str, ...], durability: str | None, as_json: bool
 ) -> None:
-    """Make a queue; one that is there with the same options is left as it is."""
+    """Make a queue; one that is there with the same options is left as it is.
+
+    In memory and on disk it is made in this one container; in others, declare it there, too.
+    """
     options = parse_options(pairs)
     if durability is not None:
         options["durability"] = durability
 
-    async def work(mesh: Mesh) -> bool:
-        reply = await Manager(mesh).ask("CREATE", "queue", address, body=options)
-        return reply.properties["statusCode"] == CREATED
+    async def work(mesh: Mesh) -> tuple[bool, dict[str, Any]]:
+        manager = Manager(mesh)
+        reply = await manager.ask("CREATE", "queue", address, body=options)
+        row: Any = reply.body
+        if row["problem"] is not None:  # others may not have heard of it yet
+            await asyncio.sleep(LEARN_S)
+            row = await manager.get("READ", "queue", address)
+        return reply.properties["statusCode"] == CREATED, row
 
-    is_new = reach(url, work, force=True)
+    is_new, row = reach(url, work, force=True)
+    kept, problem = row["durability"], row["problem"]
     if as_json:
-        click.echo(json.dumps({"address": address, "is_new": is_new}, ensure_ascii=False))
-    else:
-        click.echo(f"{address} declared" if is_new else f"{address} was there with these options")
+        told = {"address": address, "is_new": is_new, "durability": kept, "problem": problem}
+        click.echo(json.dumps(told, ensure_ascii=False))
+        return
+    said = "declared" if is_new else "was there with these options"
+    click.echo(f"{address} {said}, {KEPT[kept]}")
+    if problem is not None:
+        click.echo(f"cogwork: {address}: {problem}", err=True)
 
 
 @queue.command()

@@ -95,6 +95,7 @@ COLUMNS = {
     },
     "queue": {
         "address": "queue",
+        "durability": "durability",
         "depth": "depth",
         "ready": "ready",
         "unsettled": "unsettled",

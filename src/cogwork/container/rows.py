@@ -18,6 +18,7 @@ from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.memory import resident_bytes
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
 from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.topic import TopicNode
 
 if TYPE_CHECKING:
@@ -93,7 +94,17 @@ QUEUE = (
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
     *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
     *("stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum"),
-    *("owner", "problem", "voters", "learners", "wanted", "wanted_learners", "moving", "options"),
+    *(
+        "durability",
+        "owner",
+        "problem",
+        "voters",
+        "learners",
+        "wanted",
+        "wanted_learners",
+        "moving",
+        "options",
+    ),
 )
 STREAM = (
     *("name", "address", "vhost", "state", "problem", "engine", "durability", "first", "next"),
@@ -304,7 +315,10 @@ def _unsettled(entry: AddressEntry) -> int:
 
 def storing_row(vhost: VirtualHost, address: str, node: Node) -> Row:
     """Makes a queue's or a stream's row: what its node says, and the options it was made with."""
-    return {"name": address, "address": address, "vhost": vhost.name, **node.status()}
+    row = {"name": address, "address": address, "vhost": vhost.name, **node.status()}
+    if isinstance(node, QueueNode) and vhost.reach is not None and row["problem"] is None:
+        row["problem"] = vhost.reach.disks.problem(address, node.options.durability)
+    return row
 
 
 def node_row(vhost: VirtualHost, address: str, node: Node) -> Row:

@@ -359,6 +359,8 @@ class VirtualHost:
         self._declared.pop(key, None)
         self.space.entries.pop(key.encode(), None)
         self.nodes.remove(key)
+        if self.reach is not None:
+            self.reach.disks.changed(key)
 
     def close_streams(self) -> None:
         """Lets every stream go; it stays with its engine."""

@@ -23,6 +23,7 @@ from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.branch import Branch
+from cogwork.container.mesh.disks import Disks
 from cogwork.container.mesh.lending import Lending
 from cogwork.container.mesh.missed import Missed
 from cogwork.container.mesh.names import MISSED, VHOST
@@ -65,6 +66,7 @@ class Reach:
         lending: What its queues lend and borrow.
         partitions: Its queues whose messages each have one container that takes them.
         owners: Its replicated queues.
+        disks: Which containers keep which of its queues on disk.
         missed: What containers that were given up have not got.
         reply_ways: To reply addresses of other containers.
     """
@@ -85,9 +87,13 @@ class Reach:
         self.lending = Lending(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
-        kinds = [int(InterestKind.QUEUE), int(InterestKind.PARTITIONS), int(InterestKind.OWNER)]
-        keepers: list[Lending | Partitions | Owners] = [self.lending, self.partitions, self.owners]
-        self._keepers = dict(zip(kinds, keepers, strict=True))
+        self.disks = Disks(mesh, vhost)
+        self._keepers: dict[int, Lending | Partitions | Owners | Disks] = {
+            InterestKind.QUEUE: self.lending,
+            InterestKind.PARTITIONS: self.partitions,
+            InterestKind.OWNER: self.owners,
+            InterestKind.DISK: self.disks,
+        }
         self.missed = Missed(mesh)
         self.reply_ways = ReplyWays(mesh, self)
 
@@ -96,6 +102,7 @@ class Reach:
         self.vhost.reach = self
         for address, node in self.vhost.nodes.items():
             self.partitions.add(address, node)
+            self.disks.changed(address)
             if isinstance(node, TopicNode):
                 node.announce()
 
@@ -269,6 +276,7 @@ class Reach:
         if node is not None:
             self.partitions.add(address, node)
             self.owners.changed(address)
+            self.disks.changed(address)
 
     def entry_dropped(self, address: str) -> None:
         """Ends the links of an address that nobody uses here any more."""

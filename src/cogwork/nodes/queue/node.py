@@ -179,6 +179,7 @@ class QueueNode:
         return {
             **self.store.counts(),
             "held": self._entry.held,
+            "durability": self.options.durability,
             "owner": None if replica is None else replica.owner,
             "problem": None if replica is None else replica.problem,
             **(NOT_HELD if replica is None else replica.held()),

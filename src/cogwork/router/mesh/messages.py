@@ -90,6 +90,8 @@ class InterestKind(IntEnum):
     """A queue whose messages go to the owners of its partitions."""
     OWNER = 4
     """A replicated queue whose items are here, since the epoch that `consumers` says."""
+    DISK = 5
+    """A queue whose items are kept on disk here, or would be if it were here."""
 
 
 InterestKey = tuple[int, str, str]
@@ -104,8 +106,9 @@ class Interest(NamedTuple):
         virtual_host: Whose address it is.
         address: The address, or the pattern of a topic.
         consumers: `ANYCAST`: 1 where there are any; `QUEUE`: how many, roughly; `PARTITIONS`: how
-            many partitions there are.
-        producers: `ANYCAST`: 1 where there are any; `PARTITIONS`: those that it holds, as bits.
+            many partitions there are; `DISK`: 1 where it is here.
+        producers: `ANYCAST`: 1 where there are any; `PARTITIONS`: those that it holds, as bits;
+            `DISK`: 1 where it would be on disk.
         backlog: `QUEUE`: items that wait, roughly.
     """
 

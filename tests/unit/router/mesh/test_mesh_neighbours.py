@@ -221,6 +221,7 @@ def test_the_snapshot_tells_what_people_see() -> None:
         "queue": 0,
         "partitions": 0,
         "owner": 0,
+        "disk": 0,
     }
     lab.cut(lab.wires[0])
     lab.run(5)

@@ -1,0 +1,128 @@
+"""Queues on disk over linked containers: which containers keep which of them so.
+
+Theory of operation. Each container keeps what it accepts of a queue as the queue is declared there.
+One that has a queue on disk tells the others; those that would keep it so, too, by their address
+rules, answer that. So every container knows where a queue is kept otherwise than with it, and can
+say so: who asked for a disk at one container is not to believe that it holds at all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from cogwork.nodes.queue import QueueNode
+from cogwork.router.mesh.messages import Interest, InterestKind
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.virtual_host import VirtualHost
+
+__all__ = ("Disks",)
+
+MEMORY, DISK = "memory", "disk"
+
+SHOWN_MAX = 5
+"""Containers that a text names; of more it tells the number."""
+
+log = logging.getLogger("cogwork")
+
+
+class Disks:
+    """The queues on disk of one virtual host, here and elsewhere."""
+
+    def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
+        self._mesh = mesh
+        self._vhost = vhost
+        self._elsewhere: dict[str, dict[str, bool]] = {}
+        self._told: dict[str, bool] = {}
+        self._warned: set[str] = set()
+        self._changed: set[str] = set()
+
+    def take_interest(self, container: str, interest: Interest) -> None:
+        """Takes note of a container that keeps a queue on disk, or would."""
+        self._elsewhere.setdefault(interest.address, {})[container] = bool(interest.consumers)
+        self.changed(interest.address)
+
+    def lose_interest(self, container: str, interest: Interest) -> None:
+        """Takes note that a container keeps a queue on disk no longer."""
+        others = self._elsewhere.get(interest.address, {})
+        others.pop(container, None)
+        if not others:
+            self._elsewhere.pop(interest.address, None)
+        self.changed(interest.address)
+
+    def changed(self, address: str) -> None:
+        """Has a queue looked at, at the end of the loop's turn: it may be kept otherwise now."""
+        if not self._changed:
+            asyncio.get_running_loop().call_soon(self._settle)
+        self._changed.add(address)
+
+    def _settle(self) -> None:
+        changed, self._changed = self._changed, set()
+        for address in changed:
+            node = self._vhost.nodes.get(address)
+            if node is None:
+                self._tell(address, False if self._would_keep(address) else None)
+            else:
+                is_kept = isinstance(node, QueueNode) and node.options.durability == DISK
+                self._tell(address, True if is_kept else None)
+            self._warn(address)
+
+    def _would_keep(self, address: str) -> bool:
+        """Tells whether a queue that others have on disk would be so here, once it is used."""
+        # Whoever only would be one to have it is no reason for anybody else to say the same.
+        if True not in self._elsewhere.get(address, {}).values():
+            return False
+        try:
+            rule = self._vhost.rule_of(address)[1]
+        except Refused:
+            return False
+        return rule.kind == "queue" and rule.options.get("durability") == DISK
+
+    def _tell(self, address: str, has_it: bool | None) -> None:
+        """Tells the others whether a queue is on disk here, or only would be; None is neither."""
+        if has_it is self._told.get(address):
+            return
+        if has_it is None:
+            del self._told[address]
+        else:
+            self._told[address] = has_it
+        figures = {"consumers": int(has_it is True), "producers": int(has_it is False)}
+        self._mesh.set_interest(Interest(InterestKind.DISK, self._vhost.name, address, **figures))
+
+    def _warn(self, address: str) -> None:
+        """Logs, once, that a queue which is on disk elsewhere is in memory here."""
+        node = self._vhost.nodes.get(address)
+        others = sorted(self._elsewhere.get(address, ()))
+        if not others or not isinstance(node, QueueNode) or node.options.durability != MEMORY:
+            self._warned.discard(address)
+        elif address not in self._warned:
+            self._warned.add(address)
+            log.warning(
+                "queue %r is in memory here, and on disk at %s: what is accepted here is lost with "
+                "this container, unless the queue is declared with durability = disk here, too",
+                address,
+                _names(others),
+            )
+
+    def problem(self, address: str, durability: str) -> str | None:
+        """Says where a queue of this container is kept otherwise; None where it is nowhere."""
+        there = self._elsewhere.get(address, {})
+        if durability == DISK:
+            lacking = [each for each in self._mesh.mesh.routes.next_hops if each not in there]
+            return f"not on disk at {_names(sorted(lacking))}" if lacking else None
+        if durability == MEMORY and there:
+            return f"in memory here, on disk at {_names(sorted(there))}"
+        return None
+
+
+def _names(containers: Sequence[str]) -> str:
+    """Names containers in a text, or the first few of many."""
+    more = len(containers) - SHOWN_MAX
+    shown = ", ".join(containers[:SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
+    return f"container {shown}" if len(containers) == 1 else f"containers {shown}"
