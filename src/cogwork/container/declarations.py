@@ -44,6 +44,10 @@ class Declarations:
         """
         self._vhost = vhost
 
+    def has(self, address: str) -> bool:
+        """Tells whether a queue is there."""
+        return isinstance(self._vhost.nodes.get(address.removeprefix("/")), QueueNode)
+
     def queue(self, address: str) -> ManagedQueue | None:
         """Finds a queue; None where there is none yet.
 

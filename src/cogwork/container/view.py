@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
+from cogwork.container.cluster.known import demand_known
 from cogwork.container.declarations import Declarations
 from cogwork.container.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
@@ -203,6 +204,8 @@ class View:
 
     def declare_queue(self, address: str, options: Mapping[str, object]) -> bool:
         """Makes a queue; returns False where it was there with these options."""
+        if not self._declarations.has(address):
+            demand_known(self._container, options)
         return self._declarations.declare(address, options)
 
     def delete_queue(self, address: str) -> bool:
@@ -228,6 +231,8 @@ class View:
 
     def declare_stream(self, address: str, options: Mapping[str, object]) -> bool:
         """Makes a stream; returns False where it was there with these options."""
+        if self.stream(address) is None:
+            demand_known(self._container, options)
         is_shared = self._container.replication.is_in_use
         return self._streams.declare(address, options, self._container.id if is_shared else None)
 

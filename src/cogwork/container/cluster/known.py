@@ -1,0 +1,41 @@
+"""Which containers can be named to hold replicas: those that anybody has heard of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.spi.management import BAD_REQUEST, ManagementError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.container.container import Container
+
+__all__ = ("demand_known",)
+
+
+def demand_known(container: Container, options: Mapping[str, object]) -> None:
+    """Sees that each container which is to hold replicas is there, or was.
+
+    Only what is declared by hand is held to it: a configuration is read before any other container
+    is known.
+
+    Args:
+        container: Knows its cluster and its mesh.
+        options: Of a stream or a queue.
+
+    Raises:
+        ManagementError: Nobody has heard of one.
+    """
+    named = options.get("replicas")
+    if not isinstance(named, list | tuple):
+        return  # none, or told by whoever checks the options
+    voters = container.replication.cluster.voters
+    known = {container.id, *voters, *container.mesh.mesh.database.records}
+    for name in named:
+        if isinstance(name, str) and name not in known:
+            raise ManagementError(
+                BAD_REQUEST,
+                f"replicas names {name!r:.80}, a container that nobody here knows: "
+                f"one of {', '.join(sorted(known))} is expected",
+            )
