@@ -60,6 +60,9 @@ DEDUPLICATION_COUNT = 100_000
 PARTITIONS, PARTITIONS_MAX = 16, 32
 """Enough for a dozen containers to have an even share; which are held fits one figure."""
 
+BYTES_MAX = 1 << 30
+"""A queue of this size, with no consumer in sight, should not take the container's memory too."""
+
 VOTERS_MAX = 5
 """More voters make a cluster slower and hardly safer."""
 
@@ -216,6 +219,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ttl_s: The longest an item lives; None leaves it to the message.
         dead_letter: Where expired, refused and doubtful items go; None drops them, counted.
         maximum_length: Items held; None has no bound of its own.
+        maximum_bytes: Bytes held.
         maximum_length_policy: What a full queue does.
         maximum_delivery_count: Failed attempts after which an item is dead; None tries for ever.
         in_doubt: What becomes of an item whose consumer vanished with it; None is the prefix's.
@@ -234,6 +238,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ttl_s: Positive | None = None
     dead_letter: Text | None = None
     maximum_length: Count | None = None
+    maximum_bytes: Size = BYTES_MAX
     maximum_length_policy: Literal["reject", "drop-oldest", "block"] = "block"
     maximum_delivery_count: Count | None = None
     in_doubt: Literal["park", "redeliver"] | None = None

@@ -10,9 +10,11 @@ from cogwork.cli.queue import parse_options
 
 
 def test_options_are_read_with_the_types_of_the_configuration() -> None:
-    pairs = ("maximum_length=5", "delay=false", "ttl_s=2.5", "dead_letter=queue/dead=1")
+    limits = ("maximum_length=5", "maximum_bytes=5000000")
+    pairs = (*limits, "delay=false", "ttl_s=2.5", "dead_letter=queue/dead=1")
     assert parse_options(pairs) == {
         "maximum_length": 5,
+        "maximum_bytes": 5_000_000,
         "delay": False,
         "ttl_s": 2.5,
         "dead_letter": "queue/dead=1",

@@ -81,8 +81,8 @@ def test_each_virtual_host_has_a_table_of_its_own() -> None:
 
 
 def test_a_queue_is_told_every_option_that_has_a_value() -> None:
-    options = queue_options(Queue(address="queue/a", maximum_length=3))
-    assert options["maximum_length"] == 3
+    options = queue_options(Queue(address="queue/a", maximum_length=3, maximum_bytes=2000))
+    assert (options["maximum_length"], options["maximum_bytes"]) == (3, 2000)
     assert options["maximum_length_policy"] == "block"
     assert "in_doubt" not in options
     assert "address" not in options

@@ -48,6 +48,7 @@ kind = "queue"
 ttl_s = 3600
 dead_letter = "queue/dead"
 maximum_length = 1000
+maximum_bytes = 5_000_000
 maximum_length_policy = "reject"
 maximum_delivery_count = 5
 in_doubt = "park"
