@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.redirect import host_of
 from cogwork.container.engine_checks import check_engine, check_engine_of
 from cogwork.container.mesh.urls import BadLinkUrl
+from cogwork.container.node_checks import check_kind
 from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ("find_problem",)
 
 _MODE = re.compile(r"0?[0-7]{3}")
-_KIND = re.compile(r"[A-Za-z_][\w-]*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def find_problem(configuration: Configuration) -> Problem | None:
@@ -216,7 +216,7 @@ def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
     yield from twice("stream", "address", [stream.address for stream in vhost.streams])
     yield from each("schema", vhost.schemas, lambda it: _pattern("address", it.address))
     yield from twice("schema", "address", [it.address.lstrip("/") for it in vhost.schemas])
-    yield from each("node", vhost.nodes, lambda it: _kind(it.kind))
+    yield from each("node", vhost.nodes, lambda it: check_kind(it.kind))
     yield from twice("node", "address", [node.address for node in vhost.nodes])
     yield from find_misplaced(vhost)
 
@@ -235,7 +235,7 @@ def _address(address: Address) -> Iterator[Problem]:
     if address.bias is not None and address.fanout != "single":
         yield Problem(("bias",), f'"{address.bias}"', 'fanout = "single" with it')
     if address.kind is not None:
-        yield from _kind(address.kind)
+        yield from check_kind(address.kind)
     if address.dead_letter is not None:
         yield from _plain("dead_letter", address.dead_letter)
     yield from named_twice("replicas", address.replicas)
@@ -276,11 +276,6 @@ def _pattern(key: str, pattern: str) -> Iterator[Problem]:
 def _plain(key: str, address: str) -> Iterator[Problem]:
     if "*" in address or "#" in address:
         yield Problem((key,), f'"{address}"', "no wildcards here")
-
-
-def _kind(kind: str) -> Iterator[Problem]:
-    if not _KIND.fullmatch(kind):
-        yield Problem(("kind",), f'"{kind}"', 'the name of a plug-in or "package.module:Class"')
 
 
 def _same(prefix: str | None) -> str | None:

@@ -21,6 +21,7 @@ from cogwork.container.checks import find_problem
 from cogwork.container.engine_checks import find_without_disk
 from cogwork.container.errors import ConfigurationError
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.container.node_checks import find_unloadable
 from cogwork.container.pattern_options import with_patterns
 from cogwork.container.problems import Problem
 from cogwork.container.router_blocks import translate
@@ -208,13 +209,13 @@ def with_options(
         )
     changed = msgspec.structs.replace(configuration, **changes)
     check(changed)
-    _check_disk(changed, file)
+    _check_start(changed, file)
     return changed
 
 
-def _check_disk(configuration: Configuration, file: FilePath | None) -> None:
-    """Refuses what needs a disk where neither the file nor an option names one."""
-    problem = find_without_disk(configuration)
+def _check_start(configuration: Configuration, file: FilePath | None) -> None:
+    """Refuses what needs a disk where nothing names one, and nodes that cannot be loaded."""
+    problem = find_without_disk(configuration) or find_unloadable(configuration)
     if problem is None:
         return
     if file is None:

@@ -226,7 +226,7 @@ if TYPE_CHECKING:
         ),
         (
             "[[address]]\nprefix = 'a'\nkind = 'a.b'",
-            'cogwork.toml:3: address[0].kind: found "a.b", expected the name of a plug-in or',
+            'cogwork.toml:3: address[0].kind: found "a.b", expected one of direct, management,',
         ),
         (
             "[[queue]]\naddress = 'queue/a'\ndead_letter = 'queue/a'",

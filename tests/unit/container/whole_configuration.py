@@ -61,7 +61,7 @@ deduplication_count = 10
 
 [[node]]
 address = "greetings"
-kind = "my_package.nodes:Greeter"
+kind = "cogwork.nodes.sink:SinkNode"
 options = {{ language = "mi", loud = true }}
 
 [limits]
