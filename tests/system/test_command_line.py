@@ -252,6 +252,8 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("rpc", "{url}", "a/b", "c"), ExitCode.USAGE, "a name without '/' is expected"),
         (("stream", "create", "{url}", "a", "--engine", "x"), ExitCode.ERROR, "no engine 'x'"),
         (("queue", "declare", "{url}", "queue/a\nb"), ExitCode.ERROR, "cannot be seen"),
+        (("send", "{url}", "queue/a\nb", "text"), ExitCode.ERROR, "cannot be seen"),
+        (("receive", "{url}", "work/a\x1bb"), ExitCode.ERROR, "cannot be seen"),
         (("stream", "show", "{url}", "a"), ExitCode.NOT_FOUND, "cogwork: there is no stream"),
         (("receive", "{url}", "sink/a"), ExitCode.ERROR, "nothing can be received from it"),
         (("send", "{url}", "a", "--file", "gone"), ExitCode.USAGE, "No such file or directory"),

@@ -88,6 +88,9 @@ def test_any_container_declares_trims_and_deletes(members: dict[str, Member]) ->
     refused = ran("stream", "create", d.url, "wrong", "--engine", "orb", "--option", "a=1")
     assert refused.returncode == ExitCode.ERROR
     assert "has no option 'a'" in refused.stderr
+    refused = ran("stream", "create", d.url, "wrong", "--engine", "raft", "--option", "acks=1")
+    assert refused.returncode == ExitCode.ERROR
+    assert "has no option 'acks'" in refused.stderr
     all_have(members, ["stream/orders"])
     done("stream", "create", a.url, "wrong", "--engine", "orb")
     done("stream", "delete", a.url, "wrong")

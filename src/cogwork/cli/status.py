@@ -10,13 +10,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.markup import escape
 
 from cogwork.cli.group import reach_each
 from cogwork.cli.manager import Manager
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream import COLUMNS as STREAM_COLUMNS
-from cogwork.cli.tables import console, in_bytes, in_words, table
+from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -212,7 +211,7 @@ def schema_line(vhost: str, facts: dict[str, Any]) -> str:
     """Says what becomes of messages that are held to schemas, in a virtual host."""
     where = f" of {vhost}" if vhost else ""
     current = "" if facts["is_current"] else ", [yellow]not known yet[/yellow]"
-    problem = f", [yellow]{escape(facts['problem'])}[/yellow]" if facts["problem"] else ""
+    problem = f", [yellow]{as_markup(facts['problem'])}[/yellow]" if facts["problem"] else ""
     return (
         f"  schemas{where}: {facts['registered']:,} addresses, {facts['checked']:,} messages "
         f"checked, {facts['rejected']:,} rejected, {facts['dropped']:,} dropped{current}{problem}"
@@ -224,7 +223,7 @@ def gateway_line(name: str, facts: dict[str, Any]) -> str:
     counts = (
         f"{key.replace('_', ' ')} {value:,}" for key, value in facts.items() if _counts(value)
     )
-    return escape(f"  gateway {name} on {', '.join(facts['endpoints'])}: {', '.join(counts)}")
+    return as_markup(f"  gateway {name} on {', '.join(facts['endpoints'])}: {', '.join(counts)}")
 
 
 def _counts(value: object) -> bool:

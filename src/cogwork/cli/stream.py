@@ -15,12 +15,12 @@ from cogwork.cli.moving import is_there, members, named
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream_names import address_of, new_name
-from cogwork.cli.tables import console, in_bytes, in_words, table
+from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table, visible
 
 if TYPE_CHECKING:
     from cogwork.client import Mesh
 
-__all__ = ("COLUMNS", "stream")
+__all__ = ("COLUMNS", "show_row", "stream")
 
 ORB = "orb"
 CREATED = 201
@@ -192,14 +192,16 @@ def show(url: str, name: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(jsonable(row), ensure_ascii=False))
     else:
-        _show(row)
+        show_row(row)
 
 
-def _show(row: dict[str, Any]) -> None:
+def show_row(row: dict[str, Any]) -> None:
+    """Prints a stream for people."""
     screen = console()
-    problem = f", [yellow]{row['problem']}[/yellow]" if row["problem"] else ""
+    problem = f", [yellow]{as_markup(row['problem'])}[/yellow]" if row["problem"] else ""
     screen.print(
-        f"[bold]{row['address']}[/bold]  {row['state']}, engine {row['engine']} "
+        f"[bold]{as_markup(row['address'])}[/bold]  {row['state']}, "
+        f"engine {as_markup(row['engine'])} "
         f"({row['durability'] or 'unknown'}), epoch {row['epoch']}{problem}"
     )
     screen.print(
@@ -208,12 +210,12 @@ def _show(row: dict[str, Any]) -> None:
         f"{row['records_per_s']:,} records/s, {in_bytes(row['bytes_per_s'])}/s"
     )
     if row["voters"]:
-        held = members(row["voters"], row["learners"])
-        screen.print(f"  held by {held}; leader {row['leader'] or 'unknown'}")
+        held = as_markup(members(row["voters"], row["learners"]))
+        screen.print(f"  held by {held}; leader {as_markup(row['leader'] or 'unknown')}")
     if row["options"].get("home"):
-        screen.print(f"  in the memory of container {row['options']['home']}", highlight=False)
+        screen.print(f"  in the memory of container {as_markup(row['options']['home'])}")
     if not is_there(row) and row["wanted"]:
-        wanted = members(row["wanted"], row["wanted_learners"])
+        wanted = as_markup(members(row["wanted"], row["wanted_learners"]))
         screen.print(f"  [yellow]to be held by {wanted}[/yellow]")
     screen.print(
         f"  here: {row['appended']:,} appended, {row['rejected']:,} rejected, "
@@ -221,7 +223,7 @@ def _show(row: dict[str, Any]) -> None:
         f"{in_bytes(row['pending_bytes'])} under way"
     )
     for line in _option_lines(row["options"]):
-        screen.print(f"  {line}", markup=False)
+        screen.print(f"  {visible(line)}", markup=False)
     if not row["consumers"]:
         return
     for part in table("readers", READER_COLUMNS, row["readers"], row["consumers"]):

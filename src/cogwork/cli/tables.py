@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +15,7 @@ from cogwork.cli.lazy import ReaderLeftError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ("console", "in_bytes", "in_words", "table")
+__all__ = ("as_markup", "console", "in_bytes", "in_words", "table", "visible")
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
@@ -78,7 +79,7 @@ def table(
         is_number = any(_is_number(row.get(key)) for row in rows)
         made.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(_visible(_cell(key, row.get(key)))) for key in columns))
+        made.add_row(*(Text(visible(_cell(key, row.get(key)))) for key in columns))
     yield made
     if total > len(rows):
         yield Text(f"  … and {total - len(rows):,} more; --json has all of them", style="dim")
@@ -88,11 +89,16 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Escapes what would move the cursor, or do more to a terminal."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def as_markup(text: str) -> str:
+    """Writes a text so that it may stand amid a console's markup, and is shown as it is."""
+    return escape(visible(text))
 
 
 def _cell(key: str, value: object) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Link,
         Listen,
         Mechanism,
+        Node,
         Permission,
         Queue,
         Stream,
@@ -216,9 +217,14 @@ def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
     yield from twice("stream", "address", [stream.address for stream in vhost.streams])
     yield from each("schema", vhost.schemas, lambda it: _pattern("address", it.address))
     yield from twice("schema", "address", [it.address.lstrip("/") for it in vhost.schemas])
-    yield from each("node", vhost.nodes, lambda it: check_kind(it.kind))
+    yield from each("node", vhost.nodes, _node)
     yield from twice("node", "address", [node.address for node in vhost.nodes])
     yield from find_misplaced(vhost)
+
+
+def _node(node: Node) -> Iterator[Problem]:
+    yield from _visible("address", node.address)
+    yield from check_kind(node.kind)
 
 
 def _address(address: Address) -> Iterator[Problem]:
@@ -227,6 +233,7 @@ def _address(address: Address) -> Iterator[Problem]:
     if address.prefix is not None and address.pattern is not None:
         yield Problem(("pattern",), "a pattern besides a prefix", "one of the two")
     if address.pattern is not None:
+        yield from _visible("pattern", address.pattern)
         yield from _pattern("pattern", address.pattern)
     if address.prefix is not None:
         yield from _plain("prefix", address.prefix)
@@ -274,8 +281,15 @@ def _pattern(key: str, pattern: str) -> Iterator[Problem]:
 
 
 def _plain(key: str, address: str) -> Iterator[Problem]:
+    yield from _visible(key, address)
     if "*" in address or "#" in address:
         yield Problem((key,), f'"{address}"', "no wildcards here")
+
+
+def _visible(key: str, address: str) -> Iterator[Problem]:
+    """Finds what would do something to a terminal, or to who reads a log."""
+    if not address.isprintable():
+        yield Problem((key,), ascii(address)[:80], "characters that can be seen")
 
 
 def _same(prefix: str | None) -> str | None:

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cogwork.consensus.engine import EngineFactory
-    from cogwork.container.settings import Configuration, Engine, Queue, Stream, Vhost
+    from cogwork.container.settings import (
+        Address,
+        Configuration,
+        Engine,
+        Queue,
+        Stream,
+        Vhost,
+    )
 
 __all__ = ("check_engine", "check_engine_of", "find_without_disk")
 
@@ -63,11 +70,11 @@ def _factory_of(name: str) -> EngineFactory | None:
 
 
 def find_without_disk(configuration: Configuration) -> Problem | None:
-    """Finds the first queue or stream that needs a disk, or a cluster, that there is not."""
+    """Finds the first queue, rule, or stream that needs a disk or a cluster that is not there."""
     has_disk = configuration.data_dir is not None
     has_cluster = has_disk or configuration.cluster.voters is not None
 
-    def of_queue(queue: Queue) -> Iterator[Problem]:
+    def of_queue(queue: Queue | Address) -> Iterator[Problem]:
         if queue.durability == "disk" and not has_disk:
             yield Problem(("durability",), '"disk"', "a data_dir, or --data, with it")
         if queue.durability == "replicated" and not has_cluster:
@@ -79,6 +86,7 @@ def find_without_disk(configuration: Configuration) -> Problem | None:
             yield Problem(("engine",), f'"{RAFT}"', "a data_dir, --data, or [cluster] with it")
 
     def of_vhost(vhost: Configuration | Vhost) -> Iterator[Problem]:
+        yield from each("address", vhost.addresses, of_queue)
         yield from each("queue", vhost.queues, of_queue)
         yield from each("stream", vhost.streams, of_stream)
 

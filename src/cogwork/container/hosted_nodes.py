@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cogwork.spi.journals import Journals
     from cogwork.spi.node import Emit
 
-__all__ = ("HostedNodes",)
+__all__ = ("HostedNodes", "demand_visible")
 
 log = logging.getLogger("cogwork")
 
@@ -91,6 +91,8 @@ class HostedNodes(dict[str, Node]):
         return rule.kind if (rule := self.rules.get(address)) else "direct"
 
     def _make(self, rule: AddressRule, key: str, *, is_prefix: bool) -> Node:
+        if rule.kind == "queue":
+            demand_visible(key)
         try:
             factory = factory_of(rule.kind)
         except PluginError as error:
@@ -146,6 +148,19 @@ class HostedNodes(dict[str, Node]):
                 yield from node.tick(now_s)
             except Exception as error:  # one node's fault must not stop the others' time
                 yield Report(f"the node at {key!r} failed: {error!r}")
+
+
+def demand_visible(name: str) -> None:
+    """Refuses a name that would do something to a terminal: it stands there, and in logs.
+
+    Raises:
+        Refused: It holds characters that cannot be seen.
+    """
+    if not name.isprintable():
+        raise Refused(
+            f"{name!r:.200} holds characters that cannot be seen: no name has them",
+            Condition.INVALID_FIELD,
+        )
 
 
 class _Subscriptions:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.container.hosted_nodes import HostedNodes
+from cogwork.container.hosted_nodes import HostedNodes, demand_visible
 from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
@@ -342,11 +342,7 @@ class VirtualHost:
         Raises:
             Refused: There can be no such node.
         """
-        if not address.isprintable():  # it stands in logs and on terminals
-            raise Refused(
-                f"{address!r:.200} holds characters that cannot be seen: no name has them",
-                Condition.INVALID_FIELD,
-            )
+        demand_visible(address)
         self._declared[address] = rule
         try:
             self.entry_of(address)

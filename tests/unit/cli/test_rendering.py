@@ -14,6 +14,7 @@ from rich.console import Console
 from cogwork.amqp.message import Data, Header, Properties, Sections, Sequence, Value
 from cogwork.amqp.types import Array, Char, Described, Symbol, Timestamp, UInt, ULong
 from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
+from cogwork.cli.stream import show_row as show_stream
 from cogwork.cli.tables import table
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
@@ -88,3 +89,20 @@ def test_tables_escape_what_would_move_the_cursor() -> None:
     for part in table("streams", {"address": "stream"}, [{"address": "a\n\x1b[2Jb ü"}], 1):
         screen.print(part)
     assert "a\\n\\x1b[2Jb ü" in screen.export_text()
+
+
+def test_what_a_stream_is_called_does_nothing_to_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = "a\x1b[2J[bold]b"
+    counts = ("records", "first", "next", "epoch", "size_bytes", "records_per_s", "bytes_per_s")
+    here = ("appended", "rejected", "returned", "missed", "pending_bytes", "consumers")
+    show_stream(
+        dict.fromkeys((*counts, *here), 0)
+        | {"address": name, "state": "open", "engine": name, "durability": "memory"}
+        | {"problem": name, "voters": [name], "learners": [], "leader": name, "wanted": []}
+        | {"wanted_learners": [], "moving": False, "options": {"home": name, "capture": [name]}}
+    )
+    shown = capsys.readouterr().out
+    assert shown.count("a\\x1b[2J[bold]b") == 7
+    assert "\x1b" not in shown

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 STREAM = '[[stream]]\naddress = "stream/a"\n'
 DISK = '[[queue]]\naddress = "queue/a"\ndurability = "disk"'
 REPLICATED = '[[queue]]\naddress = "queue/a"\ndurability = "replicated"'
+ADDRESS = '[[address]]\nprefix = "queue/"\n'
 RAFT = STREAM + 'engine = "raft"'
 
 
@@ -26,6 +27,11 @@ RAFT = STREAM + 'engine = "raft"'
             STREAM + "[stream.options]\nretain = 1",
             'cogwork.toml:4: stream[0].options.retain: found an option that the engine "orb" does'
             " not have, expected one of retention_s, retention_bytes, retention_records",
+        ),
+        (
+            STREAM + 'engine = "raft"\noptions = { acks = 1 }',
+            'cogwork.toml:4: stream[0].options.acks: found an option that the engine "raft" does'
+            " not have, expected one of retention_s, retention_bytes, retention_records, replicas",
         ),
         (STREAM + 'replicas = ["a"]', "cogwork.toml:3: stream[0].replicas: found an option that"),
         ('[[engine]]\nname = "orbb"', 'cogwork.toml:2: engine[0].name: found "orbb", expected'),
@@ -57,6 +63,8 @@ def test_what_an_engine_has_is_taken(text: str) -> None:
         (DISK, '3: queue[0].durability: found "disk", expected a data_dir'),
         (REPLICATED, '3: queue[0].durability: found "replicated", expected a data_dir'),
         (RAFT, '3: stream[0].engine: found "raft", expected a data_dir'),
+        (ADDRESS + 'durability = "disk"', '3: address[0].durability: found "disk", expected'),
+        (ADDRESS + 'durability = "replicated"', '3: address[0].durability: found "replicated"'),
         (
             '[[vhost]]\nname = "v"\n' + RAFT.replace("[[stream]]", "[[vhost.stream]]"),
             '5: vhost[0].stream[0].engine: found "raft"',

@@ -229,6 +229,19 @@ if TYPE_CHECKING:
             'cogwork.toml:3: address[0].kind: found "a.b", expected one of direct, management,',
         ),
         (
+            '[[queue]]\naddress = "queue/a\\u001bb"',
+            "cogwork.toml:2: queue[0].address: found 'queue/a\\x1bb', expected characters that can",
+        ),
+        (
+            '[[stream]]\naddress = "stream/a\\nb"',
+            "stream[0].address: found 'stream/a\\nb', exp",
+        ),
+        ('[[node]]\naddress = "a\\nb"\nkind = "sink"', "node[0].address: found 'a\\nb', expected"),
+        (
+            '[[address]]\npattern = "a\\nb"',
+            "address[0].pattern: found 'a\\nb', expected",
+        ),
+        (
             "[[queue]]\naddress = 'queue/a'\ndead_letter = 'queue/a'",
             "cogwork.toml:3: queue[0].dead_letter: found the queue's own address,",
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from cogwork.consensus.replicated.engine import CAPABILITIES
 
@@ -16,7 +16,13 @@ __all__ = ("RaftOutside",)
 
 
 class RaftOutside:
-    """What the entry point makes; containers have a host of their own, which can do more."""
+    """What the entry point makes; containers have a host of their own, which can do more.
+
+    Attributes:
+        stream_options: What the declaration of a stream may say, beside retention.
+    """
+
+    stream_options: ClassVar[tuple[str, ...]] = ("replicas",)
 
     def __init__(self, context: EngineContext) -> None:
         """Needs nothing.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.replicated.engine import CAPABILITIES
+from cogwork.consensus.replicated.outside import RaftOutside
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.retention import RETENTION_OPTIONS
 from cogwork.container.cluster.moves import Moves
@@ -42,6 +43,9 @@ REPLICAS = 3
 
 KIND = "stream"
 """What streams are in the cluster's declarations."""
+
+OPTIONS = ("capture", *RETENTION_OPTIONS, *RaftOutside.stream_options)
+"""What the declaration of a stream may say."""
 
 CURRENT_TIMEOUT_S = 5.0
 """So long a stream that is opened waits for what is declared."""
@@ -166,6 +170,12 @@ class ClusteredRaft:
             Unavailable: The cluster has no majority.
             ValueError: It is declared with other options, or one is wrong.
         """
+        for option in options:
+            if option not in OPTIONS:
+                known = ", ".join(OPTIONS)
+                raise ValueError(
+                    f"a stream on the engine raft has no option {option!r}, but {known}"
+                )
         name = split_name(stream)
         return await open_declared(self._cluster, self._service, KIND, name, options)
 
