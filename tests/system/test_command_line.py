@@ -251,6 +251,8 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("stream", "show", "{url}", "a"), ExitCode.NOT_FOUND, "there is no stream"),
         (("rpc", "{url}", "a/b", "c"), ExitCode.USAGE, "a name without '/' is expected"),
         (("stream", "create", "{url}", "a", "--engine", "x"), ExitCode.ERROR, "no engine 'x'"),
+        (("link", "add", "{url}", "{here}"), ExitCode.ERROR, "where this container listens itself"),
+        (("link", "add", "{url}", "{local}"), ExitCode.ERROR, "another container is expected"),
         (("queue", "declare", "{url}", "queue/a\nb"), ExitCode.ERROR, "cannot be seen"),
         (("send", "{url}", "queue/a\nb", "text"), ExitCode.ERROR, "cannot be seen"),
         (("receive", "{url}", "work/a\x1bb"), ExitCode.ERROR, "cannot be seen"),
@@ -272,6 +274,8 @@ def test_what_goes_wrong_is_one_line_and_a_code(
     urls = {
         "url": container.url,
         "bob": container.url.replace("://", f"://bob:{SECRET}@"),
+        "here": container.url.removeprefix("amqp://"),
+        "local": container.url.replace("127.0.0.1", "localhost"),
         "wrong": container.url.replace("://", "://bob:wrong@"),
     }
     found, line = failing(*(argument.format(**urls) for argument in arguments))

@@ -159,22 +159,21 @@ def _advertised(listen: Listen) -> Iterator[Problem]:
 
 
 def _links(configuration: Configuration) -> Iterator[Problem]:
-    own = {listen.endpoint for listen in configuration.listeners}
     endpoints: list[str | None] = []
     for at, link in enumerate(configuration.links):
-        for problem in _link(link, own):
+        for problem in _link(link, configuration.listeners):
             yield problem.below("link", at)
         endpoints.append(_endpoint_of(link))
     yield from twice("link", "url", endpoints)
 
 
-def _link(link: Link, own: set[str]) -> Iterator[Problem]:
+def _link(link: Link, listeners: Sequence[Listen]) -> Iterator[Problem]:
     try:
         target = link.target
     except BadLinkUrl as error:
         yield Problem(("url",), error.found, error.expected)
         return
-    if target.endpoint in own:
+    if any(target.leads_to(each.path or each.host, each.port or 0) for each in listeners):
         yield Problem(("url",), f'"{target}", where this container listens', "another container")
     files = {key: getattr(link, key) for key in ("certificate", "key", "ca")}
     given = next((key for key, name in files.items() if name is not None), None)

@@ -115,7 +115,9 @@ def test_a_wrong_command_line_is_one_line_and_2(
 def test_a_bad_link_is_one_line_and_3(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "--link", "ann:secret@host"]) == ExitCode.CONFIGURATION
     err = capsys.readouterr().err
-    assert err.startswith('cogwork: options: --link: found "...@host", expected HOST:PORT, amqp://')
+    assert err.startswith(
+        'cogwork: options: --link: found "...@host", expected HOST:PORT, amqp[s]://'
+    )
     assert err.count("\n") == 1
 
 

@@ -127,7 +127,7 @@ def test_links_of_the_command_line_come_besides_those_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("links", "message"),
     [
-        (["b"], 'options: --link: found "b", expected HOST:PORT, amqp://HOST:PORT or amqps'),
+        (["b"], 'options: --link: found "b", expected HOST:PORT, amqp[s]://'),
         (["a:1"], 'options: link[1].url: found "a:1" as in link[0], expected each url once'),
         (["127.0.0.1:5672"], "where this container listens"),
     ],

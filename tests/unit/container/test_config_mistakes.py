@@ -256,11 +256,11 @@ if TYPE_CHECKING:
         (
             "[[link]]\nurl = 'http://a:1'",
             'cogwork.toml:2: link[0].url: found "http://a:1",'
-            " expected HOST:PORT, amqp://HOST:PORT or amqps://HOST:PORT",
+            " expected HOST:PORT, amqp[s]://[USER:PASSWORD@]HOST[:PORT] or unix://PATH",
         ),
         (
             "link = ['a:1', 'a']",
-            'cogwork.toml:1: link[1].url: found "a", expected HOST:PORT, amqp://HOST:PORT or',
+            'cogwork.toml:1: link[1].url: found "a", expected HOST:PORT, amqp[s]://',
         ),
         (
             "link = ['a:1', 5]",
@@ -288,6 +288,10 @@ if TYPE_CHECKING:
             "[[link]]\nurl = 'amqp://localhost:1'\n[[listen]]\nhost = 'localhost'\nport = 1",
             'cogwork.toml:2: link[0].url: found "amqp://localhost:1", where this container listens,'
             " expected another container",
+        ),
+        (
+            "link = ['localhost:5672']",
+            'found "amqp://localhost:5672", where this container listens',
         ),
         (
             "[[link]]\nurl = 'a:1'\nca = 'ca.pem'",

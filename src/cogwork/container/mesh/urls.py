@@ -20,6 +20,7 @@ __all__ = ("BadLinkUrl", "LinkUrl", "link_url", "without_password")
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _BARE = re.compile(r"(?:\[[^\]]*\]|[^:/@]*):\d+")
 _LOOPBACK = "127.0.0.1"
+_FORMS = "HOST:PORT, amqp[s]://[USER:PASSWORD@]HOST[:PORT] or unix://PATH"
 _ENDPOINT = "a host and a port from 1 to 65535"
 _UNIX = "unix://"
 
@@ -83,7 +84,7 @@ class LinkUrl:
         except ValueError:
             raise _bad(text, _ENDPOINT) from None
         if parts.scheme not in _PORTS:
-            raise _bad(text, "HOST:PORT, amqp://HOST:PORT or amqps://HOST:PORT")
+            raise _bad(text, _FORMS)
         if not parts.hostname or port == 0:
             raise _bad(text, _ENDPOINT)
         if parts.path.strip("/") or parts.query or parts.fragment:
@@ -103,6 +104,24 @@ class LinkUrl:
             return self.host
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    def leads_to(self, host: str, port: int) -> bool:
+        """Tells whether who listens there is the one that this leads to, as far as names say so.
+
+        Args:
+            host: A name or an address, also of all interfaces; for a Unix-domain socket the path.
+            port: 0 for a Unix-domain socket.
+        """
+        if self.port != port:
+            return False
+        here = _addresses(host)
+        return bool(here & _addresses(self.host)) or (not self.is_unix and self._is_any_of(here))
+
+    def _is_any_of(self, here: frozenset[str]) -> bool:
+        """Tells whether it leads to this machine by an interface of all that are listened at."""
+        there = _addresses(self.host)
+        is_ipv4 = "127.0.0.1" in there or self.host.startswith("127.")
+        return ("0.0.0.0" in here and is_ipv4) or ("::" in here and "::1" in there)
+
     @property
     def is_unix(self) -> bool:
         """Whether it is a Unix-domain socket."""
@@ -117,6 +136,11 @@ class LinkUrl:
         """Writes it without the password."""
         user = "" if self.user is None else f"{self.user}@"
         return f"{self.scheme}://{user}{self.endpoint}"
+
+
+def _addresses(host: str) -> frozenset[str]:
+    """Returns a host's addresses, where it needs nobody to tell them."""
+    return frozenset(("127.0.0.1", "::1") if host == "localhost" else (host,))
 
 
 def _socket_path(text: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
+from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.rows import peer_of
 from cogwork.router.mesh.link import State
 from cogwork.spi.mesh import LinkRow
+from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext
@@ -41,7 +44,23 @@ class View:
 
     def add_link(self, url: str, cost: int) -> None:
         """Dials another container; see `MeshView`."""
+        self._demand_another(LinkUrl.parse(url))
         self._service().add_link(url, cost)
+
+    def _demand_another(self, target: LinkUrl) -> None:
+        """Sees that a link does not lead to where this container listens.
+
+        Raises:
+            Refused: It does.
+        """
+        for listener in self._container.endpoints:
+            with suppress(BadLinkUrl):  # AMQP over WebSocket, where no links are made
+                own = LinkUrl.parse(listener)
+                if target.leads_to(own.host, own.port):
+                    raise Refused(
+                        f"link: {target} is where this container listens itself; "
+                        "another container is expected"
+                    )
 
     def remove_link(self, url: str) -> None:
         """Gives up a link that is dialled from here; see `MeshView`."""
