@@ -251,6 +251,8 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("stream", "show", "{url}", "a"), ExitCode.NOT_FOUND, "there is no stream"),
         (("rpc", "{url}", "a/b", "c"), ExitCode.USAGE, "a name without '/' is expected"),
         (("stream", "create", "{url}", "a", "--engine", "x"), ExitCode.ERROR, "no engine 'x'"),
+        (("link", "add", "{url}", "foo"), ExitCode.USAGE, 'found "foo", expected HOST:PORT'),
+        (("link", "remove", "{url}", "foo"), ExitCode.USAGE, 'found "foo", expected HOST:PORT'),
         (("link", "add", "{url}", "{here}"), ExitCode.ERROR, "where this container listens itself"),
         (("link", "add", "{url}", "{local}"), ExitCode.ERROR, "another container is expected"),
         (("queue", "declare", "{url}", "queue/a\nb"), ExitCode.ERROR, "cannot be seen"),

@@ -122,6 +122,9 @@ def test_what_the_method_raised_is_one_line_and_the_traceback_on_request(url: st
         (["start", "vm"], 2, "NAME=VALUE"),
         (["start", "vm=1", "vm=2"], 2, "twice"),
         (["start", "vm=1", "--fanout", "--server", "host-3"], 2, "--server"),
+        (["start", "vm=1", "--cast", "--stream"], 2, "--cast and --stream are different ways"),
+        (["start", "vm=1", "--fanout", "--cast"], 2, "--cast and --fanout are different ways"),
+        (["start", "vm=1", "--codec", "foo"], 2, "codec 'foo': no such one is installed"),
         (["start", "vm=1", "--server", "host-4", "--timeout", "0.3"], 8, "host-4"),
     ],
 )

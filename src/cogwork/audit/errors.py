@@ -9,3 +9,5 @@ __all__ = ("AuditError",)
 
 class AuditError(CogworkError):
     """What is asked for cannot be audited: the text says what is missing."""
+
+    condition = "amqp:not-found"

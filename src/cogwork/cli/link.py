@@ -14,6 +14,7 @@ from cogwork.cli.manager import Manager
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, table
 from cogwork.client import LinkRefused
+from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 
 if TYPE_CHECKING:
     from cogwork.client import Mesh
@@ -37,6 +38,15 @@ COLUMNS = {
 }
 
 
+def a_target(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
+    """Sees that what a link is to lead to, or leads to, is a URL of one."""
+    try:
+        LinkUrl.parse(text)
+    except BadLinkUrl as error:
+        raise click.BadParameter(f"found {error.found}, expected {error.expected}") from error
+    return text
+
+
 @click.group(no_args_is_help=False)
 def link() -> None:
     """Add, remove and list a container's links to others.
@@ -47,7 +57,7 @@ def link() -> None:
 
 @link.command()
 @click.argument("url")
-@click.argument("target", metavar="HOST:PORT")
+@click.argument("target", metavar="HOST:PORT", callback=a_target)
 @click.option(
     "--cost",
     type=click.IntRange(1, 65_535),
@@ -73,7 +83,7 @@ def add(url: str, target: str, cost: int, as_json: bool) -> None:
 
 @link.command()
 @click.argument("url")
-@click.argument("target", metavar="HOST:PORT")
+@click.argument("target", metavar="HOST:PORT", callback=a_target)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def remove(url: str, target: str, as_json: bool) -> None:
     """End a link that is dialled from the container."""

@@ -11,8 +11,12 @@ import click
 from cogwork.cli.exit_codes import line_of
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
+from cogwork.client.rpc.codec import UnknownCodecError, codec_named
+from cogwork.plugins import PluginError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cogwork.client import Mesh
 
 __all__ = ("rpc",)
@@ -128,15 +132,29 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(name)
 
 
-def chosen(call: str | None, server: str | None) -> str:
-    """Returns the way that is meant.
+def chosen(ways: Iterable[str], server: str | None) -> str:
+    """Returns the way that is meant: to call, where none is named.
 
     Raises:
-        click.UsageError: A server is named where all are meant.
+        click.UsageError: Two are named, or a server where all are meant.
     """
-    if call == "fanout" and server is not None:
+    named = list(ways)
+    if len(named) > 1:
+        options = " and ".join(f"--{way}" for way in named)
+        raise click.UsageError(f"{options} are different ways to ask: one of them is expected")
+    if named == ["fanout"] and server is not None:
         raise click.UsageError("--fanout is for all servers, so --server cannot be one of them")
-    return call or "call"
+    return named[0] if named else "call"
+
+
+def a_codec(_ctx: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
+    """Sees that there is a codec of that name here; the service may lack it nevertheless."""
+    if name is not None:
+        try:
+            codec_named(name)
+        except (PluginError, UnknownCodecError) as error:
+            raise click.BadParameter(str(error)) from error
+    return name
 
 
 @click.command()
@@ -145,11 +163,16 @@ def chosen(call: str | None, server: str | None) -> str:
 @click.argument("method")
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...", callback=parse_arguments)
 @click.option("--server", metavar="S", help="The one server that is meant.")
-@click.option("--cast", "way", flag_value="cast", help="Do not wait for a result.")
-@click.option("--fanout", "way", flag_value="fanout", help="Ask all servers; wait for none.")
-@click.option("--stream", "way", flag_value="stream", help="Print what comes, part by part.")
+@click.option("--cast", "is_cast", is_flag=True, help="Do not wait for a result.")
+@click.option("--fanout", "is_fanout", is_flag=True, help="Ask all servers; wait for none.")
+@click.option("--stream", "is_stream", is_flag=True, help="Print what comes, part by part.")
 @click.option("--exchange", metavar="E", help="The second level of the address. [default: rpc]")
-@click.option("--codec", metavar="C", help="What the arguments are written in. [default: amqp]")
+@click.option(
+    "--codec",
+    metavar="C",
+    callback=a_codec,
+    help="What the arguments are written in. [default: amqp]",
+)
 @click.option(
     "--timeout",
     "timeout_s",
@@ -161,13 +184,22 @@ def chosen(call: str | None, server: str | None) -> str:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print objects, also of errors.")
 @click.option("--verbose", is_flag=True, help="Print the traceback of what the method raised.")
-def rpc(way: str | None, server: str | None, **options: Any) -> None:  # noqa: ANN401  # click's
+def rpc(
+    *,
+    is_cast: bool,
+    is_fanout: bool,
+    is_stream: bool,
+    server: str | None,
+    **options: Any,  # noqa: ANN401  # click's
+) -> None:
     """Call a method of a service.
 
     TOPIC and METHOD name it; a VALUE is JSON, or else a text. Exits with 6 if there is no such
     method, with 7 if no reply came in time, and with 8 if nobody serves the topic.
     """
-    asked = Asked(way=chosen(way, server), server=server, **options)
+    ways = {"cast": is_cast, "fanout": is_fanout, "stream": is_stream}
+    way = chosen((name for name, is_meant in ways.items() if is_meant), server)
+    asked = Asked(way=way, server=server, **options)
     try:
         reach(asked.url, asked.ask)
     except ValueError as error:  # a topic, a server or an exchange that is no level of an address

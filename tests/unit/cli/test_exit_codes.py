@@ -1,0 +1,10 @@
+"""Which errors become which exit code."""
+
+from __future__ import annotations
+
+from cogwork.audit.errors import AuditError
+from cogwork.cli.exit_codes import ExitCode, code_of
+
+
+def test_what_an_audit_does_not_find_is_not_there() -> None:
+    assert code_of(AuditError("stream/none has no table in this archive")) == ExitCode.NOT_FOUND
