@@ -112,7 +112,7 @@ class StreamNode:
         self._flusher: Flusher | None = None
         self._has_more = False
         self._epoch = 0
-        self._bytes_in = 0
+        self._records_in = self._bytes_in = 0
         self._meter = Meter()
         self._metered_s = 0.0
         with suppress(RuntimeError):
@@ -163,7 +163,7 @@ class StreamNode:
                 self._begin(asyncio.get_running_loop())
         if self.engine is not None and now_s - self._metered_s >= LOOK_EVERY_S:
             self._metered_s = now_s
-            is_quiet = self._meter.turn(now_s, self.tail.next, self._bytes_in)
+            is_quiet = self._meter.turn(now_s, self._records_in, self._bytes_in)
             if self._sight.glance():
                 self.is_idle = is_quiet
             elif self._sight.is_due(now_s, is_quiet=is_quiet):
@@ -369,6 +369,7 @@ class StreamNode:
     def _take(self, chunk: Chunk) -> None:
         self.is_idle = False
         self._epoch = chunk.epoch
+        self._records_in += chunk.batch.count
         self._bytes_in += len(chunk.batch.payload)
         self.tail.add(chunk)
         self._serve()

@@ -37,12 +37,15 @@ class Meter:
         self._rates = (0.0, 0.0)
 
     def turn(self, now_s: float, records: int, size_bytes: int) -> bool:
-        """Takes in where the stream stands now; says whether nothing has come lately."""
+        """Takes in what has come so far; says whether nothing has lately.
+
+        Not where the stream stands: it is found there when it is opened, and has not grown.
+        """
         last, self._last = self._last, (now_s, records, size_bytes)
         if last is None or now_s <= last[0]:
             return False
         passed_s = now_s - last[0]
-        fresh = (max(records - last[1], 0) / passed_s, (size_bytes - last[2]) / passed_s)
+        fresh = ((records - last[1]) / passed_s, (size_bytes - last[2]) / passed_s)
         self._rates = (
             self._rates[0] + SMOOTHING * (fresh[0] - self._rates[0]),
             self._rates[1] + SMOOTHING * (fresh[1] - self._rates[1]),
