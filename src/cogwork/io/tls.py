@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cogwork.amqp.errors import CogworkError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
-    from pathlib import Path
 
 __all__ = (
     "ServerTls",
@@ -103,9 +104,9 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
 
 
 def client_context(
-    authorities: Path | None = None,
-    certificate: Path | None = None,
-    key: Path | None = None,
+    authorities: str | os.PathLike[str] | None = None,
+    certificate: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
     verify: bool = True,
     key_password: str | None = None,
 ) -> ssl.SSLContext:
@@ -132,9 +133,10 @@ def client_context(
     elif authorities is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
-        _load_authorities(context, authorities)
+        _load_authorities(context, Path(authorities))
     if certificate is not None:
-        _load_certificate(context, certificate, key, key_password)
+        own_key = None if key is None else Path(key)
+        _load_certificate(context, Path(certificate), own_key, key_password)
     return context
 
 

@@ -101,6 +101,18 @@ def test_an_authority_file_without_a_certificate_is_named(
         client_context(authorities=tmp_path / "ca.pem")
 
 
+def test_files_of_a_client_may_be_texts(authority: trustme.CA, tmp_path: Path) -> None:
+    files = issue(authority, tmp_path)
+    trusted = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(trusted)
+    made = client_context(str(trusted), str(files.certificate), str(files.key))
+    assert [each["serialNumber"] for each in made.get_ca_certs()] == [
+        each["serialNumber"] for each in client_context(trusted).get_ca_certs()
+    ]
+    with pytest.raises(TlsFilesError, match=r"gone\.pem: cannot be read"):
+        client_context(str(tmp_path / "gone.pem"))
+
+
 def test_requiring_client_certificates_needs_their_authority(
     authority: trustme.CA, tmp_path: Path
 ) -> None:
