@@ -16,7 +16,7 @@ from proton.utils import BlockingConnection
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.container.users import hash_password
 
-from .served import COGWORK, Served, served, within
+from .served import COGWORK, Served, ran, served, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -350,6 +350,24 @@ def test_the_dead_are_driven_back(container: Served) -> None:
         out, _ = receiver.communicate(timeout=10)
     assert [json.loads(line)["body"] for line in out.splitlines()] == ["soul"] * 3
     assert "x-opt-dead-letter-source" not in out
+
+
+def test_what_is_no_dead_letter_stays_and_is_8(container: Served) -> None:
+    url = container.url
+    container.run("send", url, "queue/living", "x", "--count", "2")
+    done = ran("queue", "redrive", url, "queue/living")
+    assert (done.returncode, done.stdout) == (
+        ExitCode.NOT_ACCEPTED,
+        "0 items moved from queue/living\n",
+    )
+    assert done.stderr == "cogwork: 2 items are no dead letters, and stay in queue/living\n"
+    assert json.loads(ran("queue", "redrive", url, "queue/living", "--json").stdout) == {
+        "address": "queue/living",
+        "moved": 0,
+        "refused": 2,
+        "unconfirmed": 0,
+        "strangers": 2,
+    }
 
 
 def test_what_does_not_fit_is_8(container: Served) -> None:

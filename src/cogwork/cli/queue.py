@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ("queue",)
 
 COUNT = click.IntRange(min=1)
+OUTCOMES = ("moved", "refused", "unconfirmed")
+COUNTS = {"MOVE": OUTCOMES, "REDRIVE": (*OUTCOMES, "strangers")}
+"""What is told of items; strangers are those among the refused that are no dead letters."""
+
 CREATED = 201
 
 SLICE = 10_000
@@ -225,7 +229,7 @@ def relocate(
 def redrive(url: str, address: str, count: int | None, as_json: bool) -> int:
     """Send the items of a dead-letter address back where they came from.
 
-    Exits with 8 if an item was not accepted there; it is back in its queue then.
+    Exits with 8 if an item was not accepted there, or is no dead letter; it is in its queue then.
     """
     return _tell(address, _transfer(url, "REDRIVE", address, count), as_json=as_json)
 
@@ -237,7 +241,7 @@ def _transfer(
 
     async def work(mesh: Mesh) -> dict[str, int]:
         manager = Manager(mesh)
-        done = dict.fromkeys(("moved", "refused", "unconfirmed"), 0)
+        done = dict.fromkeys(COUNTS[operation], 0)
         row = await manager.get("READ", "queue", address)
         left = min(count or row["depth"], row["depth"])
         while left > 0:
@@ -246,7 +250,7 @@ def _transfer(
             found = await manager.get(operation, "queue", address, asked)
             done = {key: done[key] + found[key] for key in done}
             left -= size
-            if sum(found.values()) < size:
+            if sum(found[key] for key in OUTCOMES) < size:
                 break
         return done
 
@@ -259,12 +263,18 @@ def _tell(address: str, done: dict[str, Any], *, as_json: bool) -> ExitCode:
         click.echo(json.dumps({"address": address, **done}, ensure_ascii=False))
     else:
         click.echo(f"{done['moved']} items moved from {address}")
-    if not done["refused"] and not done["unconfirmed"]:
-        return ExitCode.OK
-    text = f"{done['refused']} items were not accepted, and are back in {address}"
+    strangers = done.get("strangers", 0)
+    refused = done["refused"] - strangers
+    texts = []
+    if strangers:
+        texts.append(f"{strangers} items are no dead letters, and stay in {address}")
+    if refused or (done["unconfirmed"] and not strangers):
+        texts.append(f"{refused} items were not accepted, and are back in {address}")
     if done["unconfirmed"]:
-        text += f"; {done['unconfirmed']} are sent and not settled yet"
-    click.echo(f"cogwork: {text}", err=True)
+        texts.append(f"{done['unconfirmed']} are sent and not settled yet")
+    if not texts:
+        return ExitCode.OK
+    click.echo(f"cogwork: {'; '.join(texts)}", err=True)
     return ExitCode.NOT_ACCEPTED
 
 

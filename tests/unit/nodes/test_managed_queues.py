@@ -107,7 +107,7 @@ def test_the_dead_go_back_where_they_came_from(world: World) -> None:
         "queue/dead": Shelf(b"queue/a<one", b"queue/b<two", b"who?", b"queue/c<no right"),
     }
     found = value(world.ask(operation="REDRIVE", type="queue", name="queue/dead"))
-    assert found == {"moved": 2, "refused": 2, "unconfirmed": 0}
+    assert found == {"moved": 2, "refused": 2, "unconfirmed": 0, "strangers": 1}
     assert world.container.queues["queue/a"].messages == [b"one"]
     assert world.container.queues["queue/b"].messages == [b"two"]
     assert world.container.queues["queue/dead"].messages == [b"who?", b"queue/c<no right"]

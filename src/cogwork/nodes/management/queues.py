@@ -116,21 +116,28 @@ class Queues:
     def redrive(self, request: Request, requester: Requester) -> Steps:
         """Sends the items of a dead-letter address back where they came from."""
         queue = self._find(request, requester)
+        strangers = 0
 
         def route(message: bytes) -> Routed:
+            nonlocal strangers
             origin, revived = queue.routed_back(message)
+            strangers += origin is None
             if origin is None or not requester.may("send", origin):
                 return Routed(None, message)
             return Routed(origin, revived)
 
-        return self._transfer(request, queue, route)
+        return self._transfer(request, queue, route, lambda: {"strangers": strangers})
 
     def _transfer(
-        self, request: Request, queue: ManagedQueue, route: Callable[[bytes], Routed]
+        self,
+        request: Request,
+        queue: ManagedQueue,
+        route: Callable[[bytes], Routed],
+        more: Callable[[], dict[str, int]] = dict,
     ) -> Steps:
         count = request.number("count", ALL, least=1)
         transfers = Transfers(self._container, queue, route)
-        return _run(transfers, count)
+        return _run(transfers, count, more)
 
 
 def _purge(queue: ManagedQueue) -> Steps:
@@ -143,12 +150,13 @@ def _purge(queue: ManagedQueue) -> Steps:
     return Reply({"purged": purged})
 
 
-def _run(transfers: Transfers, count: int) -> Steps:
+def _run(transfers: Transfers, count: int, more: Callable[[], dict[str, int]]) -> Steps:
     yield from transfers.run(count)
     return Reply(
         {
             "moved": transfers.moved,
             "refused": transfers.refused,
             "unconfirmed": transfers.waiting,
+            **more(),
         }
     )
