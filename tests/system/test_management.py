@@ -330,7 +330,7 @@ def test_the_dead_are_driven_back(manager: Manager) -> None:
     receiver.close()
     within(30, lambda: manager.row("queue", address="queue/dead")["depth"] == 3, "three are dead")
     found = manager.get("REDRIVE", "queue", name="queue/dead")
-    assert found == {"moved": 3, "refused": 0, "unconfirmed": 0}
+    assert found == {"moved": 3, "refused": 0, "unconfirmed": 0, "strangers": 0}
     receiver = manager.connection.create_receiver("queue/alive", credit=3)
     assert received(receiver, 3) == ["item 0", "item 1", "item 2"]
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
 
 from .meshes import Member
-from .served import COGWORK, READY_TIMEOUT_S, within
+from .served import COGWORK, READY_TIMEOUT_S, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,11 +112,14 @@ def test_a_link_to_itself_is_none(tmp_path: Path) -> None:
     own = Member("own", port, [friends_port], tmp_path / "own")
     friend = Member("friend", friends_port, [], tmp_path / "friend")
     with running(own, friend):
-        own.served.run("link", "add", own.url, f"localhost:{port}")
+        refused = ran("link", "add", own.url, f"localhost:{port}")
+        assert (refused.returncode, "listens itself" in refused.stderr) == (ExitCode.ERROR, True)
+        # By a name that only whoever resolves it knows to be its own.
+        own.served.run("link", "add", own.url, f"127.1:{port}")
         within(30, lambda: "container own is linked to itself" in log_of(own), "a clear line")
         within(30, lambda: reached(own) == ["friend", "own"], "the friend is linked all the same")
         assert {row["state"] for row in links_of(own)} <= {"up", "refused", "connecting"}
-        own.served.run("link", "remove", own.url, f"localhost:{port}")
+        own.served.run("link", "remove", own.url, f"127.1:{port}")
         within(30, lambda: [row["neighbour"] for row in links_of(own)] == ["friend"], "removed")
 
 

@@ -129,11 +129,22 @@ class _BenchCommand(click.Command):
     show_default=True,
     help="Each receiver's window.",
 )
-@click.option("--pairs", type=click.IntRange(1), help="Producers with a consumer each  [4]")
-@click.option("--consumers", type=click.IntRange(1), help="Subscribers [4] or queue consumers [1]")
-@click.option("--outstanding", type=click.IntRange(1), help="Requests under way  [1]")
-@click.option("--parallel", type=click.IntRange(1), help="Connections or links at once  [8]")
-@click.option("--connections", type=click.IntRange(1), help="Idle connections  [2000]")
+@click.option(
+    "--pairs", type=click.IntRange(1), show_default="4", help="Producers with a consumer each."
+)
+@click.option(
+    "--consumers",
+    type=click.IntRange(1),
+    show_default="4 or 1",
+    help="Subscribers, or queue consumers.",
+)
+@click.option("--outstanding", type=click.IntRange(1), show_default="1", help="Requests under way.")
+@click.option(
+    "--parallel", type=click.IntRange(1), show_default="8", help="Connections or links at once."
+)
+@click.option(
+    "--connections", type=click.IntRange(1), show_default="2000", help="Idle connections."
+)
 @click.option(
     "--subscriptions-per-s",
     type=click.FloatRange(0),

@@ -62,7 +62,8 @@ MEASURED: Final = ("orb", "raft", "redis", "etcd", "nats", "kafka")
     "chosen",
     multiple=True,
     type=click.Choice(MEASURED),
-    help="Which to measure; may be repeated. All if not given.",
+    show_default="all",
+    help="Which to measure; may be repeated.",
 )
 @click.option(
     "--server",

@@ -49,15 +49,19 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--brokers",
             type=click.IntRange(1, 64),
-            help="B: how many brokers switch. Without it 7 and 3, as far as they go here.",
+            show_default="7 and 3, as far as they go here",
+            help="B: how many brokers switch.",
         ),
-        click.option("--queues", type=click.IntRange(1), help="Q, at each broker.  [12 and 4]"),
+        click.option(
+            "--queues", type=click.IntRange(1), show_default="12 and 4", help="Q, at each broker."
+        ),
         click.option(
             "--size",
             "sizes_bytes",
             type=click.IntRange(16),
             multiple=True,
-            help="Bytes in a body; may be repeated.  [1000 and 250]",
+            show_default="1000 and 250",
+            help="Bytes in a body; may be repeated.",
         ),
         click.option(
             "--seconds",

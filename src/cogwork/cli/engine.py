@@ -47,7 +47,7 @@ def engine() -> None:
 @click.option("--file", type=click.Path(path_type=Path), help="The figures of `bench engines`.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_(file: Path | None, as_json: bool) -> None:
-    """List the engines: what each declares at least, and what was measured here."""
+    """List the engines, what they declare, and what was measured here."""
     figures = load(file or default_path())
     rows = [_described(name, figures) for name in engines()]
     if as_json:

@@ -67,7 +67,10 @@ def link() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="The link as one JSON object.")
 def add(url: str, target: str, cost: int, as_json: bool) -> None:
-    """Link a container with another one, until it stops or the link is removed."""
+    """Link a container with another one.
+
+    The link is there until the container stops, or it is removed.
+    """
 
     async def work() -> Any:  # noqa: ANN401  # whatever the container answers
         async with met(url) as workers:
@@ -113,7 +116,7 @@ def remove(url: str, target: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 @click.option("--workers", is_flag=True, help="Show those between workers of the container, too.")
 def list_(url: str, as_json: bool, workers: bool) -> None:
-    """List the links, dialled from the container and by others, with state and counts.
+    """List the links, whoever has dialled them, with state and counts.
 
     Of a container with several workers, those of all of them, and which one has each.
     """

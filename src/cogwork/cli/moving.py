@@ -42,11 +42,11 @@ def named(text: str | None) -> list[str]:
 def options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options that say who is to hold something."""
     wanted = "The ids of all that are to hold it, the most senior first."
-    copied = "The ids of all that are to have a copy that does not count; nobody if not given."
+    copied = "The ids of all that are to have a copy that does not count."
     for option in (
         click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object."),
         click.option("--no-wait", is_flag=True, help="End before they hold it."),
-        click.option("--learners", metavar="D,E", help=copied),
+        click.option("--learners", metavar="D,E", show_default="nobody", help=copied),
         click.option("--replicas", required=True, metavar="A,B,C", help=wanted),
     ):
         command = option(command)

@@ -99,7 +99,7 @@ def list_(url: str, as_json: bool) -> None:
 def declare(
     url: str, address: str, *, pairs: tuple[str, ...], durability: str | None, as_json: bool
 ) -> None:
-    """Make a queue; one that is there with the same options is left as it is.
+    """Make a queue. One that is there with the same options is left as it is.
 
     In memory and on disk it is made in this one container; in others, declare it there, too.
     """
@@ -185,7 +185,7 @@ def purge(url: str, address: str, as_json: bool) -> None:
 @click.argument("address")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def delete(url: str, address: str, as_json: bool) -> None:
-    """Give up a queue with all its items; nobody may be attached to it."""
+    """Give up a queue with all its items. Nobody may be attached to it."""
     deletion.delete(url, "queue", address, as_json=as_json)
 
 
@@ -193,7 +193,7 @@ def delete(url: str, address: str, as_json: bool) -> None:
 @click.argument("url")
 @click.argument("source")
 @click.argument("target")
-@click.option("--count", type=COUNT, help="How many items at most; all without it.")
+@click.option("--count", type=COUNT, show_default="all", help="How many items at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def move(url: str, source: str, target: str, count: int | None, as_json: bool) -> int:
     """Move items from one queue to another queue.
@@ -224,10 +224,10 @@ def relocate(
 @queue.command()
 @click.argument("url")
 @click.argument("address")
-@click.option("--count", type=COUNT, help="How many items at most; all without it.")
+@click.option("--count", type=COUNT, show_default="all", help="How many items at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def redrive(url: str, address: str, count: int | None, as_json: bool) -> int:
-    """Send the items of a dead-letter address back where they came from.
+    """Send dead letters back to the addresses that they came from.
 
     Exits with 8 if an item was not accepted there, or is no dead letter; it is in its queue then.
     """

@@ -55,7 +55,7 @@ def _place(
     "start",
     metavar="PLACE",
     callback=_place,
-    help="Of a stream: first, last, next, today, an OFFSET or a time.",
+    help="Of a stream: first, last, next, snapshot, today, an OFFSET or a time.",
 )
 @click.option("--json", "wants_json", is_flag=True, help="Whole messages, one JSON object a line.")
 def receive(

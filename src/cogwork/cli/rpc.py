@@ -166,12 +166,15 @@ def a_codec(_ctx: click.Context, _parameter: click.Parameter, name: str | None) 
 @click.option("--cast", "is_cast", is_flag=True, help="Do not wait for a result.")
 @click.option("--fanout", "is_fanout", is_flag=True, help="Ask all servers; wait for none.")
 @click.option("--stream", "is_stream", is_flag=True, help="Print what comes, part by part.")
-@click.option("--exchange", metavar="E", help="The second level of the address. [default: rpc]")
+@click.option(
+    "--exchange", metavar="E", show_default="rpc", help="The second level of the address."
+)
 @click.option(
     "--codec",
     metavar="C",
     callback=a_codec,
-    help="What the arguments are written in. [default: amqp]",
+    show_default="amqp",
+    help="What the arguments are written in.",
 )
 @click.option(
     "--timeout",

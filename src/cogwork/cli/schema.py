@@ -45,7 +45,12 @@ def schema() -> None:
 @click.argument("url")
 @click.argument("address")
 @click.argument("file", type=FILE)
-@click.option("--kind", type=click.Choice(["json", "protobuf"]), help="By the file's name without.")
+@click.option(
+    "--kind",
+    type=click.Choice(["json", "protobuf"]),
+    show_default="as FILE is named",
+    help="What FILE holds.",
+)
 @click.option("--message", default="", help="The message's full name, for Protocol Buffers.")
 @click.option("--incompatible", is_flag=True, help="Also where it refuses messages of before.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be wrong with it.")
@@ -61,7 +66,10 @@ def register(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Give an address, or a pattern of addresses, the schema in FILE, or a version of it."""
+    """Give an address, or a pattern, the schema in FILE.
+
+    Where it has one, that gets a new version.
+    """
     definition = _read(file)
     chosen = kind or ("protobuf" if message or file.endswith(PROTOBUF_SUFFIXES) else "json")
 
@@ -128,7 +136,7 @@ def list_(url: str, as_json: bool) -> None:
 @schema.command()
 @click.argument("url")
 @click.argument("address")
-@click.option("--version", type=click.IntRange(min=1), help="The newest one without.")
+@click.option("--version", type=click.IntRange(min=1), show_default="the newest", help="Which one.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def show(url: str, address: str, version: int | None, as_json: bool) -> int:
     """Show the schema of ADDRESS, or of the pattern that takes it."""
@@ -166,7 +174,7 @@ def show(url: str, address: str, version: int | None, as_json: bool) -> int:
 def check(
     url: str, address: str, files: tuple[str, ...], content_type: str | None, as_json: bool
 ) -> int:
-    """Say whether the bodies in FILES would be messages at ADDRESS; send nothing."""
+    """Say whether FILES would be messages at ADDRESS. Nothing is sent."""
     bodies = {file: _read(file) for file in files}
 
     async def work(mesh: Mesh) -> tuple[Registered | None, dict[str, str | None]]:

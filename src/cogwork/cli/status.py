@@ -252,11 +252,17 @@ def _gathered(kind: str, workers: dict[str, Found]) -> tuple[list[dict[str, Any]
 
 
 def added_up(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Adds up the counts of rows with one address; of a disorder the greatest stands for all."""
+    """Adds up the counts of rows with one address; of a disorder the greatest stands for all.
+
+    Where workers keep a queue otherwise, each of their ways is told.
+    """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         known = found.setdefault((row["vhost"], row["address"]), {})
         for key, value in row.items():
+            if key == "durability":
+                ways = str(known.get(key, value)).split(", ")
+                known[key] = ", ".join(dict.fromkeys((*ways, str(value))))
             is_count = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not is_count or known.get(key) is None:
                 known.setdefault(key, value)

@@ -89,7 +89,7 @@ def stream() -> None:
 @stream.command()
 @click.argument("url")
 @click.argument("name", callback=new_name)
-@click.option("--engine", help="Which engine keeps it; orb without.")
+@click.option("--engine", show_default=ORB, help="Which engine keeps it.")
 @click.option("--replicas", metavar="A,B,C", help="The containers that hold it.")
 @click.option("--retention", type=Quantity("time", SECONDS), help="Give up what is older: 7d.")
 @click.option(
@@ -114,7 +114,7 @@ def create(
     pairs: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a stream; one that is there with the same options is left as it is."""
+    """Make a stream. One that is there with the same options is left as it is."""
     address = address_of(name)
     options = {
         "engine": engine,
@@ -278,7 +278,7 @@ def delete(url: str, name: str, as_json: bool) -> None:
 @click.option("--before", type=click.IntRange(min=0), required=True, help="The first one to keep.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def trim(url: str, name: str, before: int, as_json: bool) -> None:
-    """Give up the records below an offset; engines may keep some of them a little longer."""
+    """Give up the records below an offset. Engines may keep some of them a little longer."""
     address = address_of(name)
 
     async def work(mesh: Mesh) -> dict[str, int]:

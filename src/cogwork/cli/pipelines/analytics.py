@@ -12,7 +12,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.looking import looking
 from cogwork.cli.pipelines.session import spark_session
-from cogwork.cli.pipelines.spark_options import explain_option, explained
+from cogwork.cli.pipelines.spark_options import explain_option, explained, master_option
 
 if TYPE_CHECKING:
     from cogwork.analytics.analysis import Analysis
@@ -30,7 +30,7 @@ __all__ = ("analytics",)
 @click.option(
     "--telemetry", default="$telemetry", show_default=True, metavar="STREAM", help="Of heartbeats."
 )
-@click.option("--master", help="Spark's: local[2], spark://HOST:PORT; all cores here without.")
+@master_option
 @click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
 @explain_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with all figures.")
@@ -46,10 +46,11 @@ def analytics(
     explain: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Show rates, sizes, latencies, traffic between containers and capacity.
+    """Show rates, sizes, latencies, traffic and capacity.
 
-    Figures of streams are from their tables; those of containers, addresses and links are from the
-    heartbeats in the archive, and switching rates from what `cogwork bench isr` and `xsr` left.
+    The traffic is that between containers. Figures of streams are from their tables; those of
+    containers, addresses and links are from the heartbeats in the archive, and switching rates from
+    what `cogwork bench isr` and `xsr` left.
     """
     with needs_the_extra():
         from cogwork.analytics.analysis import analyse  # noqa: PLC0415 # the extra

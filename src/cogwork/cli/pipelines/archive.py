@@ -58,7 +58,13 @@ class _Way(NamedTuple):
     "--catalog-option", "pairs", multiple=True, metavar="K=V", help="For the catalog; repeatable."
 )
 @click.option("--once", is_flag=True, help="End where the streams end now.")
-@click.option("--every", type=click.FloatRange(min=0.1), metavar="S", help="How often to look; 30.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    metavar="S",
+    show_default="30",
+    help="How often to look.",
+)
 @click.option(
     "--commit-rows",
     type=click.IntRange(min=1),
@@ -70,10 +76,11 @@ class _Way(NamedTuple):
 @click.option(
     "--fail-on-data-loss/--no-fail-on-data-loss",
     default=True,
-    help="Whether to end where a stream has given up records that are not archived. (yes)",
+    show_default=True,
+    help="Whether to end where a stream has given up records that are not archived.",
 )
 @click.option("--no-upkeep", is_flag=True, help="Neither compact nor sweep.")
-@click.option("--master", help="Spark's: local[2], spark://HOST:PORT; none is without Spark.")
+@click.option("--master", show_default="no Spark", help="Spark's: local[2], spark://HOST:PORT.")
 @click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
 @certificate_options
 @click.option(

@@ -12,7 +12,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.looking import looking
 from cogwork.cli.pipelines.session import spark_session
-from cogwork.cli.pipelines.spark_options import explain_option, explained
+from cogwork.cli.pipelines.spark_options import explain_option, explained, master_option
 
 if TYPE_CHECKING:
     from cogwork.audit.report import Check, Report
@@ -38,7 +38,7 @@ COLOURS = {"holds": "green", "unproven": "yellow", "violated": "red"}
     help="How long an item may be neither settled nor held.",
 )
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="A report's file.")
-@click.option("--master", help="Spark's: local[2], spark://HOST:PORT; all cores here without.")
+@master_option
 @click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
 @explain_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -54,7 +54,7 @@ def audit(
     explain: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Prove from an archive that nothing was lost, processed twice or out of order.
+    """Prove from an archive that nothing was lost, doubled or swapped.
 
     Looks at the streams in the archive, at the queues whose events `stream/$audit` has, and at what
     subscribers wrote there. What is not as it should be is listed, and the exit code is 9.

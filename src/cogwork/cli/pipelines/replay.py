@@ -54,11 +54,19 @@ class Speed(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 @click.argument("url")
 @click.option("--archive", "place", required=True, metavar="DIR|CATALOG", help="The archive.")
 @click.option("--stream", required=True, metavar="NAME", help="Which stream's records.")
-@click.option("--from", "start", default="first", metavar="T|OFFSET", help="The first; first.")
-@click.option("--to", "end", default="end", metavar="T|OFFSET", help="To before this; end.")
+@click.option(
+    "--from", "start", default="first", metavar="T|OFFSET", show_default=True, help="The first one."
+)
+@click.option(
+    "--to", "end", default="end", metavar="T|OFFSET", show_default=True, help="To before this one."
+)
 @click.option("--into", required=True, metavar="ADDRESS", help="Where to: any address.")
 @click.option(
-    "--speed", type=Speed(), default="1x", show_default=True, help="10x is ten times then; max."
+    "--speed",
+    type=Speed(),
+    default="1x",
+    show_default=True,
+    help="10x is ten times as quick as then; or max.",
 )
 @click.option("--run", default="", metavar="NAME", help="Replays the same range once more.")
 @certificate_options

@@ -29,7 +29,12 @@ FILE = click.Path(exists=True, dir_okay=False)
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("file", type=FILE, metavar="FILE.py")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARG]...")
-@click.option("--url", default="amqp://localhost", help="The container that the job is about.")
+@click.option(
+    "--url",
+    default="amqp://localhost",
+    show_default=True,
+    help="The container that the job is about.",
+)
 @certificate_options
 @spark_options
 @explain_option

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ("explain_option", "explained", "settings_of", "spark_options")
+__all__ = ("explain_option", "explained", "master_option", "settings_of", "spark_options")
 
 C = TypeVar("C", bound="Callable[..., Any]")
 
+master_option = click.option(
+    "--master",
+    show_default="all cores of this machine",
+    help="Spark's master: local[2], spark://HOST:PORT.",
+)
+
 OPTIONS = (
-    click.option("--master", help="Spark's master; without, all cores of this machine."),
+    master_option,
     click.option("--remote", help="A Spark Connect server instead, sc://HOST:PORT."),
     click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of Spark."),
     click.option("--log", type=click.Path(dir_okay=False), help="Where Spark logs to."),

@@ -114,7 +114,7 @@ class Disks:
         """Says where a queue of this container is kept otherwise; None where it is nowhere."""
         there = self._elsewhere.get(address, {})
         if durability == DISK:
-            lacking = [each for each in self._mesh.mesh.routes.next_hops if each not in there]
+            lacking = self._mesh.mesh.routes.next_hops.keys() - there.keys()
             return f"not on disk at {_names(sorted(lacking))}" if lacking else None
         if durability == MEMORY and there:
             return f"in memory here, on disk at {_names(sorted(there))}"

@@ -1,0 +1,71 @@
+"""What `--help` shows, of each command."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cogwork.cli import bench_engines, bench_switching
+from cogwork.cli.main import cogwork
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WIDTH = 80
+"""Of a terminal that nobody has made wider."""
+
+OTHERS = (bench_engines.engines, bench_switching.isr, bench_switching.xsr)
+
+BY_HAND = re.compile(r"\[|\bwithout( it)?\b[.;]|\bif not given\b|\(yes\)|[;.] \d+\.$")
+"""How a default may look that click has not written."""
+
+
+def groups(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Finds all groups, by the words that they are called by."""
+    yield path
+    for name, command in below(group):
+        if isinstance(command, click.Group):
+            yield from groups(command, (*path, name))
+
+
+def below(group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield name, command
+
+
+def commands(group: click.Group) -> Iterator[click.Command]:
+    for _, command in below(group):
+        yield command
+        if isinstance(command, click.Group):
+            yield from commands(command)
+
+
+@pytest.mark.parametrize("path", list(groups(cogwork)), ids=" ".join)
+def test_no_sentence_is_cut(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(cogwork, [*path, "--help"], terminal_width=WIDTH)
+    assert shown.exit_code == 0
+    assert "..." not in shown.output.partition("Commands:")[2]
+
+
+def test_defaults_are_told_in_one_way() -> None:
+    texts = {
+        f"{command.name} {parameter.opts[0]}": parameter.help or ""
+        for command in (*commands(cogwork), *OTHERS)
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+    }
+    said = {name: text for name, text in texts.items() if BY_HAND.search(text)}
+    assert {name for name in said if not re.search(r"\[\[\w+\]\]|local\[2\]", said[name])} == set()
+
+
+def test_all_places_in_a_stream_are_named() -> None:
+    shown = CliRunner().invoke(cogwork, ["receive", "--help"], terminal_width=WIDTH)
+    for place in ("first", "last", "next", "snapshot", "today"):
+        assert place in shown.output
