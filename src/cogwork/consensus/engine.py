@@ -39,6 +39,7 @@ __all__ = (
     "Snapshot",
     "Start",
     "Subscription",
+    "WatchfulEngine",
 )
 
 
@@ -302,6 +303,21 @@ class PromptEngine(Engine, Protocol):
 
     def glance(self) -> tuple[Bounds, Members] | None:
         """Returns what the stream is as far as it is known here, at once; None where it is not."""
+
+
+@runtime_checkable
+class WatchfulEngine(Engine, Protocol):
+    """An engine that notices by itself when what keeps its stream is away.
+
+    Of another one that is known only once it is asked for its bounds, and does not tell them.
+    """
+
+    @property
+    def outage(self) -> str | None:
+        """Why appends cannot be taken now, and what to do about it; None where they can.
+
+        As far as that is known: bounds and members are asked for until they are told again.
+        """
 
 
 class EngineHost(Protocol):

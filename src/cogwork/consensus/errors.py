@@ -19,6 +19,7 @@ __all__ = (
     "Unavailable",
     "Unknown",
     "Unsupported",
+    "reason_of",
 )
 
 
@@ -174,3 +175,8 @@ class Unsupported(ConsensusError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"this engine cannot {what}: see its capabilities")
+
+
+def reason_of(error: ConsensusError) -> str:
+    """Says why something was refused, for those who know already that it was."""
+    return error.reason if isinstance(error, Unavailable) else str(error)

@@ -60,7 +60,7 @@ class EffectRunner:
             elif isinstance(effect, Detach):
                 _detach(effect)
             elif isinstance(effect, Report):
-                log.log(logging.ERROR if effect.is_error else logging.INFO, "%s", effect.text)
+                log.log(_level_of(effect), "%s", effect.text)
 
     def _send(self, vhost: VirtualHost, effect: Send) -> None:
         if effect.on_outcome is not None:
@@ -80,3 +80,9 @@ def _detach(effect: Detach) -> None:
         link.detach(
             AmqpError(condition=effect.condition, description=effect.description, info=info or None)
         )
+
+
+def _level_of(report: Report) -> int:
+    if report.is_error:
+        return logging.ERROR
+    return logging.WARNING if report.is_warning else logging.INFO

@@ -89,10 +89,12 @@ class Report:
     Attributes:
         text: For people; no secrets and no message bodies.
         is_error: Whether something does not work and will not by itself.
+        is_warning: Whether something does not work now, and may again by itself.
     """
 
     text: str
     is_error: bool = False
+    is_warning: bool = False
 
 
 Effect = Send | Publish | Settle | Detach | Report

@@ -71,6 +71,14 @@ class RaftEngine:
         """What the engine declares."""
         return CAPABILITIES
 
+    @property
+    def outage(self) -> str | None:
+        """Why nobody takes appends now, and what to do; None where somebody does."""
+        member = self._stream.reader
+        if member is None or self._is_closed:
+            return self._stream.outage
+        return _leaderless(member.members)
+
     # -- commands
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
@@ -202,7 +210,9 @@ class RaftEngine:
         """Tells who holds replicas."""
         answer = await self._open_stream().ask_any(GetMembers)
         assert isinstance(answer, MembersAre)
-        return Members(tuple(answer.voters), tuple(answer.learners), answer.leader)
+        found = Members(tuple(answer.voters), tuple(answer.learners), answer.leader)
+        self._stream.outage = _leaderless(found)
+        return found
 
     async def change_members(self, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
         """Has others hold the replicas; returns when they do."""
@@ -317,6 +327,14 @@ class RaftSubscription:
         self._is_over = True
         if self._reading is not None:
             self._reading.cancel()
+
+
+def _leaderless(members: Members) -> str | None:
+    """Says what to do where nobody leads."""
+    if members.leader is not None:
+        return None
+    voters = ", ".join(members.voters)
+    return f"nobody leads: a majority of {voters} has to be up and linked"
 
 
 def _is_cancelled() -> bool:

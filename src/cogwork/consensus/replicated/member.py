@@ -231,6 +231,7 @@ class Member:
     def _hear(self, event: Event) -> None:
         if isinstance(event, LeaderChanged):
             self._service.leader_changed(self, event.leader)
+            self.followers.wake()  # who shows the stream shows whether anybody leads
             if event.leader != self.group.own:
                 self._give_up_proposals()
         elif isinstance(event, ReadFailed):
@@ -328,11 +329,9 @@ class Member:
 
     def _snapshot(self, number: int) -> SnapshotIs:
         snapshot = self.replica.state.snapshot
-        return (
-            SnapshotIs(number, -1, b"")
-            if snapshot is None
-            else (SnapshotIs(number, snapshot.offset, snapshot.data))
-        )
+        if snapshot is None:
+            return SnapshotIs(number, -1, b"")
+        return SnapshotIs(number, snapshot.offset, snapshot.data)
 
     @property
     def members(self) -> Members:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.batch import check
 from cogwork.consensus.chunks import decode_chunk
-from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable
+from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable, reason_of
 from cogwork.consensus.replicated.calls import Read, Records, Refused, error_of
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
 from cogwork.consensus.replicated.patience import Patience
@@ -61,6 +61,7 @@ class Stream:
         users: How often it is open here.
         is_deleted: Whether nothing of it is to be left.
         why_over: Says so once it was deleted or everything is closing; else empty.
+        outage: Why nobody takes appends, as far as it is known here without a replica; else None.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Stream:
         self.users = 0
         self.is_deleted = False
         self.why_over = ""
+        self.outage: str | None = None
         self._service = service
         self._reader = 0
         self._patience = Patience(ANSWER_TIMEOUT_S, ANSWER_TIMEOUT_MAX_S)
@@ -170,6 +172,7 @@ class Stream:
                 answer = await self._service.ask(container, make, self.name, timeout_s)
             except (NotLeader, Unavailable) as refused:
                 error = refused
+                self.outage = f"no replica answers: {reason_of(error)}"
             else:
                 patience.answered(max(0.0, clock_s() - asked_s - wait_s))
                 return answer

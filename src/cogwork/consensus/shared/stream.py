@@ -34,7 +34,7 @@ from cogwork.consensus.shared.loading import load_parts
 from cogwork.consensus.shared.scan import Scan
 from cogwork.consensus.shared.search import Found, Search
 from cogwork.consensus.shared.server import ServerDown, ServerRefused
-from cogwork.consensus.shared.writer import BACK_OFF_FIRST_S, BACK_OFF_MAX_S, Writer
+from cogwork.consensus.shared.writer import BACK_OFF_FIRST_S, BACK_OFF_MAX_S, SILENCE, Writer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
@@ -54,6 +54,10 @@ SCANS_KEPT = 4
 
 WAIT_S = 5.0
 RETENTION_INTERVAL_S = 10.0
+
+REMEDY = (
+    "start the server, or see why it cannot be reached from here: the stream then goes on by itself"
+)
 _OFFSET = struct.Struct(">Q")
 
 
@@ -83,6 +87,7 @@ class SharedStream:
         self._scans: OrderedDict[int, Scan] = OrderedDict()
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._end_reason = "the stream was closed here"
+        self._outage: str | None = None
         self._retaining: asyncio.Task[None] | None = None
         if self._retention != Retention():
             self._retaining = asyncio.get_running_loop().create_task(self._retain())
@@ -96,6 +101,12 @@ class SharedStream:
     def is_closed(self) -> bool:
         """Whether it was let go."""
         return self._end.done()
+
+    @property
+    def outage(self) -> str | None:
+        """Why the server does not take appends now, and what to do; None where it does."""
+        reason = self._writer.outage or self._outage
+        return None if reason is None else f"{reason.rstrip('.')}; {REMEDY}"
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
         """Appends records, all or none, at one place; see `Engine`."""
@@ -128,7 +139,8 @@ class SharedStream:
                 try:
                     await self._unless_closed(scan.more(WAIT_S))
                     back_off_s = BACK_OFF_FIRST_S
-                except ServerDown:
+                except ServerDown as error:
+                    self._outage = str(error)
                     await self._unless_closed(asyncio.sleep(back_off_s))
                     back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
                 except ServerRefused as error:
@@ -218,17 +230,20 @@ class SharedStream:
 
     async def _insist(self, call: Callable[[], Coroutine[object, object, T]]) -> T:
         back_off_s = BACK_OFF_FIRST_S
-        reason = "the server does not answer"
+        reason = SILENCE
         loop = asyncio.get_running_loop()
         limit_s = loop.time() + self._timeout_s
         while loop.time() < limit_s:
             try:
                 async with asyncio.timeout_at(limit_s):
-                    return await call()
+                    found = await call()
+                self._outage = None
+                return found
             except TimeoutError:
+                self._outage = reason
                 break
             except ServerDown as error:
-                reason = str(error)
+                self._outage = reason = str(error)
             except ServerRefused as error:
                 raise Unavailable(str(error)) from error
             await asyncio.sleep(min(back_off_s, max(0, limit_s - loop.time())))

@@ -12,22 +12,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.batch import BATCH_BYTES_MAX, Batch, check
+from cogwork.consensus.batch import BATCH_BYTES_MAX, check
 from cogwork.consensus.engine import Appended
 from cogwork.consensus.errors import (
     Busy,
     ConsensusError,
-    Fenced,
     InvalidAppend,
     Malformed,
     Unavailable,
     Unknown,
 )
-from cogwork.consensus.producers import Fresh, Repeated
+from cogwork.consensus.producers import Repeated
+from cogwork.consensus.shared.boarding import Boarding, Flight, Wanted
 from cogwork.consensus.shared.chain import Gap
 from cogwork.consensus.shared.entry import (
     BATCH_OVERHEAD_BYTES,
@@ -43,6 +42,7 @@ from cogwork.consensus.shared.server import Gone, Moved, ServerDown, ServerRefus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.consensus.batch import Batch
     from cogwork.consensus.shared.clock import Clock
     from cogwork.consensus.shared.entry import Entry
     from cogwork.consensus.shared.head import Head
@@ -64,100 +64,7 @@ CHECKPOINT_BYTES = 8 << 20
 
 BACK_OFF_FIRST_S, BACK_OFF_MAX_S = 0.02, 1.0
 
-
-@dataclass(slots=True, eq=False)
-class _Wanted:
-    """Something to be written.
-
-    Attributes:
-        kind: What.
-        answer: Where its answer goes.
-        deadline_s: When the answer is given at the latest.
-        batch: The records of an append.
-        epoch: Under which they are to be appended.
-        body: Makes the body of other kinds.
-        size_bytes: What it adds to an entry.
-        fresh: What of the batch is new.
-        first_offset: Where the first record of the batch is, if it was there before.
-        is_checked: Whether it was decided on with the newest state of the server.
-        is_sent: Whether it may have happened.
-    """
-
-    kind: Kind
-    answer: asyncio.Future[Appended]
-    deadline_s: float
-    batch: Batch | None = None
-    epoch: int | None = None
-    body: Callable[[Head], bytes] | None = None
-    size_bytes: int = 0
-    fresh: Batch | None = None
-    first_offset: int | None = None
-    is_checked: bool = False
-    is_sent: bool = False
-
-
-@dataclass(slots=True)
-class _Flight:
-    """What is in one entry.
-
-    Attributes:
-        entry: The entry.
-        wanted: Whose; they stay first in the queue until they are answered.
-    """
-
-    entry: Entry
-    wanted: list[_Wanted] = field(default_factory=list)
-
-
-class _Boarding:
-    """What goes together into one entry.
-
-    Args:
-        head: The state before it.
-        room_bytes: How much goes in; a first batch may be larger.
-
-    Attributes:
-        boarded: What goes in.
-    """
-
-    def __init__(self, head: Head, room_bytes: int) -> None:
-        self.boarded: list[_Wanted] = []
-        self._head = head
-        self._room_bytes = room_bytes
-        self._size_bytes = 0
-        self._sequences: dict[bytes, int] = {}
-
-    def takes(self, wanted: _Wanted, batch: Batch) -> bool:
-        """Tells whether it can be decided on now, and goes in."""
-        if self.boarded and self._size_bytes + wanted.size_bytes > self._room_bytes:
-            return False
-        return self._sequences.get(batch.producer, batch.sequence) == batch.sequence
-
-    def decide(self, batch: Batch, epoch: int | None) -> Fresh | Repeated:
-        """Says what of a batch is new.
-
-        Raises:
-            Fenced: The epoch is not the present one.
-            OutOfSequence: Records of the producer are missing before these.
-            SequenceReused: The producer has used a sequence for other records.
-        """
-        producers = self._head.producers
-        is_counted = batch.producer != b""
-        if epoch not in (None, self._head.epoch) and not (is_counted and producers.holds(batch)):
-            raise Fenced(self._head.epoch)
-        if not is_counted or batch.producer in self._sequences:
-            return Fresh(batch)
-        return producers.decide(batch)
-
-    def board(self, wanted: _Wanted, decision: Fresh) -> None:
-        """Takes it in."""
-        batch = decision.batch
-        wanted.fresh = batch
-        wanted.first_offset = decision.first_offset
-        if batch.producer:
-            self._sequences[batch.producer] = batch.sequence + batch.count
-        self._size_bytes += wanted.size_bytes
-        self.boarded.append(wanted)
+SILENCE = "the server does not answer"
 
 
 class Writer:
@@ -176,13 +83,14 @@ class Writer:
         self._clock = clock
         self._timeout_s = timeout_s
         self._head: Head | None = None
-        self._queue: deque[_Wanted] = deque()
+        self._queue: deque[Wanted] = deque()
         self._queued_bytes = 0
-        self._flights: dict[bytes, _Flight] = {}
+        self._flights: dict[bytes, Flight] = {}
         self._task: asyncio.Task[None] | None = None
         self._checkpoint: asyncio.Task[Head] | None = None
         self._checkpoint_bytes = 0
         self._back_off_s = BACK_OFF_FIRST_S
+        self._outage: str | None = None
         self._end_reason = ""
         self._lock = asyncio.Lock()
 
@@ -191,6 +99,11 @@ class Writer:
         """The largest payload of a batch."""
         room = self._log.entry_bytes_max - ENTRY_OVERHEAD_BYTES - BATCH_OVERHEAD_BYTES
         return min(room, BATCH_BYTES_MAX)
+
+    @property
+    def outage(self) -> str | None:
+        """Why the server has not taken what waits; None where nothing waits, or it will yet."""
+        return self._outage if self._queue else None
 
     def append(self, batch: Batch, epoch: int | None) -> asyncio.Future[Appended]:
         """Appends a batch."""
@@ -201,7 +114,7 @@ class Writer:
             if self._queued_bytes + size_bytes + PENDING_OVERHEAD_BYTES > PENDING_BYTES_MAX:
                 raise Busy(f"{self._queued_bytes} octets wait to be written")
             self._put(
-                _Wanted(
+                Wanted(
                     Kind.RECORDS, answer, self._deadline_s(), batch, epoch, size_bytes=size_bytes
                 )
             )
@@ -265,7 +178,7 @@ class Writer:
 
     async def _write(self, kind: Kind, body: Callable[[Head], bytes]) -> Appended:
         answer: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-        self._put(_Wanted(kind, answer, self._deadline_s(), body=body))
+        self._put(Wanted(kind, answer, self._deadline_s(), body=body))
         return await answer
 
     async def _write_parts(
@@ -278,7 +191,7 @@ class Writer:
             body = Part(place, index, len(rest), rest[index]).to_bytes()
             await self._write(kind, lambda _, body=body: body)  # type: ignore[misc]  # a bound default
 
-    def _put(self, wanted: _Wanted) -> None:
+    def _put(self, wanted: Wanted) -> None:
         if self._end_reason:
             raise Unavailable(self._end_reason)
         self._queue.append(wanted)
@@ -286,7 +199,7 @@ class Writer:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def _pop(self, wanted: _Wanted) -> None:
+    def _pop(self, wanted: Wanted) -> None:
         """Takes one from the queue, where it is the first or nearly so."""
         self._queue.remove(wanted)
         self._queued_bytes -= wanted.size_bytes + PENDING_OVERHEAD_BYTES
@@ -297,8 +210,10 @@ class Writer:
                 async with asyncio.timeout_at(self._queue[0].deadline_s), self._lock:
                     await self._step()
                 self._back_off_s = BACK_OFF_FIRST_S
+                self._outage = None
             except (ServerDown, TimeoutError) as error:
-                await self._wait_for_server(str(error) or "the server does not answer")
+                self._outage = str(error) or SILENCE
+                await self._wait_for_server(self._outage)
             except Exception as error:  # whatever it is, somebody waits for an answer
                 self._refuse(error)
 
@@ -313,10 +228,10 @@ class Writer:
         while self._queue and self._queue[0].deadline_s <= now_s:
             self._give_up(self._queue[0], reason)
 
-    def _give_up(self, wanted: _Wanted, reason: str) -> None:
+    def _give_up(self, wanted: Wanted, reason: str) -> None:
         self._answer(wanted, Unknown(reason) if wanted.is_sent else Unavailable(reason))
 
-    def _answer(self, wanted: _Wanted, answer: Appended | Exception) -> None:
+    def _answer(self, wanted: Wanted, answer: Appended | Exception) -> None:
         """Answers what is in the queue."""
         self._pop(wanted)
         if wanted.answer.done():
@@ -385,7 +300,7 @@ class Writer:
         self._land(position, flight.entry)
         self._plan_checkpoint(head)
 
-    def _dismiss(self, flight: _Flight) -> None:
+    def _dismiss(self, flight: Flight) -> None:
         """Forgets a flight that did not happen."""
         del self._flights[flight.entry.id]
         for wanted in flight.wanted:
@@ -426,9 +341,9 @@ class Writer:
             if not wanted.answer.done():
                 wanted.answer.set_result(Appended(entry.epoch, place))
 
-    async def _board(self, head: Head) -> _Flight | None:
+    async def _board(self, head: Head) -> Flight | None:
         """Puts what waits into an entry, as much as goes into one; answers what need not be."""
-        boarding = _Boarding(head, min(FLIGHT_BYTES, self._room_bytes))
+        boarding = Boarding(head, min(FLIGHT_BYTES, self._room_bytes))
         for wanted in tuple(islice(self._queue, BOARDED_MAX)):
             if wanted.kind is not Kind.RECORDS or wanted.batch is None:
                 if not boarding.boarded:
@@ -457,7 +372,7 @@ class Writer:
     def _room_bytes(self) -> int:
         return self._log.entry_bytes_max - ENTRY_OVERHEAD_BYTES
 
-    def _records(self, head: Head, boarded: list[_Wanted]) -> _Flight:
+    def _records(self, head: Head, boarded: list[Wanted]) -> Flight:
         batches = [each.fresh for each in boarded if each.fresh is not None]
         count = sum(batch.count for batch in batches)
         entry = head.entry(
@@ -467,15 +382,15 @@ class Writer:
             self._clock.time_ms(),
             count=count,
         )
-        return _Flight(entry, boarded)
+        return Flight(entry, boarded)
 
-    def _single(self, head: Head, wanted: _Wanted) -> _Flight:
+    def _single(self, head: Head, wanted: Wanted) -> Flight:
         body = wanted.body(head) if wanted.body is not None else b""
         epoch = head.epoch + 1 if wanted.kind is Kind.FENCE else head.epoch
         entry = head.entry(
             self._clock.new_id(), wanted.kind, body, self._clock.time_ms(), epoch=epoch
         )
-        return _Flight(entry, [wanted])
+        return Flight(entry, [wanted])
 
     def _plan_checkpoint(self, head: Head) -> None:
         """Writes a checkpoint where starting would have to read much."""

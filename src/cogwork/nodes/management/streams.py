@@ -48,7 +48,7 @@ class Streams:
         is_new = self._container.declare_stream(name, attributes)
         stream = self._container.stream(name)
         for _ in range(OPENING_TICKS):
-            if stream is None or stream.state != "opening":
+            if stream is None or stream.state not in ("opening", "away"):
                 break
             yield False
         if is_new and stream is not None and stream.state == "failed":

@@ -19,12 +19,19 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.types import Symbol
 from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
-from cogwork.consensus.errors import BeyondEnd, ConsensusError, Truncated, Unavailable
+from cogwork.consensus.errors import (
+    BeyondEnd,
+    ConsensusError,
+    Truncated,
+    Unavailable,
+    reason_of,
+)
 from cogwork.dataplane.blocks import Feed
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.intake import CaptureOutlet, Intake
 from cogwork.nodes.stream.options import StreamOptions
+from cogwork.nodes.stream.outage import Outage
 from cogwork.nodes.stream.publishing import Publishing
 from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.sight import Sight
@@ -96,7 +103,8 @@ class StreamNode:
         self._core = context.core
         self.engine: Engine | None = None
         self._sight = Sight()
-        self.problem: str | None = None
+        self._outage = Outage(context.address)
+        self._problem: str | None = None
         self.tail = Tail()
         self.feed = Feed(context.core, self)
         self._intake = Intake(context.core, self)
@@ -146,8 +154,8 @@ class StreamNode:
         Raises:
             Refused: Its engine will never take it as it is declared.
         """
-        if self.problem is not None and self.state == "failed":
-            raise Refused(self.problem, Condition.PRECONDITION_FAILED)
+        if self._problem is not None and self.state == "failed":
+            raise Refused(self._problem, Condition.PRECONDITION_FAILED)
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Lets a reader go."""
@@ -164,8 +172,11 @@ class StreamNode:
         if self.engine is not None and now_s - self._metered_s >= LOOK_EVERY_S:
             self._metered_s = now_s
             is_quiet = self._meter.turn(now_s, self._records_in, self._bytes_in)
+            report = self._outage.turn(now_s, self._sight.outage)
+            if report is not None:
+                self._emit([report])
             if self._sight.glance():
-                self.is_idle = is_quiet
+                self.is_idle = is_quiet and not self._outage.is_open
             elif self._sight.is_due(now_s, is_quiet=is_quiet):
                 self._run(self._sight.look())
         return ()
@@ -216,10 +227,15 @@ class StreamNode:
 
     @property
     def state(self) -> str:
-        """Returns `opening`, `open` or `failed`."""
+        """Returns `opening`, `open`, `away` or `failed`."""
         if self.engine is not None:
-            return "open"
+            return "open" if self._outage.problem is None else "away"
         return "opening" if self._tasks or self._loop is None else "failed"
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is not open, or cannot be read; None where all is well."""
+        return self._outage.problem or self._problem
 
     def close(self) -> None:
         """Lets the stream go; it stays with its engine."""
@@ -278,7 +294,7 @@ class StreamNode:
             else:
                 self.engine = engine
         self._sight.open(self.engine)
-        self.problem = None
+        self._problem = None
         self._publishing.open(self.engine)
         # Before anything is awaited: who subscribes from now on is started by that.
         for reader in list(self._readers.values()):
@@ -291,15 +307,15 @@ class StreamNode:
         await self._follow(self.engine)
 
     def _report_problem(self, problem: str, *, is_error: bool = False) -> None:
-        if problem != self.problem:
-            self.problem = problem
-            self._emit([Report(f"{self.address}: {problem}", is_error)])
+        if problem != self._problem:
+            self._problem = problem
+            self._emit([Report(f"{self.address}: {problem}", is_error, not is_error)])
 
     def _fail(self) -> None:
         """Ends all links: the engine will never take this stream as it is declared."""
         self._emit(
             [
-                Detach(link, Condition.PRECONDITION_FAILED, self.problem or "")
+                Detach(link, Condition.PRECONDITION_FAILED, self._problem or "")
                 for link in list(self._readers)
             ]
         )
@@ -332,6 +348,8 @@ class StreamNode:
                         elif not isinstance(item, Snapshot):
                             self._take(item)
                         self._flush()
+            except Unavailable as error:
+                self._sight.unread = reason_of(error)
             except Exception as error:  # a plug-in's, too: readers wait until it is over
                 self._report_problem(f"no live records: {error!r}")
             await asyncio.sleep(PAUSE_FIRST_S)
@@ -347,9 +365,10 @@ class StreamNode:
         return prompt.watch(partial(self._take_more, prompt))
 
     def _take_more(self, engine: PromptEngine) -> None:
-        """Takes what the engine has by now, within a turn of it."""
+        """Takes what the engine has by now, within a turn of it; perhaps it has lost its leader."""
         if self.engine is not engine:
             return
+        self.is_idle = False
         while True:
             try:
                 chunks = engine.read_here(self.tail.next)
@@ -362,6 +381,7 @@ class StreamNode:
                 self._take(chunk)
 
     def _catch_up(self, following: int) -> None:
+        self._problem = self._sight.unread = None
         if following != self.tail.next:
             self.tail.restart(following)
         self._serve()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.engine import Bounds, PromptEngine
-from cogwork.consensus.errors import ConsensusError
+from cogwork.consensus.engine import Bounds, PromptEngine, WatchfulEngine
+from cogwork.consensus.errors import ConsensusError, Unsupported, reason_of
 
 if TYPE_CHECKING:
     from cogwork.consensus.engine import Engine, Members
@@ -16,6 +17,9 @@ __all__ = ("Sight",)
 LOOK_LATEST_S = 30.0
 """How old it may be where nothing comes and nobody looks; an engine has to be asked each time."""
 
+LOOK_TIMEOUT_S = 10.0
+"""An engine that has not answered for so long is away."""
+
 
 class Sight:
     """As an engine told it last.
@@ -24,6 +28,7 @@ class Sight:
         bounds: The first offset, and the next one.
         members: Who holds the stream; None before that is known.
         prompt: The engine where it tells at once; else None.
+        unread: Why nothing of it can be followed; None where that is not so.
     """
 
     def __init__(self) -> None:
@@ -31,7 +36,11 @@ class Sight:
         self.bounds = Bounds(0, 0)
         self.members: Members | None = None
         self.prompt: PromptEngine | None = None
+        self.unread: str | None = None
         self._engine: Engine | None = None
+        self._watchful: WatchfulEngine | None = None
+        self._unanswered: str | None = None
+        self._is_looking = False
         self._is_shown = False
         self._looked_s = 0.0
 
@@ -39,10 +48,17 @@ class Sight:
         """Looks at an engine from now on."""
         self._engine = engine
         self.prompt = engine if isinstance(engine, PromptEngine) else None
+        self._watchful = engine if isinstance(engine, WatchfulEngine) else None
 
     def close(self) -> None:
         """Looks at none any more."""
-        self._engine = self.prompt = None
+        self._engine = self.prompt = self._watchful = None
+
+    @property
+    def outage(self) -> str | None:
+        """Why what keeps the stream is away; None where it is not, as far as that is known."""
+        told = self._watchful.outage if self._watchful is not None else None
+        return told or self._unanswered or self.unread
 
     def show(self) -> None:
         """Looks for somebody: at once, where that is possible, and else when it is due."""
@@ -61,24 +77,38 @@ class Sight:
         return False
 
     def is_due(self, now_s: float, *, is_quiet: bool) -> bool:
-        """Says whether to ask the engine; not where nothing comes and nobody looks.
+        """Says whether to ask the engine; not where nothing comes, nobody looks and all is well.
 
         Args:
             now_s: The time.
             is_quiet: Whether nothing has come lately.
         """
-        if is_quiet and not self._is_shown and now_s - self._looked_s < LOOK_LATEST_S:
+        if self._is_looking:
+            return False
+        is_calm = is_quiet and not self._is_shown and self.outage is None
+        if is_calm and now_s - self._looked_s < LOOK_LATEST_S:
             return False
         self._is_shown = False
         self._looked_s = now_s
         return True
 
     async def look(self) -> None:
-        """Asks the engine for everything."""
-        if self._engine is not None:
-            with suppress(ConsensusError):
+        """Asks the engine for everything; notes where it does not answer."""
+        if self._engine is None:
+            return
+        self._is_looking = True
+        try:
+            async with asyncio.timeout(LOOK_TIMEOUT_S):
+                with suppress(Unsupported):
+                    self.members = await self._engine.members()
                 self.bounds = await self._engine.bounds()
-                self.members = await self._engine.members()
+            self._unanswered = None
+        except TimeoutError:
+            self._unanswered = f"its engine has not answered for {LOOK_TIMEOUT_S:.0f} s"
+        except ConsensusError as error:
+            self._unanswered = reason_of(error)
+        finally:
+            self._is_looking = False
 
     async def measure(self) -> None:
         """Asks the engine for the bounds."""

@@ -1,0 +1,74 @@
+"""When what keeps a stream is away: shown at once, told once it has lasted, and once it is over.
+
+A stream that moves to another leader, or whose server is started anew, is away for a moment; nobody
+needs to hear of that. One that comes and goes is told as one outage.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from cogwork.spi.effects import Report
+
+__all__ = ("Outage",)
+
+LASTING_S = 3.0
+"""So long it lasts before it is told, and so long all is well before it is over."""
+
+
+class Outage:
+    """An outage of one stream, if there is one.
+
+    Attributes:
+        problem: What is wrong, since when, and what to do; None while all is well.
+    """
+
+    def __init__(self, address: str) -> None:
+        """Knows of none.
+
+        Args:
+            address: The stream's.
+        """
+        self.problem: str | None = None
+        self._address = address
+        self._began = datetime.min.replace(tzinfo=UTC)
+        self._began_s: float | None = None
+        self._ended_s: float | None = None
+        self._is_told = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it goes on, or may not be over yet."""
+        return self._began_s is not None
+
+    def turn(self, now_s: float, reason: str | None) -> Report | None:
+        """Takes in how it is now; returns what is to be logged.
+
+        Args:
+            now_s: The time.
+            reason: Why the stream is away, and what to do; None where it is not.
+        """
+        if reason is None:
+            return self._rest(now_s)
+        self._ended_s = None
+        if self._began_s is None:
+            self._began_s, self._began = now_s, datetime.now(UTC)
+        self.problem = f"away since {self._began:%Y-%m-%dT%H:%M:%SZ}: {reason}"
+        if self._is_told or now_s - self._began_s < LASTING_S:
+            return None
+        self._is_told = True
+        return Report(f"{self._address} is {self.problem}", is_warning=True)
+
+    def _rest(self, now_s: float) -> Report | None:
+        """Ends it, where all has been well for long enough."""
+        self.problem = None
+        if self._began_s is None:
+            return None
+        if self._ended_s is None:
+            self._ended_s = now_s
+        if now_s - self._ended_s < LASTING_S:
+            return None
+        away_s, was_told = self._ended_s - self._began_s, self._is_told
+        self._began_s = self._ended_s = None
+        self._is_told = False
+        return Report(f"{self._address} is back after {away_s:.0f} s") if was_told else None

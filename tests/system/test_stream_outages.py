@@ -1,0 +1,139 @@
+"""Streams whose engine's server is away: what users see of it, and how long they wait."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cogwork
+from cogwork.cli.servers.process import Missing
+from cogwork.cli.servers.redis import RedisServer
+from cogwork.testing import container
+
+from .meshes import linked, meshed
+from .served import done, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from .meshes import Member
+
+STREAM = "stream/orders"
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    pytest.importorskip("redis", reason="the extra [redis] is not installed")
+    server = RedisServer(tmp_path / "redis")
+    try:
+        server.start()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def url(redis: RedisServer) -> Iterator[str]:
+    engine = f'[[engine]]\nname = "redis"\noptions = {{ url = "{redis.url}" }}\n'
+    with container(f'{engine}[[stream]]\naddress = "{STREAM}"\nengine = "redis"\n') as running:
+        within(20, lambda: shown(running)["state"] == "open", "it is open")
+        yield running
+
+
+def shown(url: str) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(done("stream", "show", url, "orders", "--json").stdout)
+    return row
+
+
+def test_a_server_that_is_away_is_shown_and_logged_once(
+    url: str, redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    def lines() -> list[tuple[str, str]]:
+        return [
+            (each.levelname, each.getMessage())
+            for each in caplog.records
+            if STREAM in each.getMessage()
+        ]
+
+    with caplog.at_level("INFO", "cogwork"):
+        redis.kill()
+        within(5, lambda: shown(url)["state"] == "away", "it is shown to be away")
+        problem = shown(url)["problem"]
+        assert problem.startswith("away since 20")
+        assert f"127.0.0.1:{redis.port}" in problem
+        assert "start the server, or see why it cannot be reached from here" in problem
+        for command in (("stream", "list"), ("stream", "show"), ("status",)):
+            words = (*command, url, "orders") if command[-1] == "show" else (*command, url)
+            assert "away" in done(*words).stdout
+        within(10, lambda: len(lines()) == 1, "it is logged")
+        time.sleep(3)
+        ((level, text),) = lines()
+        assert (level, text) == ("WARNING", f"{STREAM} is {problem}")
+        redis.start()
+        within(10, lambda: shown(url)["state"] == "open", "it is back")
+        assert shown(url)["problem"] is None
+        within(10, lambda: len(lines()) == 2, "that is logged, too")
+        assert lines()[1][1].startswith(f"{STREAM} is back after ")
+        time.sleep(2)
+        assert len(lines()) == 2
+
+
+def test_a_server_that_stands_still_is_away(url: str, redis: RedisServer) -> None:
+    redis.freeze()
+    within(10, lambda: shown(url)["state"] == "away", "it is shown to be away")
+    redis.thaw()
+    within(10, lambda: shown(url)["state"] == "open", "it is back")
+
+    async def story() -> None:
+        async with cogwork.connect(url) as mesh:
+            await mesh.publish(STREAM, "after all")
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+    within(10, lambda: shown(url)["next"] == 1, "it goes on")
+
+
+# -- on replicas
+
+IDS = ("a", "b", "c")
+EDGES = (("a", "b"), ("b", "c"), ("c", "a"))
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
+    """Three containers with a stream on replicas that a client has used."""
+
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / "data" / name}"\n[cluster]\nvoters = ["a", "b", "c"]\n'
+
+    with meshed(tmp_path, IDS, EDGES, head=head) as made:
+        linked(made.values())
+        done("stream", "create", made["a"].url, "orders", "--engine", "raft", "--replicas", "b,c,a")
+        for member in made.values():
+            within(20, lambda member=member: is_open(member.url), f"{member.id} has it")
+        yield made
+
+
+def is_open(url: str) -> bool:
+    row = json.loads(done("stream", "list", url, "--json").stdout)
+    return [each["state"] for each in row] == ["open"]
+
+
+def test_a_stream_without_a_majority_says_so(members: dict[str, Member]) -> None:
+    a, b, c = members.values()
+    time.sleep(3)  # the group sleeps by then, and nobody looks at the stream
+    b.kill()
+    c.kill()
+    within(10, lambda: "is away since" in a.log(), "it is logged")
+    row = shown(a.url)
+    assert row["state"] == "away"
+    assert "nobody leads: a majority of b, c, a has to be up and linked" in row["problem"]
+    b.start()
+    within(20, lambda: "is back after" in a.log(), "it is back")
+    assert is_open(a.url)
+    assert a.log().count("is away since") == 1
