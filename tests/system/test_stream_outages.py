@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -98,6 +99,27 @@ def test_a_server_that_stands_still_is_away(url: str, redis: RedisServer) -> Non
     within(10, lambda: shown(url)["next"] == 1, "it goes on")
 
 
+async def released_after(url: str) -> float:
+    """Publishes a message as any client would; says how long it took to be given back."""
+    async with cogwork.connect(url) as mesh:
+        began_s = time.monotonic()
+        with pytest.raises(cogwork.Released):
+            await mesh.publish(STREAM, "not now")
+        return time.monotonic() - began_s
+
+
+@pytest.mark.parametrize("end", ["kill", "freeze"])
+def test_what_a_server_that_is_away_never_got_is_given_back_in_ten_seconds(
+    url: str, redis: RedisServer, end: str
+) -> None:
+    getattr(redis, end)()
+    if end == "freeze":  # else the connection says so at once
+        within(10, lambda: shown(url)["state"] == "away", "it is noticed")
+    assert 8 < asyncio.run(asyncio.wait_for(released_after(url), 30)) < 12
+    row = shown(url)
+    assert (row["returned"], row["waiting"], row["pending_bytes"]) == (1, 0, 0)
+
+
 # -- on replicas
 
 IDS = ("a", "b", "c")
@@ -115,7 +137,7 @@ def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
         linked(made.values())
         done("stream", "create", made["a"].url, "orders", "--engine", "raft", "--replicas", "b,c,a")
         for member in made.values():
-            within(20, lambda member=member: is_open(member.url), f"{member.id} has it")
+            within(20, partial(is_open, member.url), f"{member.id} has it")
         yield made
 
 
@@ -133,6 +155,7 @@ def test_a_stream_without_a_majority_says_so(members: dict[str, Member]) -> None
     row = shown(a.url)
     assert row["state"] == "away"
     assert "nobody leads: a majority of b, c, a has to be up and linked" in row["problem"]
+    assert 8 < asyncio.run(asyncio.wait_for(released_after(a.url), 30)) < 12
     b.start()
     within(20, lambda: "is back after" in a.log(), "it is back")
     assert is_open(a.url)

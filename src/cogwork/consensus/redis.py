@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
-from redis.asyncio import Redis
+from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
@@ -38,7 +38,9 @@ from cogwork.consensus.shared.host import SharedHost, text_of
 from cogwork.consensus.shared.server import Gone, Moved, ServerDown, ServerRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from redis.asyncio.connection import AbstractConnection
 
     from cogwork.consensus.engine import EngineContext
 
@@ -92,6 +94,24 @@ return 0
 """
 
 
+class _Unreached(RedisConnectionError):
+    """There is no connection to the server, so nothing was sent to it."""
+
+
+class _Pool(ConnectionPool):
+    """Connections, of which it is known whether there was one to send a command by."""
+
+    async def get_connection(self, *arguments: object, **options: object) -> AbstractConnection:
+        """Returns a connection that is open."""
+        connect: Callable[..., Awaitable[AbstractConnection]] = super().get_connection
+        try:
+            return await connect(*arguments, **options)
+        except (AuthenticationError, *DOWN_ERRORS):
+            raise
+        except (RedisConnectionError, RedisTimeoutError, OSError) as error:
+            raise _Unreached(str(error)) from error
+
+
 class RedisHost(SharedHost):
     """Streams on one Redis server.
 
@@ -112,13 +132,14 @@ class RedisHost(SharedHost):
         if urlsplit(url).scheme not in ("redis", "rediss", "unix"):
             raise ValueError(f"url is like redis://localhost:6379/0, not {url!r}")
         self._place = urlsplit(url).netloc.rpartition("@")[2] or urlsplit(url).path
-        self._redis: Redis = Redis.from_url(
+        pool = _Pool.from_url(
             url,
             socket_timeout=REQUEST_TIMEOUT_S,
             socket_connect_timeout=REQUEST_TIMEOUT_S,
             retry=Retry(NoBackoff(), 0),
             max_connections=CONNECTIONS_MAX,
         )
+        self._redis: Redis = Redis(connection_pool=pool)
 
     def _keys(self, stream: str) -> tuple[bytes, bytes]:
         # In braces, so that a Redis cluster keeps both in one slot.
@@ -140,7 +161,7 @@ class RedisHost(SharedHost):
 
     async def disconnect(self) -> None:
         """Leaves the server."""
-        await self._redis.aclose()
+        await self._redis.aclose(close_connection_pool=True)
 
     async def _durability(self) -> Durability:
         """Asks the server how it is set up; one that does not tell gives nothing."""
@@ -279,6 +300,8 @@ def _translated() -> Iterator[None]:
         raise ServerRefused(str(error)) from error
     except DOWN_ERRORS as error:
         raise ServerDown(str(error), may_have_happened=False) from error
+    except _Unreached as error:
+        raise ServerDown(f"Redis: {error}", may_have_happened=False) from error
     except (RedisConnectionError, RedisTimeoutError, OSError) as error:
         raise ServerDown(f"Redis: {error}") from error
     except ResponseError as error:

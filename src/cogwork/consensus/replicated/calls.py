@@ -213,9 +213,15 @@ class RoomIs(_Answer, frozen=True, array_like=True, tag=True):
 
 
 class Refused(_Answer, frozen=True, array_like=True, tag=True):
-    """The call as a whole was not carried out."""
+    """The call as a whole was not carried out.
+
+    Attributes:
+        failure: Why not.
+        may_happen: Whether it may be all the same: what a former leader took the next one may have.
+    """
 
     failure: Failed
+    may_happen: bool = False
 
 
 Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers | GetMove | GetRoom

@@ -245,7 +245,7 @@ class Member:
         """Has those who proposed here ask the next leader: nothing is appended twice by that."""
         proposed, self._proposed = self._proposed, {}
         for each in proposed.values():
-            each.answer(Refused(each.number, failure_of(NotLeader(self.group.leader))))
+            each.answer(Refused(each.number, failure_of(NotLeader(self.group.leader)), True))
 
     # -- calls
 

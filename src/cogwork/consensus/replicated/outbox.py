@@ -16,7 +16,9 @@ that reaches a leader after it was replaced and elected again could come later; 
 epoch is then fenced, and asks again.
 
 What waits for longer than its time fails, and with it all that was behind it; the outbox's own
-batches then go on under a new producer, as the old one's are not all known.
+batches then go on under a new producer, as the old one's are not all known. A command is in doubt
+as long as any copy of it is: one that could not be sent, that was refused by who does not lead, or
+that came too early, will not be applied, and one without an answer may be.
 
 Pure: the clock is an argument, sending is up to the owner.
 """
@@ -83,7 +85,7 @@ class Pacing:
     answer_timeout_max_s: float = 5.0
     pause_s: float = 0.02
     last_answer_s: float = 5.0
-    give_up_s: float = 15.0
+    give_up_s: float = 10.0
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -104,7 +106,7 @@ class _Pending(msgspec.Struct, eq=False):
     since_s: float
     size_bytes: int
     is_own: bool = False
-    was_sent: bool = False
+    copies: int = 0  # that may have been applied, or will yet be
     is_done: bool = False
     is_held: bool = False
     last_call: int = 0
@@ -242,7 +244,7 @@ class Outbox:
             return None
         number = self._next_number()
         for pending in flight.commands:
-            pending.was_sent = True
+            pending.copies += 1
             pending.last_call = number
         self._flights[number] = flight
         self._flight_bytes += flight.size_bytes
@@ -281,11 +283,16 @@ class Outbox:
             self._flight_bytes -= flight.size_bytes
         if isinstance(answer, Refused):
             self._patience.answered()
+            if not answer.may_happen:
+                _take_back(flight)
             return self._refused(flight, error_of(answer.failure), now_s)
         self._patience.answered(now_s - flight.sent_s)
         done: list[Done] = []
         for pending, result in zip(flight.commands, answer.results, strict=False):
-            if pending.is_done or self._is_early(pending, result, flight):
+            if pending.is_done:
+                continue
+            if self._is_early(pending, result, flight):
+                pending.copies -= 1
                 continue
             if isinstance(pending.command, Fence) and answer.number != pending.last_call:
                 self._hold(pending)
@@ -381,7 +388,10 @@ class Outbox:
     def undelivered(self, number: int, now_s: float) -> None:
         """Takes note that a call could not even be sent."""
         flight = self._flights.pop(number, None)
-        if flight is not None and flight.round == self._round:
+        if flight is None:
+            return
+        _take_back(flight)
+        if flight.round == self._round:
             self._paused_until_s = now_s + self._pacing.pause_s
             self._begin_round(None)
 
@@ -409,9 +419,9 @@ class Outbox:
         return self.fail_all("nobody has answered")
 
     def fail_all(self, reason: str) -> list[Done]:
-        """Gives up everything: what was sent may have been appended."""
+        """Gives up everything: of what any copy is in doubt may have been appended."""
         done = [
-            Done(each.token, Unknown(reason) if each.was_sent else Unavailable(reason))
+            Done(each.token, Unknown(reason) if each.copies else Unavailable(reason))
             for each in self._waiting
             if not each.is_done
         ]
@@ -443,6 +453,12 @@ class Outbox:
         if count:
             del self._waiting[:count]
             self._next = max(0, self._next - count)
+
+
+def _take_back(flight: _Flight) -> None:
+    """Takes note that none of what was sent together will be applied."""
+    for pending in flight.commands:
+        pending.copies -= 1
 
 
 def _told(result: Place | Failed | int) -> Appended | int | ConsensusError:

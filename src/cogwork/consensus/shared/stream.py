@@ -140,7 +140,7 @@ class SharedStream:
                     await self._unless_closed(scan.more(WAIT_S))
                     back_off_s = BACK_OFF_FIRST_S
                 except ServerDown as error:
-                    self._outage = str(error)
+                    self._note_outage(str(error))
                     await self._unless_closed(asyncio.sleep(back_off_s))
                     back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
                 except ServerRefused as error:
@@ -240,15 +240,20 @@ class SharedStream:
                 self._outage = None
                 return found
             except TimeoutError:
-                self._outage = reason
+                self._note_outage(reason)
                 break
             except ServerDown as error:
-                self._outage = reason = str(error)
+                reason = str(error)
+                self._note_outage(reason)
             except ServerRefused as error:
                 raise Unavailable(str(error)) from error
             await asyncio.sleep(min(back_off_s, max(0, limit_s - loop.time())))
             back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
         raise Unavailable(reason)
+
+    def _note_outage(self, reason: str) -> None:
+        self._outage = reason
+        self._writer.suspect()
 
     async def _begin(self, start: Start) -> tuple[int, Snapshot | None, int]:
         """Returns the first offset, the snapshot before it, and where the stream ends now."""

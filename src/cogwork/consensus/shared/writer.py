@@ -4,7 +4,9 @@ Theory of operation. One entry is under way at a time; what is appended meanwhil
 the next, so that a slow server gets large entries and not many. The writer knows the stream's state
 behind the last entry, and says which one that is; where another writer was faster the server (or
 the rule of the chain) refuses the entry, the writer reads what it has missed, decides again, and
-tries again. What it sent before it lost the server it recognises by the entry's id.
+tries again. What it sent before it lost the server it recognises by the entry's id. A server that
+was away is asked something that changes nothing before it is sent an entry: what was never sent is
+not in doubt.
 """
 
 from __future__ import annotations
@@ -91,6 +93,7 @@ class Writer:
         self._checkpoint_bytes = 0
         self._back_off_s = BACK_OFF_FIRST_S
         self._outage: str | None = None
+        self._is_suspect = False
         self._end_reason = ""
         self._lock = asyncio.Lock()
 
@@ -104,6 +107,10 @@ class Writer:
     def outage(self) -> str | None:
         """Why the server has not taken what waits; None where nothing waits, or it will yet."""
         return self._outage if self._queue else None
+
+    def suspect(self) -> None:
+        """Takes note that the server has not answered somebody else."""
+        self._is_suspect = True
 
     def append(self, batch: Batch, epoch: int | None) -> asyncio.Future[Appended]:
         """Appends a batch."""
@@ -210,9 +217,9 @@ class Writer:
                 async with asyncio.timeout_at(self._queue[0].deadline_s), self._lock:
                     await self._step()
                 self._back_off_s = BACK_OFF_FIRST_S
-                self._outage = None
+                self._outage, self._is_suspect = None, False
             except (ServerDown, TimeoutError) as error:
-                self._outage = str(error) or SILENCE
+                self._outage, self._is_suspect = str(error) or SILENCE, True
                 await self._wait_for_server(self._outage)
             except Exception as error:  # whatever it is, somebody waits for an answer
                 self._refuse(error)
@@ -273,6 +280,8 @@ class Writer:
 
     async def _step(self) -> None:
         """Writes one entry."""
+        if self._is_suspect:
+            await self._log.ends()
         if self._head is None:
             self._head = await load(self._log, self._search)
         head = self._head

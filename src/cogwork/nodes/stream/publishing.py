@@ -6,7 +6,8 @@ take a parcel now, its line stops, waits until all that is under way in it has b
 tries again in order, with growing pauses. What failed and was overtaken by a later parcel of the
 same link is not tried again, for that would put it out of order: its sender is told. The same holds
 where the engine does not come back in time, and where it is not known whether records without a
-producer were appended.
+producer were appended. An engine that waits for its server or its leader by itself has had its time
+when it gives up, and is not asked once more.
 
 The engine's answer becomes an outcome. Appended is accepted. What will never be taken is rejected,
 with the reason. What was certainly not appended is released, what may have been is modified with
@@ -53,8 +54,9 @@ ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x24, 0x25, 0x26, 0x27
 
 PAUSE_FIRST_S, PAUSE_LONGEST_S = 0.02, 0.5
 
-PATIENCE_S = 10.0
-"""How long an engine is tried that cannot take records: longer than a change of leaders."""
+PATIENCE_S = 9.0
+"""How long an engine is tried that cannot take records: longer than a change of leaders, and not
+again where it has tried for ten seconds by itself."""
 
 PASSING = (Busy, Unavailable, NotLeader)
 """Nothing was appended, and it may be later."""
@@ -76,9 +78,11 @@ class _Job:
 
     parcel: Parcel
     item: Batch | Snapshot
+    since_s: float
     is_under_way: bool = False
     failure: BaseException | None = None
     is_overtaken: bool = False
+    is_in_doubt: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -90,6 +94,11 @@ class _Line:
     is_retry_due: bool = False
     pause_s: float = PAUSE_FIRST_S
     since_s: float | None = None
+    is_broken: bool = False
+
+    def is_over(self, now_s: float) -> bool:
+        """Says whether the first one that failed has been tried for long enough."""
+        return self.since_s is not None and now_s - self.since_s >= PATIENCE_S
 
 
 class Publishing:
@@ -130,13 +139,14 @@ class Publishing:
 
     def take(self, parcels: Sequence[Parcel]) -> None:
         """Appends parcels, each in its line."""
+        now_s = asyncio.get_running_loop().time()
         for parcel in parcels:
             key = (parcel.source_index, parcel.source_generation)
             line = self._lines.get(key)
             if line is None:
                 line = self._lines[key] = _Line()
             try:
-                job = _Job(parcel, self._item_of(parcel))
+                job = _Job(parcel, self._item_of(parcel), now_s)
             except _NoSnapshot as problem:
                 self._reject(parcel, problem)
                 continue
@@ -199,6 +209,7 @@ class Publishing:
         self, key: tuple[int, int], line: _Line, job: _Job, failure: BaseException | None
     ) -> None:
         job.is_under_way = False
+        job.is_in_doubt |= isinstance(failure, Unknown)
         if self._lines.get(key) is not line:
             return
         if failure is None:
@@ -206,8 +217,8 @@ class Publishing:
         elif self._may_pass(line, job, failure):
             job.failure = failure
             line.is_stopped = True
-            if line.since_s is None:
-                line.since_s = asyncio.get_running_loop().time()
+            if line.since_s is None or job.since_s < line.since_s:
+                line.since_s = job.since_s
         else:
             line.jobs.remove(job)
             self._refuse(job, failure)
@@ -234,13 +245,14 @@ class Publishing:
         if isinstance(failure, Unknown):
             return bool(job.parcel.producer) or job.parcel.is_snapshot
         if isinstance(failure, OutOfSequence):
-            # What comes before it has failed, too, and is tried again first.
-            return any(each is not job and each.failure is not None for each in line.jobs)
+            # What comes before it has failed, too, and is tried again first, or was given back.
+            has_failed = (each is not job and each.failure is not None for each in line.jobs)
+            return line.is_broken or any(has_failed)
         return False
 
     def _refuse(self, job: _Job, failure: BaseException) -> None:
         if isinstance(failure, Unknown):
-            self._return(job, failure)
+            self._return(job)
         else:
             self._reject(job.parcel, failure)
 
@@ -252,10 +264,9 @@ class Publishing:
         self.rejected += parcel.count
         parcel.settle(REJECTED, encode(Rejected(error=error).to_described()))
 
-    def _return(self, job: _Job, failure: BaseException | None = None) -> None:
-        failure = failure or job.failure
+    def _return(self, job: _Job) -> None:
         self.returned += job.parcel.count
-        if job.is_under_way or isinstance(failure, Unknown):
+        if job.is_under_way or job.is_in_doubt:
             job.parcel.settle(MODIFIED, IN_DOUBT)
         else:
             job.parcel.settle(RELEASED)
@@ -264,16 +275,13 @@ class Publishing:
 
     def _look_again(self, key: tuple[int, int], line: _Line) -> None:
         """Goes on with a line that was stopped, once nothing of it is under way."""
+        loop = asyncio.get_running_loop()
+        if line.is_over(loop.time()):
+            line.is_broken = True
+            self._return_all(line, [each for each in line.jobs if not each.is_under_way])
         if line.is_retry_due or any(job.is_under_way for job in line.jobs):
             return
-        loop = asyncio.get_running_loop()
-        for job in [each for each in line.jobs if each.is_overtaken]:
-            line.jobs.remove(job)
-            self._return(job)
-        if line.since_s is not None and loop.time() - line.since_s > PATIENCE_S:
-            for job in line.jobs:
-                self._return(job)
-            line.jobs.clear()
+        self._return_all(line, [each for each in line.jobs if each.is_overtaken])
         if not line.jobs:
             line.is_stopped = False
             self._lines.pop(key, None)
@@ -281,6 +289,11 @@ class Publishing:
         line.is_retry_due = True
         loop.call_later(line.pause_s, self._go_on, key, line)
         line.pause_s = min(line.pause_s * 2, PAUSE_LONGEST_S)
+
+    def _return_all(self, line: _Line, jobs: Sequence[_Job]) -> None:
+        for job in jobs:
+            line.jobs.remove(job)
+            self._return(job)
 
     def _go_on(self, key: tuple[int, int], line: _Line) -> None:
         if self._lines.get(key) is not line:

@@ -1,0 +1,148 @@
+"""What an outbox says of a command that it gives up: nothing happened, or perhaps something."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+from typing import Any
+
+import pytest
+
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import Appended
+from cogwork.consensus.errors import Busy, ConsensusError, NotLeader, Unavailable, Unknown
+from cogwork.consensus.replicated.calls import (
+    Failed,
+    Place,
+    Proposal,
+    Refused,
+    Results,
+    failure_of,
+)
+from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox, Pacing
+from cogwork.consensus.sequencer import Sequencer, decode
+
+GIVE_UP_S = 10.0
+RECORDS = 12
+
+
+def outbox() -> Outbox:
+    ids, numbers = count(), count(1)
+    return Outbox(
+        "orders",
+        ("a", "b", "c"),
+        lambda: OWN_MARK + bytes([next(ids)]),
+        lambda: next(numbers),
+        Pacing(answer_timeout_s=0.4, pause_s=0.1, give_up_s=GIVE_UP_S),
+    )
+
+
+def sent(box: Outbox, now_s: float) -> Proposal:
+    call = box.next_call(now_s)
+    assert call is not None
+    return call
+
+
+def refusal(call: Proposal, error: ConsensusError, *, may_happen: bool = False) -> Refused:
+    return Refused(call.number, failure_of(error), may_happen)
+
+
+def given_up(box: Outbox) -> list[type[object]]:
+    return [type(each.result) for each in box.tick(GIVE_UP_S)]
+
+
+def put(box: Outbox) -> None:
+    box.append(Batch.of([b"record"]), None, 0, 0.0)
+
+
+def test_what_nobody_took_has_not_happened() -> None:
+    box = outbox()
+    put(box)
+    for step in range(20):
+        box.answered(refusal(sent(box, step / 4), NotLeader()), step / 4)
+    box.undelivered(sent(box, 6.0).number, 6.0)
+    box.answered(refusal(sent(box, 7.0), Busy("too much")), 7.0)
+    assert given_up(box) == [Unavailable]
+
+
+def test_what_a_leader_took_that_leads_no_more_is_in_doubt() -> None:
+    box = outbox()
+    put(box)
+    box.answered(refusal(sent(box, 0.0), NotLeader(), may_happen=True), 0.1)
+    box.answered(refusal(sent(box, 1.0), NotLeader()), 1.1)
+    assert given_up(box) == [Unknown]
+
+
+def test_what_was_not_answered_is_in_doubt_until_it_is_refused() -> None:
+    lost, late = outbox(), outbox()
+    for box in (lost, late):
+        put(box)
+        first = sent(box, 0.0)
+        box.tick(1.0)
+        box.answered(refusal(sent(box, 1.0), NotLeader()), 1.1)
+        if box is late:
+            box.answered(refusal(first, NotLeader()), 2.0)
+    assert (given_up(lost), given_up(late)) == ([Unknown], [Unavailable])
+
+
+class Troubled:
+    """Whoever is asked: refuses, loses calls and answers, is late, leads and then does not."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.records: list[bytes] = []
+        self.late: list[Proposal] = []
+        self._sequencer = Sequencer()
+        kinds = self.chance.sample(
+            ("lost", "late", "deposed", "applied"), self.chance.randint(1, 3)
+        )
+        self._kinds = [*kinds, *["refused"] * self.chance.choice((1, 8, 64))]
+
+    def answer(self, call: Proposal) -> Results | Refused | None:
+        """Returns an answer, or none; what is late is applied when nobody expects it."""
+        match self.chance.choice(self._kinds):
+            case "refused":
+                return refusal(call, NotLeader())
+            case "late":
+                self.late.append(call)
+            case "deposed":
+                self.late.append(call)
+                return refusal(call, NotLeader(), may_happen=True)
+            case "applied":
+                results = self.apply(call)
+                return results if self.chance.random() < 0.3 else None
+        return None
+
+    def apply(self, call: Proposal) -> Results:
+        return Results(call.number, [self._apply(data) for data in call.commands])
+
+    def _apply(self, data: bytes) -> Place | Failed:
+        answer, chunk = self._sequencer.apply(decode(data))
+        if chunk is not None:
+            self.records.extend(bytes(each) for each in chunk.batch.records())
+        if isinstance(answer, Appended):
+            return Place(answer.epoch, answer.first_offset, answer.is_repeated)
+        assert isinstance(answer, ConsensusError)
+        return failure_of(answer)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_that_is_said_not_to_have_happened_ever_does(seed: int) -> None:
+    box, others = outbox(), Troubled(seed)
+    told: dict[Any, object] = {}
+    for step in range(400):
+        now_s = step * 0.05
+        if step % 8 == 0 and step // 8 < RECORDS:
+            box.append(Batch.of([b"%d" % (step // 8)]), None, step // 8, now_s)
+        call = box.next_call(now_s)
+        if call is not None and others.chance.random() < 0.2:
+            box.undelivered(call.number, now_s)
+        elif call is not None and (answer := others.answer(call)) is not None:
+            told |= {each.token: each.result for each in box.answered(answer, now_s)}
+        told |= {each.token: each.result for each in box.tick(now_s)}
+    for call in others.late:
+        others.apply(call)
+    assert len(told) == RECORDS
+    unhappened = {b"%d" % token for token, each in told.items() if isinstance(each, Unavailable)}
+    assert not unhappened & set(others.records)
+    assert len(set(others.records)) == len(others.records)

@@ -1,0 +1,134 @@
+"""When publishers are told that an engine does not take what they have sent, and what."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cogwork.consensus.engine import Appended
+from cogwork.consensus.errors import ConsensusError, OutOfSequence, Unavailable, Unknown
+from cogwork.nodes.stream import publishing
+from cogwork.nodes.stream.publishing import (
+    ACCEPTED,
+    MODIFIED,
+    RELEASED,
+    Publishing,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from cogwork.consensus.batch import Batch
+
+ENGINE_S = 0.5
+"""So long the engine tries by itself."""
+
+Fault = ConsensusError | None
+
+
+@pytest.fixture(autouse=True)
+def _impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "PATIENCE_S", ENGINE_S * 0.9)
+
+
+class Patient:
+    """An engine that answers when its own time is over, with what a test says, in order."""
+
+    def __init__(self, *faults: tuple[float, Fault]) -> None:
+        self.asked = 0
+        self._faults = list(faults)
+
+    async def append(self, _batch: Batch) -> Appended:
+        self.asked += 1
+        delay_s, fault = self._faults.pop(0)
+        await asyncio.sleep(delay_s)
+        if fault is not None:
+            raise fault
+        return Appended(0, 0)
+
+
+class Sent:
+    """A message of one link."""
+
+    source_index = source_generation = count = 1
+    is_snapshot = False
+    payload = b"record"
+
+    def __init__(self, producer: bytes = b"", sequence: int = 0) -> None:
+        self.producer = producer
+        self.sequence = sequence
+        self.sent_s = 0.0
+        self.told: list[tuple[int, float]] = []
+
+    def settle(self, outcome: int, *_state: Any) -> None:
+        self.told.append((outcome, asyncio.get_running_loop().time() - self.sent_s))
+
+
+async def published(engine: Any, *messages: tuple[float, Sent]) -> None:
+    """Publishes messages, each after a while, and waits until all are told."""
+    line = Publishing(lambda: None)
+    line.open(engine)
+    for after_s, message in messages:
+        await asyncio.sleep(after_s)
+        message.sent_s = asyncio.get_running_loop().time()
+        line.take([message])  # type: ignore[list-item]  # all that is asked of it
+    while not all(message.told for _, message in messages):
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(ENGINE_S)
+    assert all(len(message.told) == 1 for _, message in messages)
+    assert line.stopped == 0
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        await asyncio.wait_for(story(), 20)
+
+    asyncio.run(bounded())
+
+
+def test_an_engine_that_has_tried_for_long_is_not_asked_once_more() -> None:
+    engine, message = Patient((ENGINE_S, Unavailable("no server"))), Sent()
+    run(lambda: published(engine, (0.0, message)))
+    ((outcome, after_s),) = message.told
+    assert (outcome, engine.asked) == (RELEASED, 1)
+    assert after_s < ENGINE_S * 1.8
+
+
+def test_what_was_sent_first_is_not_told_only_with_what_came_after_it() -> None:
+    engine = Patient(*[(ENGINE_S, Unavailable("no server"))] * 2)
+    first, second = Sent(), Sent()
+    run(lambda: published(engine, (0.0, first), (ENGINE_S * 0.8, second)))
+    assert [first.told[0][0], second.told[0][0]] == [RELEASED] * 2
+    assert first.told[0][1] < ENGINE_S * 1.5
+    assert second.told[0][1] < ENGINE_S * 1.5
+
+
+def test_an_engine_that_gives_everything_up_at_once_is_not_asked_once_more() -> None:
+    engine = Patient((ENGINE_S, Unknown("lost")), (ENGINE_S / 2, Unavailable("no leader")))
+    first, second = Sent(b"p"), Sent(b"p", 1)
+    run(lambda: published(engine, (0.0, first), (ENGINE_S / 2, second)))
+    assert [first.told[0][0], second.told[0][0]] == [MODIFIED, RELEASED]
+    assert engine.asked == 2
+
+
+def test_what_is_out_of_sequence_behind_what_was_given_back_is_given_back() -> None:
+    engine = Patient((ENGINE_S, Unavailable("no server")), (ENGINE_S * 0.7, OutOfSequence(0, 1)))
+    first, second = Sent(b"p"), Sent(b"p", 1)
+    run(lambda: published(engine, (0.0, first), (ENGINE_S / 2, second)))
+    assert [first.told[0][0], second.told[0][0]] == [RELEASED] * 2
+
+
+def test_what_was_once_in_doubt_is_never_said_not_to_have_happened() -> None:
+    engine = Patient((0.0, Unknown("lost")), (ENGINE_S, Unavailable("no server")))
+    message = Sent(b"p")
+    run(lambda: published(engine, (0.0, message)))
+    assert (message.told[0][0], engine.asked) == (MODIFIED, 2)
+
+
+def test_what_fails_for_a_moment_is_tried_again() -> None:
+    engine = Patient((0.0, Unavailable("no leader")), (0.0, Unavailable("no leader")), (0.0, None))
+    message = Sent()
+    run(lambda: published(engine, (0.0, message)))
+    assert (message.told[0][0], engine.asked) == (ACCEPTED, 3)
