@@ -25,6 +25,7 @@ class Faults:
         appends: For each append to come, what it raises; None lets it through.
         after: Of appends that raise `Unknown`, whether they were appended before.
         opening: How often opening fails before it succeeds.
+        refusal: Why opening fails for good, once it does not fail for a while; None: it succeeds.
         delay_s: How long answers take.
         bounds_s: How long a stream takes to say what it holds.
         lagging: How often a read finds nothing, as at a replica that is behind the one that
@@ -35,6 +36,7 @@ class Faults:
         self.appends: list[Callable[[], ConsensusError] | None] = []
         self.after = True
         self.opening = 0
+        self.refusal: str | None = None
         self.delay_s = 0.0
         self.bounds_s = 0.0
         self.lagging = 0
@@ -57,6 +59,8 @@ class FlakyHost(OrbHost):
         if FAULTS.opening:
             FAULTS.opening -= 1
             raise Unavailable("its server is away")
+        if FAULTS.refusal is not None:
+            raise ValueError(FAULTS.refusal)
         return FlakyEngine(await super().open(stream, options))
 
 

@@ -287,3 +287,25 @@ async def test_what_can_never_open_takes_neither_readers_nor_publishers() -> Non
                 await stream.append([1])
             with pytest.raises(LinkRefused, match="retention_s"):
                 await anext(aiter(stream.read("first")))
+
+
+@story
+async def test_links_that_wait_for_a_stream_end_when_it_cannot_be_opened_after_all() -> None:
+    flaky.FAULTS.opening, flaky.FAULTS.refusal = 5, "the server has other options for it"
+    with container(CONFIGURATION) as running:
+        async with cogwork.connect(running) as mesh, mesh.publisher("stream/flaky") as stock:
+            assert (await row_of(mesh, "flaky"))["state"] == "opening"
+            by_link = stock.post("by a link")
+            relayed = asyncio.ensure_future(mesh.publish("stream/flaky", 1))
+            async with mesh.stream("flaky").read("first") as reader:
+                with pytest.raises(cogwork.LinkDetached, match="has other options"):
+                    await anext(aiter(reader))
+            for rejected in (asyncio.wait_for(by_link, 5), asyncio.wait_for(relayed, 5)):
+                with pytest.raises(cogwork.Rejected, match="has other options"):
+                    await rejected
+            with pytest.raises(cogwork.LinkDetached, match="has other options"):
+                await stock.send("the link has ended")
+            with pytest.raises(cogwork.Rejected, match="has other options"):
+                await asyncio.wait_for(mesh.publish("stream/flaky", 2), 5)
+            row = await row_of(mesh, "flaky")
+            assert (row["state"], row["rejected"], row["pending_bytes"]) == ("failed", 3, 0)

@@ -230,7 +230,8 @@ class StreamNode:
         """Returns `opening`, `open`, `away` or `failed`."""
         if self.engine is not None:
             return "open" if self._outage.problem is None else "away"
-        return "opening" if self._tasks or self._loop is None else "failed"
+        has_ended = self._loop is not None and not self._tasks
+        return "failed" if self._publishing.refuses or has_ended else "opening"
 
     @property
     def problem(self) -> str | None:
@@ -289,7 +290,7 @@ class StreamNode:
             except Exception as error:  # a plug-in's, too: it must not stop the container
                 known = isinstance(error, (CogworkError, ValueError))
                 self._report_problem(str(error) if known else repr(error), is_error=True)
-                self._fail()
+                await self._fail()
                 return
             else:
                 self.engine = engine
@@ -301,9 +302,7 @@ class StreamNode:
             reader.start()
         with suppress(ConsensusError):
             await self._sight.measure()
-        self._intake.is_open = True
-        self._intake.resume()
-        self._flush()
+        self._open_intake()
         await self._follow(self.engine)
 
     def _report_problem(self, problem: str, *, is_error: bool = False) -> None:
@@ -311,14 +310,18 @@ class StreamNode:
             self._problem = problem
             self._emit([Report(f"{self.address}: {problem}", is_error, not is_error)])
 
-    def _fail(self) -> None:
-        """Ends all links: the engine will never take this stream as it is declared."""
-        self._emit(
-            [
-                Detach(link, Condition.PRECONDITION_FAILED, self._problem or "")
-                for link in list(self._readers)
-            ]
-        )
+    async def _fail(self) -> None:
+        """Refuses what waits, and ends all links: the engine will never take this stream."""
+        problem = self._problem or ""
+        self._publishing.refuse(problem)
+        self._open_intake()
+        await asyncio.sleep(PAUSE_FIRST_S)  # who has sent something is told of that first
+        self._end_links(Condition.PRECONDITION_FAILED, problem)
+
+    def _open_intake(self) -> None:
+        """Takes what the address has held until now."""
+        self._intake.is_open = True
+        self._intake.resume()
         self._flush()
 
     def end_links(self, why: str = "was deleted") -> None:
@@ -327,9 +330,11 @@ class StreamNode:
         Args:
             why: What became of it.
         """
-        text = f"{self.address} {why}"
+        self._end_links(Condition.RESOURCE_DELETED, f"{self.address} {why}")
+
+    def _end_links(self, condition: Symbol, text: str) -> None:
         links = [*self._readers, *self._entry.sources]
-        self._emit([Detach(link, Condition.RESOURCE_DELETED, text) for link in links])
+        self._emit([Detach(link, condition, text) for link in links])
         self._flush()
 
     # -- the live end

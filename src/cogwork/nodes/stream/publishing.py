@@ -63,12 +63,18 @@ PASSING = (Busy, Unavailable, NotLeader)
 
 IN_DOUBT = encode(Modified(delivery_failed=True).to_described())
 
+
+class _NeverOpen(CogworkError):
+    """The engine does not take the stream as it is declared."""
+
+
 CONDITIONS: dict[type[CogworkError], Symbol] = {
     SequenceReused: Symbol("cogwork:sequence-reused"),
     OutOfSequence: Symbol("cogwork:out-of-sequence"),
     InvalidAppend: Condition.NOT_ALLOWED,
     BeyondEnd: Condition.INVALID_FIELD,
     InvalidSnapshot: Condition.LINK_MESSAGE_SIZE_EXCEEDED,
+    _NeverOpen: Condition.PRECONDITION_FAILED,
 }
 
 
@@ -119,6 +125,7 @@ class Publishing:
         self._flush = flush
         self._engine: Engine | None = None
         self._prompt: PromptEngine | None = None
+        self._refusal: CogworkError | None = None
         self._lines: dict[tuple[int, int], _Line] = {}
         self.appended = 0
         self.rejected = 0
@@ -128,6 +135,15 @@ class Publishing:
         """Appends to `engine` from now on."""
         self._engine = engine
         self._prompt = engine if isinstance(engine, PromptEngine) else None
+
+    def refuse(self, why: str) -> None:
+        """Rejects what comes from now on: the stream will never be open."""
+        self._refusal = _NeverOpen(why)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it does that."""
+        return self._refusal is not None
 
     def close(self) -> None:
         """Gives back what has not been answered; what comes of it is of no interest any more."""
@@ -140,6 +156,10 @@ class Publishing:
     def take(self, parcels: Sequence[Parcel]) -> None:
         """Appends parcels, each in its line."""
         now_s = asyncio.get_running_loop().time()
+        if self._refusal is not None:
+            for parcel in parcels:
+                self._reject(parcel, self._refusal)
+            return
         for parcel in parcels:
             key = (parcel.source_index, parcel.source_generation)
             line = self._lines.get(key)
