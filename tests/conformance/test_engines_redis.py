@@ -68,6 +68,33 @@ def test_a_server_that_takes_nothing_for_now_is_asked_again(
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+def test_much_is_given_up_in_steps_between_which_others_are_served(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.consensus.redis.TRIM_ENTRIES", 10)
+
+    async def story() -> None:
+        host = RedisHost(EngineContext({"url": server.url}))
+        engine = await host.open("steps", {})
+        for _ in range(45):
+            await engine.append(Batch.of([b"x"]))
+        client: Redis = Redis.from_url(server.url)
+        await client.config_resetstat()
+        log = engine._log
+        await log.trim(36)
+        assert (await client.info("commandstats"))["cmdstat_xtrim"]["calls"] == 4
+        assert await log.ends() == (36, 45)
+        assert await log.fetch(1) == await log.fetch(36)
+        await log.trim(20)
+        assert await log.ends() == (36, 45), "who is late gives nothing back"
+        await client.aclose()
+        await host.close()
+
+    if not server.is_running:
+        server.start()
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
 def test_a_server_that_synchronises_now_and_then_declares_no_disk(
     server: RedisServer, tmp_path: Path
 ) -> None:

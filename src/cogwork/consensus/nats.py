@@ -64,6 +64,7 @@ SILENCE_S = 1.5
 """A consumer that sends not even heartbeats for so long has died with its server."""
 IDLE_CONSUMER_S = 30.0
 WRONG_LAST_SEQUENCE = 10071
+STREAM_NOT_FOUND = 10059
 STATUS = "Status"
 
 
@@ -212,7 +213,9 @@ class NatsLog:
                 found = await self._streams.get_msg(
                     self._name, seq=position, subject=self._name, next=True
                 )
-            except NotFoundError:
+            except NotFoundError as error:
+                if error.err_code == STREAM_NOT_FOUND:
+                    raise
                 return None
         return int(found.seq or 0), found.data or b""
 
@@ -262,10 +265,7 @@ class NatsLog:
 
     async def _info(self) -> StreamInfo:
         with _translated():
-            try:
-                info = await self._streams.stream_info(self._name)
-            except NotFoundError as error:
-                raise Gone from error
+            info = await self._streams.stream_info(self._name)
         if getattr(info, "created", None) != self._created:
             raise Gone
         return info
@@ -359,8 +359,10 @@ def _translated(passing: type[Exception] | tuple[()] = ()) -> Iterator[None]:
     """Turns the library's errors into those of logs."""
     try:
         yield
-    except (ServerDown, ServerRefused, Moved, NotFoundError):
+    except (ServerDown, ServerRefused, Moved):
         raise
+    except NotFoundError as error:
+        raise Gone from error
     except passing:
         raise
     except MaxPayloadError as error:

@@ -55,6 +55,9 @@ READ_ENTRIES_MAX = 4096
 REQUEST_TIMEOUT_S = 3.0
 CONNECTIONS_MAX = 1024
 
+TRIM_ENTRIES = 1000
+"""So many are given up at once: the server does nothing else meanwhile."""
+
 FIELD = b"e"
 
 DOWN_ERRORS = (
@@ -87,10 +90,14 @@ return redis.call('HGET', KEYS[2], 'id')
 """
 
 TRIM = """
-if redis.call('HGET', KEYS[2], 'id') ~= ARGV[1] then return -1 end
-redis.call('XTRIM', KEYS[1], 'MINID', ARGV[2] .. '-0')
-redis.call('HSET', KEYS[2], 'first', ARGV[2])
-return 0
+local found = redis.call('HMGET', KEYS[2], 'id', 'first')
+if found[1] ~= ARGV[1] then return -1 end
+local first, before = tonumber(found[2]), tonumber(ARGV[2])
+if first >= before then return first end
+first = math.min(before, first + tonumber(ARGV[3]))
+redis.call('XTRIM', KEYS[1], 'MINID', first .. '-0')
+redis.call('HSET', KEYS[2], 'first', first)
+return first
 """
 
 
@@ -234,8 +241,11 @@ class RedisLog:
 
     async def trim(self, before: int) -> None:
         """Gives up the entries below a position."""
-        with _translated():
-            if await self._trim(keys=self._keys, args=(self._id, before)) < 0:
+        first = 0
+        while first < before:
+            with _translated():
+                first = await self._trim(keys=self._keys, args=(self._id, before, TRIM_ENTRIES))
+            if first < 0:
                 raise Gone
 
     async def members(self) -> Members:

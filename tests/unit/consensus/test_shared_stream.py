@@ -291,3 +291,29 @@ def test_retention_gives_up_by_records_and_by_octets() -> None:
         assert await stream.bounds() == before
 
     asyncio.run(story())
+
+
+def test_retention_goes_on_once_a_damaged_log_is_whole_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cogwork.consensus.shared.stream.RETENTION_INTERVAL_S", 0.01)
+
+    async def story() -> None:
+        log = MemoryLog()
+        stream = SharedStream(log)
+        for _ in range(50):
+            await stream.append(Batch.of([bytes(100)]))
+        whole = log.entries[30]
+        log.entries[30] = whole[:-1] + b"?"
+        kept = SharedStream(log, retention=Retention(records=10))
+        with pytest.raises(Malformed):
+            await kept.trim(40)
+        await asyncio.sleep(0.1)
+        assert (await stream.bounds()).first == 0
+        log.entries[30] = whole
+        async with asyncio.timeout(10):
+            while (await stream.bounds()).first < 40:
+                await asyncio.sleep(0.01)
+        await kept.close()
+
+    asyncio.run(story())

@@ -5,11 +5,16 @@ from __future__ import annotations
 from cogwork.consensus.errors import Malformed
 from cogwork.consensus.shared.entry import Entry
 
-__all__ = ("Chain", "Gap")
+__all__ = ("Chain", "Gap", "damaged")
 
 
 class Gap(Exception):
     """An entry follows one that did not come: it was given up, is damaged, or got lost."""
+
+
+def damaged() -> Malformed:
+    """Says so of a log in which there is a gap."""
+    return Malformed("a whole log", "an entry of the server is missing or damaged")
 
 
 class Chain:

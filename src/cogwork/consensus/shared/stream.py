@@ -28,6 +28,7 @@ from cogwork.consensus.errors import (
 )
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.sequencer import SNAPSHOT_BYTES_MAX
+from cogwork.consensus.shared.chain import Gap, damaged
 from cogwork.consensus.shared.clock import Clock
 from cogwork.consensus.shared.entry import Kind, Part
 from cogwork.consensus.shared.loading import load_parts
@@ -247,6 +248,8 @@ class SharedStream:
                 self._note_outage(reason)
             except ServerRefused as error:
                 raise Unavailable(str(error)) from error
+            except Gap as error:
+                raise damaged() from error
             await asyncio.sleep(min(back_off_s, max(0, limit_s - loop.time())))
             back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
         raise Unavailable(reason)
@@ -348,7 +351,7 @@ class SharedStream:
         await self.trim(await self._retry(self._unretained))
 
     async def _retain(self) -> None:
-        """Gives up what retention does not keep, now and then."""
+        """Gives up what retention does not keep, now and then, whatever was in its way before."""
         while True:
             await asyncio.sleep(RETENTION_INTERVAL_S)
             with contextlib.suppress(ConsensusError):

@@ -29,7 +29,7 @@ from cogwork.consensus.errors import (
 )
 from cogwork.consensus.producers import Repeated
 from cogwork.consensus.shared.boarding import Boarding, Flight, Wanted
-from cogwork.consensus.shared.chain import Gap
+from cogwork.consensus.shared.chain import Gap, damaged
 from cogwork.consensus.shared.entry import (
     BATCH_OVERHEAD_BYTES,
     ENTRY_OVERHEAD_BYTES,
@@ -260,7 +260,7 @@ class Writer:
         elif isinstance(error, ServerRefused):
             error = Unavailable(str(error))
         elif isinstance(error, Gap):
-            error = Malformed("a whole log", "an entry of the server is missing or damaged")
+            error = damaged()
         if first is not None and first in self._queue:
             self._answer(first, error)
 
