@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import flaky
@@ -309,3 +310,26 @@ async def test_links_that_wait_for_a_stream_end_when_it_cannot_be_opened_after_a
                 await asyncio.wait_for(mesh.publish("stream/flaky", 2), 5)
             row = await row_of(mesh, "flaky")
             assert (row["state"], row["rejected"], row["pending_bytes"]) == ("failed", 3, 0)
+
+
+@story
+async def test_what_is_sent_while_a_stream_is_being_opened_waits_for_ten_seconds() -> None:
+    flaky.FAULTS.opening = 1_000_000
+    with container(CONFIGURATION) as running:
+        async with cogwork.connect(running) as mesh, mesh.publisher("stream/flaky") as stock:
+            began_s = time.monotonic()
+            posts = [stock.post(number) for number in range(5)]
+            relayed = asyncio.ensure_future(mesh.publish("stream/flaky", "by the relay"))
+            for post in posts:
+                with pytest.raises(cogwork.Released, match="is not in the stream"):
+                    await post
+            with pytest.raises(cogwork.Released):
+                await relayed
+            assert 8 < time.monotonic() - began_s < 12
+            row = await row_of(mesh, "flaky")
+            assert (row["state"], row["returned"], row["pending_bytes"]) == ("opening", 6, 0)
+            later = stock.post("later")
+            flaky.FAULTS.opening = 0
+            await later
+            async with mesh.stream("flaky").read("first") as reader:
+                assert await bodies(reader, 1) == ["later"]

@@ -5,8 +5,9 @@ published comes in parcels (`Intake`) and goes to the engine (`Publishing`). Wha
 ordered comes back by one subscription into the `Tail`, and from there, or from the engine, to each
 `Reader` as fast as its link takes it.
 
-The engine is opened when the node is made. Until it is open senders have no credit to spare and
-readers wait; an engine that cannot be reached is tried again, one that refuses ends the links.
+The engine is opened when the node is made. Until it is open senders and readers wait, the former no
+longer than for one that is away later; an engine that cannot be reached is tried again, one that
+refuses ends the links.
 """
 
 from __future__ import annotations
@@ -261,6 +262,8 @@ class StreamNode:
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._flusher = Flusher(self._core, loop.call_soon)
+        self._intake.is_open = True
+        self._intake.resume()
         self._run(self._open())
 
     def _run(self, work: Coroutine[object, object, None]) -> None:
@@ -296,13 +299,12 @@ class StreamNode:
                 self.engine = engine
         self._sight.open(self.engine)
         self._problem = None
-        self._publishing.open(self.engine)
         # Before anything is awaited: who subscribes from now on is started by that.
         for reader in list(self._readers.values()):
             reader.start()
         with suppress(ConsensusError):
             await self._sight.measure()
-        self._open_intake()
+        self._publishing.open(self.engine)
         await self._follow(self.engine)
 
     def _report_problem(self, problem: str, *, is_error: bool = False) -> None:
@@ -314,15 +316,9 @@ class StreamNode:
         """Refuses what waits, and ends all links: the engine will never take this stream."""
         problem = self._problem or ""
         self._publishing.refuse(problem)
-        self._open_intake()
+        self._flush()
         await asyncio.sleep(PAUSE_FIRST_S)  # who has sent something is told of that first
         self._end_links(Condition.PRECONDITION_FAILED, problem)
-
-    def _open_intake(self) -> None:
-        """Takes what the address has held until now."""
-        self._intake.is_open = True
-        self._intake.resume()
-        self._flush()
 
     def end_links(self, why: str = "was deleted") -> None:
         """Ends all links: the stream is no more, perhaps at another container.

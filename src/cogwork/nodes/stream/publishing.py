@@ -61,6 +61,8 @@ again where it has tried for ten seconds by itself."""
 PASSING = (Busy, Unavailable, NotLeader)
 """Nothing was appended, and it may be later."""
 
+NOT_OPEN = Unavailable("the stream is being opened")
+
 IN_DOUBT = encode(Modified(delivery_failed=True).to_described())
 
 
@@ -132,13 +134,16 @@ class Publishing:
         self.returned = 0
 
     def open(self, engine: Engine) -> None:
-        """Appends to `engine` from now on."""
+        """Appends to `engine` from now on; what came before is tried like what it cannot take."""
         self._engine = engine
         self._prompt = engine if isinstance(engine, PromptEngine) else None
 
     def refuse(self, why: str) -> None:
-        """Rejects what comes from now on: the stream will never be open."""
+        """Rejects what has come, and what comes: the stream will never be open."""
         self._refusal = _NeverOpen(why)
+        lines, self._lines = list(self._lines.values()), {}
+        for job in [each for line in lines for each in line.jobs]:
+            self._reject(job.parcel, self._refusal)
 
     @property
     def refuses(self) -> bool:
@@ -186,6 +191,9 @@ class Publishing:
     def _start(self, key: tuple[int, int], line: _Line, job: _Job) -> None:
         job.is_under_way = True
         job.failure = None
+        if self._engine is None:
+            self._answered(key, line, job, NOT_OPEN)
+            return
         if self._prompt is not None and isinstance(job.item, Batch):
             self._prompt.append_then(job.item, partial(self._told, key, line, job))
             return
