@@ -51,8 +51,8 @@ class Outcome:
     Attributes:
         address: Where it was sent.
         state: What became of it.
-        condition: Why it was rejected, for programs.
-        description: Why it was rejected, for people.
+        condition: Why it was rejected, or not even sent, for programs.
+        description: Why it was rejected, or not even sent, for people.
         delivery_failed: Whether a consumer tried, and failed (`modified`).
         undeliverable_here: Whether that consumer does not want it again (`modified`).
         annotations: What a consumer wants remembered of it (`modified`).
@@ -83,7 +83,7 @@ class Outcome:
             )
         if self.delivery_failed:
             return InDoubt(self.address, None, self._in_words(DOUBTS))
-        return Released(self.address, None, self._in_words(RETURNS))
+        return Released(self.address, self.condition, self.description or self._in_words(RETURNS))
 
     def _in_words(self, words: _Words) -> str:
         is_stream = self.address.removeprefix("/").startswith(STREAMS)
@@ -111,7 +111,7 @@ def outcome_of(address: str, code: int, state: bytes | None) -> Outcome:
     if isinstance(found, RejectedState) and found.error is not None:
         return Outcome(
             address,
-            OutcomeState.REJECTED,
+            _STATES[code],
             condition=found.error.condition,
             description=found.error.description or "",
         )

@@ -61,7 +61,8 @@ class StreamPublisher(Publisher):
             mesh: Keeps it attached.
             address: The stream's.
             producer: The id by which the stream is to know it, in place of a new one.
-            patience_s: How long a message is tried that is not taken; None for a minute.
+            patience_s: How long a message is tried that is not taken, or waits for credit; None
+                for a minute.
 
         Raises:
             ValueError: The id is too long, or empty.

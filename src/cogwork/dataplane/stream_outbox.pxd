@@ -16,6 +16,8 @@ cdef class StreamOutbox(Outbox):
     cdef double pause_s
     cdef double failing_since_s
     cdef bint is_failing
+    cdef double served_s
+    cdef bint is_watching
     cdef set doubtful
     cdef bint is_kept
     cdef object reason
@@ -23,6 +25,11 @@ cdef class StreamOutbox(Outbox):
     cdef int give_in(self) except -1
     cdef int look_further(self) except -1
     cdef bytes stamped(self, bytes data, bint is_plain)
+    cdef int watch_backlog(self) except -1
+    cdef int tell(self, Dispatch dispatch, uint64_t token, bytes state) except -1
+    cdef int watch(self, double after_s) except -1
+    cdef int starve(self) except -1
+    cdef int give_back(self, Dispatch dispatch, bytes state) except -1
     cdef int hold(self, uint64_t token, Dispatch dispatch) except -1
     cdef int renew(self) except -1
     cdef int restamp(self, Dispatch dispatch) except -1

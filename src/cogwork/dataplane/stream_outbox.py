@@ -8,6 +8,9 @@ it is sent again in order, after a pause.
 A stream that does not know the sequence (it has forgotten the producer, or one of its messages was
 rejected for good) gets what is left under a new id. What was in doubt then stays so.
 
+What waits for credit while nothing is under way is given back when that has taken too long; it was
+never sent, and its sequences are used again.
+
 A producer whose id was given, so that another process can go on as the same one, keeps it: where
 it would have to take a new one everything that has no outcome fails instead.
 """
@@ -38,7 +41,9 @@ from cython.cimports.cpython.bytes import (
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.string import memcpy
 
-from cogwork.amqp.errors import EncodeError
+from cogwork.amqp import codec
+from cogwork.amqp.errors import AmqpError, Condition, EncodeError
+from cogwork.amqp.outcomes import Modified, Rejected
 
 __all__ = ("SOURCE_HASH", "StreamOutbox")
 
@@ -50,7 +55,12 @@ PAUSE_LONGEST_S = cython.declare(cython.double, 1.0)
 PATIENCE_S = cython.declare(cython.double, 60.0)
 """How long a message is sent again that the stream does not take, before its sender is told."""
 
+IN_DOUBT = cython.declare(bytes, codec.encode(Modified(delivery_failed=True).to_described()))
+
 OUT_OF_SEQUENCE = cython.declare(bytes, b"cogwork:out-of-sequence")
+
+WATCH_LONGEST_S = cython.declare(cython.double, 3600.0)
+"""So often it is looked at the least."""
 
 STAMP_SIZE = cython.declare(int64_t, 43)
 """Both keys, the sequence, and the constructor of the id."""
@@ -63,7 +73,7 @@ class StreamOutbox(Outbox):
         producer: Its id.
         sequence: The next message's.
         is_paused: Whether it waits before it sends again.
-        patience_s: How long a message is tried before its sender is told.
+        patience_s: How long a message is tried, or waits for credit, before its sender is told.
     """
 
     def __init__(
@@ -193,14 +203,26 @@ class StreamOutbox(Outbox):
         return 0
 
     def ship(self, dispatch, token, data):
-        if self.is_paused:
+        if self.is_paused or Outbox.ship(self, dispatch, token, data) == 0:
             return 0
-        return Outbox.ship(self, dispatch, token, data)
+        self.served_s = self.core.now
+        return 1
 
     def ship_batch(self, batch):
-        return 0 if self.is_paused else Outbox.ship_batch(self, batch)
+        taken: cython.Py_ssize_t = 0 if self.is_paused else Outbox.ship_batch(self, batch)
+        if taken:
+            self.served_s = self.core.now
+        return taken
+
+    def submit(self, dispatch):
+        Outbox.submit(self, dispatch)
+        if dispatch.queued and not self.is_watching:
+            self.served_s = self.core.now
+            self.watch_backlog()
+        return 0
 
     def resolve_run(self, token, count, verdict):
+        self.served_s = self.core.now
         if verdict.code != ACCEPTED or self.doubtful:
             return Shipper.resolve_run(self, token, count, verdict)
         self.is_failing = False
@@ -215,6 +237,7 @@ class StreamOutbox(Outbox):
         dispatch = self.landed(token)
         if dispatch is None:
             return 1
+        self.served_s = self.core.now
         if self.stopping and (verdict.code == RELEASED or verdict.code == LOST):
             if verdict.code == LOST:
                 self.doubtful.add(token)
@@ -226,6 +249,8 @@ class StreamOutbox(Outbox):
             self.doubtful.discard(token)
             dispatch.resolved(token, ACCEPTED, None)
         elif verdict.code == RELEASED or verdict.code == MODIFIED:
+            if verdict.code == MODIFIED:
+                self.doubtful.add(token)
             self.hold(token, dispatch)
         elif verdict.code == REJECTED and OUT_OF_SEQUENCE in (state_of(verdict) or b""):
             if not self.again:
@@ -270,7 +295,14 @@ class StreamOutbox(Outbox):
             self.renews = False
             self.renew()
         self.pump()
+        self.watch_backlog()
         self.flusher.later()
+
+    def attach(self, link: object) -> None:
+        """Sends on `link` from now on, which has time to get credit."""
+        Outbox.attach(self, link)
+        self.served_s = self.core.now
+        self.watch_backlog()
 
     def give_up(self) -> None:
         """Tells those that wait longest that the stream does not take their messages."""
@@ -280,7 +312,75 @@ class StreamOutbox(Outbox):
         self.renews = True
         self.note_reason(RELEASED, None)
         for token, dispatch in again:
-            dispatch.resolved(token, LOST if token in self.doubtful else RELEASED, None)
+            self.tell(dispatch, token, None)
+
+    def tell(self, dispatch, token, state):
+        """Tells the sender that a message is not in the stream, unless it may be."""
+        if token not in self.doubtful:
+            return dispatch.resolved(token, RELEASED, state)
+        self.doubtful.discard(token)
+        return dispatch.resolved(token, MODIFIED, IN_DOUBT)
+
+    # -- without credit
+
+    def watch_backlog(self):
+        """Sees that what waits for credit does not for ever."""
+        return 0 if self.is_watching or not self.backlog else self.watch(self.patience_s)
+
+    def watch(self, after_s):
+        """Looks later whether what waits for credit has been waiting for too long."""
+        self.is_watching = True
+        self.call_later(min(max(after_s, PAUSE_FIRST_S), WATCH_LONGEST_S), self.look_at_credit)
+        return 0
+
+    def look_at_credit(self) -> None:
+        """Gives back what has waited for too long while nothing was under way."""
+        left_s: cython.double
+        self.is_watching = False
+        if not self.backlog or self.failure is not None:
+            return
+        if self.link is None or self.is_paused or self.sent.count:
+            self.served_s = self.core.now  # something else is waited for
+            self.watch(self.patience_s)
+            return
+        left_s = self.served_s + self.patience_s - self.core.now
+        if left_s > 0:
+            self.watch(left_s)
+        else:
+            self.starve()
+
+    def starve(self):
+        """Gives back all that waits for credit."""
+        dispatch: Dispatch
+        unsent: list = list(self.backlog)
+        text: str = f"it was not sent: the stream has given no credit for {self.patience_s:g} s"
+        error = AmqpError(condition=Condition.RESOURCE_LIMIT_EXCEEDED, description=text)
+        state: bytes = codec.encode(Rejected(error=error).to_described())
+        self.backlog.clear()
+        if self.doubtful:  # some of it was sent before the link was lost
+            self.note_reason(MODIFIED, IN_DOUBT)
+            self.renew()
+        else:
+            self.sequence -= self.backlog_count
+        self.backlog_count = 0
+        for dispatch in unsent:
+            self.give_back(dispatch, state)
+        return self.release_waiters()
+
+    def give_back(self, dispatch, state):
+        """Gives back what has no outcome of messages that were given together."""
+        index: cython.Py_ssize_t
+        post: Post
+        batch: Batch
+        dispatch.queued = False
+        if isinstance(dispatch, Post):
+            post = dispatch
+            return self.tell(post, post.first_token, state)
+        batch = dispatch
+        for index in range(len(batch.messages)):
+            if batch.codes[index] == 0:
+                self.tell(batch, batch.first_token + index, state)
+        return 0
 
     def put_all_back(self) -> None:
         """Puts what is to be sent again before all else."""
@@ -337,11 +437,9 @@ class StreamOutbox(Outbox):
         if isinstance(dispatch, Post):
             post = dispatch
             if post.first_token in self.doubtful:
-                self.doubtful.discard(post.first_token)
                 self.backlog.remove(post)
                 post.queued = False
-                post.resolved(post.first_token, LOST, None)
-                return 0
+                return self.tell(post, post.first_token, None)
             post.data = self.stamped(post.data, False)
             return 0
         batch = dispatch
@@ -349,8 +447,7 @@ class StreamOutbox(Outbox):
             if batch.codes[index] != 0:
                 continue
             if batch.first_token + index in self.doubtful:
-                self.doubtful.discard(batch.first_token + index)
-                batch.resolved(batch.first_token + index, LOST, None)
+                self.tell(batch, batch.first_token + index, None)
                 continue
             batch.messages[index] = self.stamped(batch.messages[index], False)
         return 0
