@@ -15,7 +15,8 @@ calls in order, and what one leader's successor takes comes behind what it took 
 that reaches a leader after it was replaced and elected again could come later; who asked for the
 epoch is then fenced, and asks again.
 
-What waits for longer than its time fails, and with it all that was behind it; the outbox's own
+What waits for longer than its time fails, and with it all that was behind it, unless answers come
+meanwhile: then a slow line or disk only takes its time for much. The outbox's own
 batches then go on under a new producer, as the old one's are not all known. A command is in doubt
 as long as any copy of it is: one that could not be sent, that was refused by who does not lead, or
 that came too early, will not be applied, and one without an answer may be.
@@ -73,7 +74,7 @@ class Pacing:
         pause_s: Before the same candidates are asked again that refused.
         last_answer_s: So long the answer to a fence's last copy is waited for, where one to an
             earlier copy has come, before it is sent once more.
-        give_up_s: So long a command is tried.
+        give_up_s: So long a command is tried while nothing at all is answered.
     """
 
     waiting_bytes_max: int = 32 << 20
@@ -162,6 +163,9 @@ class Outbox:
         self._flights: dict[int, _Flight] = {}
         self._flight_bytes = 0
         self._held: list[_Pending] = []
+        self._is_proven = False
+        self._answered_s = 0.0  # also where it told nothing new
+        self._progressed_s = 0.0
         self._patience = Patience(self._pacing.answer_timeout_s, self._pacing.answer_timeout_max_s)
 
     def __len__(self) -> int:
@@ -267,7 +271,7 @@ class Outbox:
     def _is_to_wait(self) -> bool:
         """Says whether an answer is to come first: too much is under way, or more may join."""
         pacing, flight_bytes = self._pacing, self._flight_bytes
-        if flight_bytes >= pacing.flight_bytes_max:
+        if flight_bytes >= pacing.flight_bytes_max or (flight_bytes and not self._is_proven):
             return True
         is_little = self._waiting_bytes - flight_bytes < pacing.gather_bytes
         return flight_bytes >= pacing.busy_bytes and is_little
@@ -287,6 +291,17 @@ class Outbox:
                 _take_back(flight)
             return self._refused(flight, error_of(answer.failure), now_s)
         self._patience.answered(now_s - flight.sent_s)
+        self._answered_s = now_s
+        self._is_proven |= flight.round == self._round
+        done = self._take_results(flight, answer)
+        if done:
+            self._progressed_s = now_s
+        self._forget_done()
+        if flight.round == self._round and self._has_lost_before(answer.number):
+            self._begin_round(self.target)
+        return done
+
+    def _take_results(self, flight: _Flight, answer: Results) -> list[Done]:
         done: list[Done] = []
         for pending, result in zip(flight.commands, answer.results, strict=False):
             if pending.is_done:
@@ -299,8 +314,15 @@ class Outbox:
                 continue
             pending.is_done = True
             done.append(Done(pending.token, _told(result)))
-        self._forget_done()
         return done
+
+    def _has_lost_before(self, call: int) -> bool:
+        """Says whether a call went before this one in its round that has got no answer.
+
+        A leader answers in order: it has not got that one, or its answer was lost.
+        """
+        first = next((at for at, each in self._flights.items() if each.round == self._round), call)
+        return first < call
 
     def _hold(self, fence: _Pending) -> None:
         """Sends no more copies of a fence while the last one's answer may come."""
@@ -366,6 +388,7 @@ class Outbox:
         """Has everything unanswered sent again."""
         self._round += 1
         self._flight_bytes = 0
+        self._is_proven = False
         if hint is None and self.candidates:
             if self._hint is None:
                 self._target = (self._target + 1) % len(self.candidates)
@@ -399,11 +422,7 @@ class Outbox:
 
     def tick(self, now_s: float) -> list[Done]:
         """Lets time pass: asks others for what has not been answered, gives up what is too old."""
-        oldest_s = min(
-            (each.sent_s for each in self._flights.values() if each.round == self._round),
-            default=now_s,
-        )
-        if now_s - oldest_s >= self._patience.timeout_s:
+        if self._is_silent(now_s):
             self._patience.lapsed()
             self._begin_round(None)
         if self._held:
@@ -414,9 +433,17 @@ class Outbox:
             for number, flight in self._flights.items()
             if flight.round == self._round or flight.sent_s > limit_s
         }
-        if not self._waiting or self._waiting[0].since_s > limit_s:
+        if not self._waiting or max(self._waiting[0].since_s, self._progressed_s) > limit_s:
             return []
         return self.fail_all("nobody has answered")
+
+    def _is_silent(self, now_s: float) -> bool:
+        """Says whether the next answer is overdue (RFC 6298 §5.3)."""
+        oldest_s = min(
+            (each.sent_s for each in self._flights.values() if each.round == self._round),
+            default=now_s,
+        )
+        return now_s - max(oldest_s, self._answered_s) >= self._patience.timeout_s
 
     def fail_all(self, reason: str) -> list[Done]:
         """Gives up everything: of what any copy is in doubt may have been appended."""

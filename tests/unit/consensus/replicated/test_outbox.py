@@ -77,6 +77,12 @@ def call_of(box: Outbox, now_s: float = 0.0) -> Proposal:
     return call
 
 
+def proven(box: Outbox, leader: Leader) -> None:
+    """Has one record answered: more than one call goes only to who answers."""
+    box.append(batch(b"0"), None, 0, 0.0)
+    assert len(box.answered(leader.apply(call_of(box)), 0.0)) == 1
+
+
 def batch(*records: bytes, producer: bytes = b"", sequence: int = 0) -> Batch:
     return Batch.of(records, producer, sequence)
 
@@ -96,6 +102,7 @@ def test_commands_leave_in_order_and_their_answers_find_them() -> None:
 def test_while_much_is_under_way_little_waits_for_an_answer_and_then_goes_together() -> None:
     pacing = Pacing(busy_bytes=1_500, gather_bytes=4_000)
     box, leader = outbox(pacing=pacing), Leader()
+    proven(box, leader)
     box.append(batch(bytes(1_000)), None, 1, 0.0)
     first = call_of(box)
     box.append(batch(bytes(1_000)), None, 2, 0.0)
@@ -126,6 +133,7 @@ def test_what_waits_for_an_answer_goes_when_none_comes() -> None:
 
 def test_an_unanswered_call_goes_to_the_next_one_and_nothing_is_twice() -> None:
     box, leader = outbox(), Leader()
+    proven(box, leader)
     box.append(batch(b"1"), None, 1, 0.0)
     leader.apply(call_of(box))  # the answer is lost
     box.append(batch(b"2"), None, 2, 0.5)
@@ -135,8 +143,8 @@ def test_an_unanswered_call_goes_to_the_next_one_and_nothing_is_twice() -> None:
     assert box.tick(1.0) == []
     assert box.target == "b"
     done = box.answered(leader.apply(call_of(box, 1.0)), 1.1)
-    assert done == [Done(1, Appended(0, 0, is_repeated=True)), Done(2, Appended(0, 1))]
-    assert leader.records == [b"1", b"2"]
+    assert done == [Done(1, Appended(0, 1, is_repeated=True)), Done(2, Appended(0, 2))]
+    assert leader.records == [b"0", b"1", b"2"]
     assert box.answered(leader.apply(lost), 1.2) == []
 
 
@@ -161,13 +169,14 @@ def test_without_a_hint_it_pauses_and_asks_the_next_one() -> None:
 
 def test_a_call_that_was_lost_before_another_is_sent_again_first() -> None:
     box, leader = outbox(), Leader()
+    proven(box, leader)
     box.append(batch(b"1"), None, 1, 0.0)
     call_of(box)  # lost
     box.append(batch(b"2"), None, 2, 0.0)
     assert box.answered(leader.apply(call_of(box)), 0.1) == []
     done = box.answered(leader.apply(call_of(box, 0.1)), 0.2)
-    assert done == [Done(1, Appended(0, 0)), Done(2, Appended(0, 1))]
-    assert leader.records == [b"1", b"2"]
+    assert done == [Done(1, Appended(0, 1)), Done(2, Appended(0, 2))]
+    assert leader.records == [b"0", b"1", b"2"]
 
 
 def test_an_application_that_lost_count_is_told() -> None:
@@ -216,6 +225,7 @@ def test_it_says_when_it_is_full_but_takes_one_of_any_size() -> None:
 
 def test_calls_are_bounded_and_so_is_what_is_on_its_way() -> None:
     box = outbox()
+    proven(box, Leader())
     for number in range(9):
         box.append(batch(b"x" * 80), None, number, 0.0)
     sizes = []
@@ -278,6 +288,7 @@ def test_a_fence_whose_last_copy_is_refused_is_sent_once_more() -> None:
 
 def test_what_is_done_is_not_sent_again_with_what_was_before_it() -> None:
     box, leader = outbox("a"), Leader()
+    proven(box, leader)
     box.append(batch(b"1"), None, "append", 0.0)
     lost = call_of(box)
     box.command(Fence(), 0, "fence", 0.0)
@@ -403,3 +414,48 @@ def test_one_who_answers_at_all_is_waited_for_no_longer_than_at_first() -> None:
     call_of(box, 1.2)
     box.tick(2.2)
     assert call_of(box, 2.2)
+
+
+def test_what_waits_behind_much_does_not_fail_while_answers_come() -> None:
+    pacing = Pacing(call_bytes_max=200, answer_timeout_s=6.0, answer_timeout_max_s=6.0)
+    box, leader = outbox("a", pacing=pacing), Leader()
+    for number in range(10):
+        box.append(batch(b"%02d" % number + bytes(90)), None, number, 0.0)
+    sent: list[tuple[float, Proposal]] = []
+    done: list[Done] = []
+    for tick in range(20 * 60):
+        now_s = tick / 20
+        while (call := box.next_call(now_s)) is not None:
+            sent.append((now_s, call))
+        if sent and tick % 80 == 79:
+            done += box.answered(leader.apply(sent.pop(0)[1]), now_s)
+        done += box.tick(now_s)
+    assert [each.token for each in done] == list(range(10))
+    assert all(isinstance(each.result, Appended) for each in done)
+
+
+def test_one_who_has_not_answered_gets_one_call_at_a_time() -> None:
+    box, leader = outbox(), Leader()
+    for number in range(9):
+        box.append(batch(b"x" * 80), None, number, 0.0)
+    first = call_of(box)
+    assert box.next_call(0.0) is None
+    box.answered(leader.apply(first), 0.1)
+    assert call_of(box, 0.1)
+    assert call_of(box, 0.1), "it answers: it gets what there is"
+    box.tick(1.2)
+    assert box.target == "b"
+    assert call_of(box, 1.2)
+    assert box.next_call(1.2) is None, "another one perhaps does not lead"
+
+
+def test_what_a_leader_answers_shows_what_it_has_not_got() -> None:
+    box, leader = outbox(), Leader()
+    proven(box, leader)
+    mine = [batch(bytes([each]), producer=bytes([each]), sequence=0) for each in (1, 2)]
+    for number, each in enumerate(mine, 1):
+        box.append(each, None, number, 0.0)
+        call = call_of(box)
+    assert box.answered(leader.apply(call), 0.1) == [Done(2, Appended(0, 1))]
+    assert box.answered(leader.apply(call_of(box, 0.1)), 0.2) == [Done(1, Appended(0, 2))]
+    assert box.target == "a"

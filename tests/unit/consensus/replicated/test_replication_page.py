@@ -89,7 +89,7 @@ def test_the_figures_of_an_outbox_are_there() -> None:
     pacing = Pacing()
     assert f"an answer has {pacing.answer_timeout_s} s" in PAGE
     assert f"and {pacing.answer_timeout_max_s:.0f} s at most" in PAGE
-    assert f"not answered in {pacing.give_up_s:.0f} s fails" in PAGE
+    assert f"not answered in {pacing.give_up_s:.0f} s, while nothing else is" in PAGE
     assert f"at most {pacing.waiting_bytes_max >> 20} MiB" in PAGE
     assert f"`{OWN_MARK.hex(' ')}`" in PAGE
     assert f"While {pacing.busy_bytes >> 10} KiB or more" in PAGE
