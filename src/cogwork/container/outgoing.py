@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from cogwork.dataplane.port import Port
@@ -15,6 +16,9 @@ __all__ = ("ACCEPTED", "RECEIVED", "Outgoing")
 
 ACCEPTED, RECEIVED = 0x24, 0x23
 """Descriptor codes of delivery states (AMQP 1.0 §3.4.1, §3.4.2)."""
+
+
+log = logging.getLogger("cogwork")
 
 
 class Outgoing:
@@ -56,5 +60,9 @@ class Outgoing:
             if code == RECEIVED:
                 continue
             on_outcome = self._waiting.pop(token, None)
-            if on_outcome is not None:
+            if on_outcome is None:
+                continue
+            try:
                 on_outcome(accepted=code == ACCEPTED)
+            except Exception:  # whatever it is, others wait for theirs
+                log.exception("what waited for the outcome of a message has failed")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import Condition
+from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.container.hosted_nodes import HostedNodes, demand_visible
 from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
@@ -263,7 +263,10 @@ class VirtualHost:
         entry.dead_letter = bury
 
     def _bury(self, address: str, entry: AddressEntry, message: bytes, reason: str) -> None:
-        source = Message.decode(message).to or entry.name
+        try:
+            source = Message.decode(message).to or entry.name
+        except ProtocolError:  # what a sender writes need not be a message of AMQP 1.0
+            source = entry.name
         self._run(self, [Send(address, dead_letter(message, source, reason, None, 0))])
 
     def _make_entry(self, name: str, rule: AddressRule) -> AddressEntry:
