@@ -57,12 +57,12 @@ class Begin:
         """
         try:
             version, shard, birth_base = _HEAD.unpack_from(payload)
+            if version != VERSION:
+                raise ValueError(f"a queue's account of version {version}; {VERSION} is known")
             facts = msgspec.json.decode(payload[_HEAD.size :])
             vhost, address, options = facts["vhost"], facts["address"], facts["options"]
         except (struct.error, msgspec.DecodeError, KeyError, TypeError) as error:
             raise ValueError(f"no account of a queue begins with {payload[:40]!r}") from error
-        if version != VERSION:
-            raise ValueError(f"a queue's account of version {version}; {VERSION} is known")
         return cls(vhost, address, shard, birth_base, options)
 
 

@@ -43,7 +43,9 @@ from cogwork.dataplane.refusals import DISK_FAILED
 from cogwork.dataplane.restoration import Checkpoint
 from cogwork.dataplane.store import Store
 from cogwork.dataplane.trail import Trail
-from cogwork.log.errors import LogError
+from cogwork.log.errors import LogError, UnreadableRecord
+from cogwork.log.file_name import file_name
+from cogwork.log.position import number_of, position_of
 from cogwork.spi.management import NOT_FOUND, ManagementError
 from cogwork.spi.node import Refused
 
@@ -237,11 +239,15 @@ class QueueJournals:
         """Takes a record of the log, before `start`.
 
         Raises:
-            ValueError: It is none of a queue's.
+            UnreadableRecord: It is none of a queue's, or has another version.
         """
         self._next_group = max(self._next_group, record.group + 1)
         replayed = self._replayed.setdefault(record.group, Replayed())
-        replayed.take(record.kind, record.payload)
+        try:
+            replayed.take(record.kind, record.payload)
+        except ValueError as error:
+            file, position = file_name(number_of(record.lsn)), position_of(record.lsn)
+            raise UnreadableRecord(file, position, str(error)) from error
         if replayed.is_gone:
             del self._replayed[record.group]
             self._lost.add(record.group)

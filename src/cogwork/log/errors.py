@@ -17,6 +17,7 @@ __all__ = (
     "LogLocked",
     "OffsetGone",
     "RecordTooLarge",
+    "UnreadableRecord",
     "UnsupportedVersion",
 )
 
@@ -89,6 +90,23 @@ class UnsupportedVersion(LogError):
         )
         self.file = file
         self.version = version
+
+
+class UnreadableRecord(LogError):
+    """A record is whole, and says what whose it is does not understand.
+
+    Attributes:
+        file: In which file.
+        position: Where in it, in octets from its beginning.
+    """
+
+    def __init__(self, file: str, position: int, reason: str) -> None:
+        super().__init__(
+            f"{file} has a record at position {position} that this program cannot read ({reason}): "
+            "use the one that wrote it"
+        )
+        self.file = file
+        self.position = position
 
 
 class LogLocked(LogError):
