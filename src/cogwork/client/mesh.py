@@ -16,10 +16,11 @@ from cogwork.amqp.errors import Condition
 from cogwork.client.browser import Browser
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
-from cogwork.client.errors import ConnectError, Disconnected, Released
+from cogwork.client.errors import ConnectError, Disconnected, InDoubt, Rejected, Released
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.management import manage
 from cogwork.client.options import Mechanism, Options, Retry
+from cogwork.client.outcome import meant_for
 from cogwork.client.publisher import OnDoubt, Publisher
 from cogwork.client.redirection import redirection_of
 from cogwork.client.requests import REQUEST_TIMEOUT_S, Requests
@@ -343,6 +344,8 @@ class Mesh(Requests, RpcCalls):
             await sender.outcome(post)
         except Released as error:
             await self._senders.explain(address, error)
+        except (InDoubt, Rejected) as error:
+            raise meant_for(address, error) from None
 
     def publisher(self, address: str | None = None, *, on_doubt: OnDoubt = "raise") -> Publisher:
         """Opens a link to send many messages; use it in `async with`.

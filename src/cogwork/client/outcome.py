@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cogwork.amqp.composite import Composite
 from cogwork.amqp.kinds import composite_from
@@ -15,7 +15,9 @@ from cogwork.client.errors import ClientError, InDoubt, Rejected, Released
 from cogwork.dataplane.codec import decode
 from cogwork.dataplane.outbox import ACCEPTED_CODE, IN_DOUBT_CODE
 
-__all__ = ("Outcome", "OutcomeState", "outcome_of")
+__all__ = ("Outcome", "OutcomeState", "meant_for", "outcome_of")
+
+F = TypeVar("F", bound=ClientError)
 
 
 STREAMS = "stream/"
@@ -86,8 +88,7 @@ class Outcome:
         return Released(self.address, self.condition, self.description or self._in_words(RETURNS))
 
     def _in_words(self, words: _Words) -> str:
-        is_stream = self.address.removeprefix("/").startswith(STREAMS)
-        return words.of_streams if is_stream else words.of_others
+        return words.of_streams if _is_stream(self.address) else words.of_others
 
 
 _STATES = {
@@ -124,6 +125,24 @@ def outcome_of(address: str, code: int, state: bytes | None) -> Outcome:
             annotations=found.message_annotations or {},
         )
     return Outcome(address, _STATES[code])
+
+
+def meant_for(address: str, error: F) -> F:
+    """Says of a failure that came by the relay, which knows no address, what it means at one.
+
+    Args:
+        address: Where the message was sent.
+        error: Rejected, Released or InDoubt.
+    """
+    description = error.description
+    if _is_stream(address):
+        for words in (DOUBTS, RETURNS):
+            description = words.of_streams if description == words.of_others else description
+    return type(error)(address, error.condition, description)
+
+
+def _is_stream(address: str) -> bool:
+    return address.removeprefix("/").startswith(STREAMS)
 
 
 def _decoded(state: bytes) -> Composite | None:

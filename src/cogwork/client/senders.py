@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NoReturn
 
-from cogwork.client.errors import LinkRefused, Released
+from cogwork.client.errors import LinkRefused
+from cogwork.client.outcome import meant_for
 from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
+    from cogwork.client.errors import Released
     from cogwork.client.mesh import Mesh
 
 __all__ = ("Senders",)
@@ -92,4 +94,4 @@ class Senders:
         except LinkRefused as refused:
             raise refused from error
         await probe.shut()
-        raise Released(address, None, error.description) from None
+        raise meant_for(address, error) from None
