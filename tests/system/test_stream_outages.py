@@ -16,7 +16,7 @@ from cogwork.cli.servers.redis import RedisServer
 from cogwork.testing import container
 
 from .meshes import linked, meshed
-from .served import done, within
+from .served import done, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +72,9 @@ def test_a_server_that_is_away_is_shown_and_logged_once(
         for command in (("stream", "list"), ("stream", "show"), ("status",)):
             words = (*command, url, "orders") if command[-1] == "show" else (*command, url)
             assert "away" in done(*words).stdout
+        refused = ran("stream", "trim", url, "orders", "--before", "1")
+        assert refused.returncode != 0
+        assert f"stream/orders: the stream is {problem}" in refused.stderr
         within(10, lambda: len(lines()) == 1, "it is logged")
         time.sleep(3)
         ((level, text),) = lines()

@@ -114,7 +114,7 @@ class Unavailable(ConsensusError):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"the engine is not available: {reason}; try again later")
+        super().__init__(f"the engine is not available: {reason.rstrip('.')}; try again later")
         self.reason = reason
 
 

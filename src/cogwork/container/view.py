@@ -243,8 +243,13 @@ class View:
     def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
         """Has something done that takes its time."""
         begun = asyncio.ensure_future(work)
-        begun.add_done_callback(lambda _: self._run(self.on_done))
+        begun.add_done_callback(self._ended)
         return begun
+
+    def _ended(self, begun: asyncio.Future[T]) -> None:
+        if not begun.cancelled():
+            begun.exception()  # perhaps nobody waits for it any more
+        self._run(self.on_done)
 
     def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
         """Sends a message from within; False where the address leads nowhere."""

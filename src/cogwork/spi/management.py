@@ -181,7 +181,7 @@ class ManagedStream(Protocol):
 
     @property
     def state(self) -> str:
-        """Returns `opening`, `open` or `failed`."""
+        """Returns `opening`, `open`, `away` or `failed`."""
 
     @property
     def problem(self) -> str | None:

@@ -111,7 +111,7 @@ class Streams:
 
     def _trim(self, name: str, before: int) -> Steps:
         stream = yield from self._found(name)
-        bounds = yield from finished(self._container, stream.trim(before))
+        bounds = yield from finished(self._container, stream.trim(before), stream)
         return Reply({"first": bounds.first, "next": bounds.next})
 
     def bounds(self, request: Request, requester: Requester) -> Steps:
@@ -133,10 +133,10 @@ class Streams:
         engine = stream.engine
         if engine is None:
             raise ManagementError(UNAVAILABLE, f"{name!r:.200} is not open: {stream.problem}")
-        bounds = yield from finished(self._container, engine.bounds())
+        bounds = yield from finished(self._container, engine.bounds(), stream)
         told = {"first": bounds.first, "next": bounds.next}
         if time_ms != NO_TIME:
-            offset = yield from finished(self._container, engine.offset_at(time_ms))
+            offset = yield from finished(self._container, engine.offset_at(time_ms), stream)
             told["offset"] = max(offset, bounds.first)
         return Reply(told)
 

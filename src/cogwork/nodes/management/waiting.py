@@ -11,13 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator
 
     from cogwork.nodes.management.request import Request
-    from cogwork.spi.management import ContainerView
+    from cogwork.spi.management import ContainerView, ManagedStream
 
 __all__ = ("UNAVAILABLE", "finished", "members_of")
 
 T = TypeVar("T")
 
 UNAVAILABLE = 503
+
+AWAY_TICKS = 50
+"""How long a reply waits for an engine that is away: some five seconds, and then says so."""
 
 
 def members_of(request: Request) -> tuple[list[str], list[str]]:
@@ -33,14 +36,25 @@ def members_of(request: Request) -> tuple[list[str], list[str]]:
     return voters, learners
 
 
-def finished(container: ContainerView, work: Awaitable[T]) -> Generator[bool, None, T]:
+def finished(
+    container: ContainerView, work: Awaitable[T], stream: ManagedStream | None = None
+) -> Generator[bool, None, T]:
     """Waits for something, and returns what comes of it.
+
+    Args:
+        container: Has it done.
+        work: What is to be done.
+        stream: Whose engine it is up to, if any: it may be away.
 
     Raises:
         ManagementError: The engine cannot do it, or not now.
     """
     pending = container.begin(work)
+    ticks = 0
     while not pending.done():
+        ticks = ticks + 1 if stream is not None and stream.state == "away" else 0
+        if stream is not None and ticks > AWAY_TICKS:
+            raise ManagementError(UNAVAILABLE, f"the stream is {stream.problem}")
         yield False
     try:
         return pending.result()
