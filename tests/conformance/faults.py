@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.engine import Appended, CaughtUp, FromOffset, Origin
+from cogwork.consensus.engine import Appended, CaughtUp, FromOffset, Origin, WatchfulEngine
 from cogwork.consensus.errors import Busy, Unavailable, Unknown
 
 if TYPE_CHECKING:
@@ -114,6 +114,29 @@ class ServerFaults(ABC):
             assert mine == [b"p%d/%d" % (i, j) for j in range(BATCHES * RECORDS)]
         for host in hosts:
             await host.close()
+
+    def test_a_server_that_is_away_is_noticed_and_was_sent_nothing(self) -> None:
+        asyncio.run(asyncio.wait_for(self._be_away(), WITHIN_S))
+
+    async def _be_away(self) -> None:
+        host = self.make_host(self.timeout_s)
+        engine = await opened(host, name())
+        assert isinstance(engine, WatchfulEngine)
+        await engine.append(Batch.of([b"before"]))
+        assert engine.outage is None
+        self.server.kill()
+        with pytest.raises(Unavailable):
+            await engine.bounds()
+        assert engine.outage is not None
+        assert "start the server, or see why it cannot be reached from here" in engine.outage
+        appends = [engine.append(Batch.of([b"while it is away"])) for _ in range(3)]
+        told = await asyncio.gather(*appends, return_exceptions=True)
+        assert [type(each) for each in told] == [Unavailable] * 3
+        await asyncio.to_thread(self.server.start)
+        assert (await self._insist(engine, Batch.of([b"after"], b"p"))).first_offset == 1
+        assert (await engine.bounds()).next == 2
+        assert engine.outage is None
+        await host.close()
 
     def test_a_server_that_stands_still_is_told_in_time(self) -> None:
         asyncio.run(asyncio.wait_for(self._freeze(), WITHIN_S))
