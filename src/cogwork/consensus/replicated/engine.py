@@ -77,7 +77,7 @@ class RaftEngine:
         member = self._stream.reader
         if member is None or self._is_closed:
             return self._stream.outage
-        return _leaderless(member.members)
+        return None if member.group.leader is not None else _leaderless(member.members)
 
     # -- commands
 
