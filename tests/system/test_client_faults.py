@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -76,6 +76,41 @@ async def test_bound_patterns_are_bound_again(url: str) -> None:
             await other.publish("topic/rebound.b", "again")
             await asyncio.sleep(0.01)
         assert (await got).body == "again"
+
+
+@story
+async def test_patterns_are_bound_again_however_long_that_takes_or_the_subscription_ends(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals: list[Exception] = []
+
+    class Mesh(cogwork.Mesh):
+        async def manage(self, *arguments: Any, **keywords: Any) -> cogwork.Message:
+            if refusals:
+                raise refusals.pop(0)
+            return await super().manage(*arguments, **keywords)
+
+    monkeypatch.setattr("cogwork.client.mesh.Mesh", Mesh)
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.subscribe("topic/rebound.c") as messages,
+    ):
+        await messages.bind("rebound.d")
+        refusals += [cogwork.CallTimeout("$management", 10.0) for _ in range(2)]
+        proxy.cut()
+        await connected_again(mesh, 2)
+        got = asyncio.ensure_future(anext(messages))
+        while not got.done():
+            await other.publish("topic/rebound.d", "again")
+            await asyncio.sleep(0.01)
+        assert (await got).body == "again"
+        refusals.append(cogwork.PermissionDenied("$management", None, "not any more"))
+        proxy.cut()
+        await eventually(lambda: messages.failure is not None, "it has ended")
+        assert isinstance(messages.failure, cogwork.LinkDetached)
+        assert "'rebound.d' is not bound any more: " in str(messages.failure)
 
 
 @story

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
+from cogwork.client.errors import CallTimeout, Disconnected, InDoubt, LinkDetached, Released
 from cogwork.client.receiver import Receiver, filters_of
 from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.messages import Message
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ("Subscription",)
 
-log = logging.getLogger("cogwork.client")
-
 LINK_ID = Symbol("cogwork:link-id")
 """The property of the container's attach that names the link to `$management`."""
+
+
+BIND_PAUSE_S = 0.2
+"""Between attempts to bind again what was bound, where the container does not answer that."""
 
 
 class Subscription(Receiver[Message]):
@@ -98,11 +102,26 @@ class Subscription(Receiver[Message]):
         assert link.remote is not None
         self._link_id = str((link.remote.properties or {}).get(LINK_ID, self.name))
         if self._patterns:
-            self.mesh.spawn(self._bind_again())
+            self.mesh.spawn(self._bind_again(link))
 
-    async def _bind_again(self) -> None:
+    async def _bind_again(self, link: Link) -> None:
+        """Binds to a link what was bound; ends the subscription where that cannot be."""
         for pattern in list(self._patterns):
             try:
-                await self._change("SUBSCRIBE", pattern)
+                while self.link is link:  # the next link binds all by itself
+                    with suppress(CallTimeout, InDoubt, Released):
+                        await self._change("SUBSCRIBE", pattern)
+                        break
+                    await asyncio.sleep(BIND_PAUSE_S)
+            except Disconnected:
+                return
             except CogworkError as error:
-                log.warning("%s: %r is not bound any more: %s", self.address, pattern, error)
+                self._end_without(pattern, error)
+                return
+
+    def _end_without(self, pattern: str, error: CogworkError) -> None:
+        """Lets the application know that it will not get all that it asked for."""
+        condition = getattr(error, "condition", None)
+        text = f"{pattern!r} is not bound any more: {error}"
+        self._leave()
+        self.fail(LinkDetached(self.address, condition, text))
