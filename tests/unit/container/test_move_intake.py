@@ -74,3 +74,21 @@ def test_a_full_queue_takes_the_rest_later(arrivals: Arrivals) -> None:
     arrivals.queue.room = 3
     assert arrivals.activate(1, 2, 3) == ACCEPTED
     assert arrivals.queue.items == [b"1", b"2", b"3"]
+
+
+def test_what_is_kept_aside_goes_with_the_life_of_the_container_that_brought_it(
+    arrivals: Arrivals,
+) -> None:
+    arrivals.prepare(1, 2)
+    assert arrivals.activate(1) == ACCEPTED
+    for _ in range(2):
+        arrivals.intake.forget_all_but({"a": 1, "b": 7})
+    arrivals.intake.forget_all_but({"a": 1})
+    assert arrivals.activate(2) == ACCEPTED, "it is leaving, and not known yet"
+    for lives in ({"b": 8}, {}):
+        arrivals.prepare(3)
+        for _ in range(2):
+            arrivals.intake.forget_all_but(lives)
+        assert arrivals.activate(1, 2) == ACCEPTED, "what was taken over is still known"
+        assert arrivals.activate(3) == REJECTED
+    assert arrivals.queue.items == [b"1", b"2"]

@@ -61,6 +61,13 @@ class Gate:
         except Refused as refusal:
             link.refuse(refusal.condition, refusal.description)
 
+    def sweep(self) -> None:
+        """Forgets what containers brought that have gone."""
+        known = (record.advertisement for record in self._mesh.mesh.database)
+        lives = {each.origin: each.life or each.incarnation for each in known}
+        for intake in self._intakes.values():
+            intake.forget_all_but(lives)
+
     def _demand_known(self, vhost: VirtualHost, address: str) -> None:
         """Refuses a queue or stream that is not here, while the cluster may have declared it.
 

@@ -21,6 +21,8 @@ from cogwork.dataplane.port import Port
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
     from cogwork.container.virtual_host import VirtualHost
@@ -41,6 +43,7 @@ class Intake:
         self._vhost = vhost
         self._prepared: dict[tuple[str, int, str], dict[int, bytes]] = {}
         self._activated: dict[tuple[str, int, str], int] = {}
+        self._gone: set[tuple[str, int, str]] = set()
 
     def take(self, link: Link, attach: Attach, origin: str, node: QueueNode) -> None:
         """Takes a link by which items come.
@@ -64,6 +67,20 @@ class Intake:
         link.carry(end)
         letters.entry.add_source(end)
         end.open_credit()
+
+    def forget_all_but(self, lives: Mapping[str, int]) -> None:
+        """Gives up what was kept aside for containers that have died on their way out.
+
+        What they did not give up is theirs, if they come back; nobody will ever ask for it here. It
+        goes the second time that they are not there: one that is new is not known at once.
+
+        Args:
+            lives: The containers of the mesh, with the incarnations that they began with.
+        """
+        gone = {key for key in self._prepared if lives.get(key[0]) != key[1]}
+        for key in gone & self._gone:
+            del self._prepared[key]
+        self._gone = gone
 
     def prepare(self, key: tuple[str, int, str], number: int, message: bytes) -> None:
         """Keeps an item aside, unless it has been activated already."""

@@ -401,6 +401,7 @@ class MeshService:
         if now_s - self._swept_s >= SWEEP_S:
             self._swept_s = now_s
             self.arrivals.sweep(now_s)
+            self._gate.sweep()
             for reach in self.reaches.values():
                 reach.sweep(now_s)
             if self.tunnels.sweep():
