@@ -16,7 +16,7 @@ from cogwork.testing import container
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Iterator
 
     from cogwork.client import Publisher
 
@@ -202,6 +202,41 @@ async def test_batches_are_accepted_whole(url: str) -> None:
             if seen == count:
                 break
         assert all(outcome.is_accepted for outcome in await sent)
+
+
+BIG = b"x" * 9_000_000
+
+
+async def arrives(url: str, address: str, sending: Awaitable[None]) -> None:
+    """Sees that six large messages arrive whole of what somebody sends and leaves."""
+    async with cogwork.connect(url) as mesh, mesh.consume(address) as items:
+        await sending
+        async with asyncio.timeout(10):
+            for _ in range(6):
+                item = await anext(items)
+                assert item.body == BIG
+                await item.accept()
+
+
+@story
+async def test_what_was_sent_settled_leaves_before_its_publisher_does(url: str) -> None:
+    async def send() -> None:
+        async with mesh.publisher("queue/large.a") as out:
+            for _ in range(6):
+                out.post(BIG, settled=True)
+
+    async with cogwork.connect(url) as mesh:
+        await arrives(url, "queue/large.a", send())
+
+
+@story
+async def test_what_was_sent_settled_leaves_before_its_mesh_does(url: str) -> None:
+    async def send() -> None:
+        async with cogwork.connect(url) as mesh:
+            for _ in range(6):
+                await mesh.publish("queue/large.b", BIG, settled=True)
+
+    await arrives(url, "queue/large.b", send())
 
 
 @story

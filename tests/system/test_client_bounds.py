@@ -103,3 +103,19 @@ async def test_a_container_that_does_not_answer_a_close_is_left(
             await mesh.publish("topic/again", "here")
             await asyncio.sleep(0.01)
         assert (await got).body == "here"
+
+
+@story
+async def test_a_mesh_whose_closing_is_left_is_closed_all_the_same() -> None:
+    async with containers("a") as (there,), FaultyProxy(url_of(there)) as proxy:
+        mesh = await cogwork.connect(proxy.url).__aenter__()
+        uplink = mesh._uplink
+        assert uplink is not None
+        proxy.hold_replies()
+        closing = asyncio.create_task(mesh.close())
+        await eventually(lambda: uplink.connection.is_over, "it has said so")
+        assert not uplink.closed.done()
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert uplink.closed.done()

@@ -181,6 +181,35 @@ async def test_a_deadline_ends_the_work_and_so_does_leaving(url: str) -> None:
 
 
 @story
+async def test_a_service_whose_stop_is_left_leaves_nothing_running(url: str) -> None:
+    ended = asyncio.Event()
+    async with cogwork.connect(url) as mesh:
+        service = mesh.service("hasty", concurrency=1, grace=20)
+
+        @service.method
+        async def sleep() -> None:
+            try:
+                await asyncio.sleep(20)
+            finally:
+                ended.set()
+
+        await service.__aenter__()
+        calls = [asyncio.create_task(mesh.call("hasty", "sleep")) for _ in range(2)]
+        await eventually(lambda: (service.running, service.waiting) == (1, 1), "both are there")
+        stop = asyncio.create_task(service.stop())
+        await eventually(lambda: service.waiting == 0, "it is being stopped")
+        stop.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stop
+        async with asyncio.timeout(5):
+            await ended.wait()
+            for call in calls:
+                with pytest.raises(cogwork.CallCancelled):
+                    await call
+        assert service.running == 0
+
+
+@story
 async def test_a_service_that_is_stopped_tells_its_callers(url: str) -> None:
     async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
         service = mesh.service("stopping", concurrency=1, grace=0.1)

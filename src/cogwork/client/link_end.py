@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
@@ -20,6 +21,7 @@ from cogwork.client.errors import (
     detachment,
     refusal,
 )
+from cogwork.dataplane.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Role
@@ -28,11 +30,15 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session_end import Session
 
-__all__ = ("LinkEnd",)
+__all__ = ("LEFT_PAUSE_S", "LinkEnd", "has_more")
 
 
 DETACH_TIMEOUT_S = 5.0
 """How long a container may take to answer a detach; what comes later is of no interest."""
+
+LEFT_PAUSE_S = 0.005
+"""How often it is looked whether the rest of a large message has left: nobody else tells of that
+where it was sent settled."""
 
 log = logging.getLogger("cogwork.client")
 
@@ -89,13 +95,21 @@ class LinkEnd(ABC):
             raise
 
     async def shut(self) -> None:
-        """Detaches for good, and waits until the container has answered."""
+        """Detaches for good, behind what has begun to leave, and waits for the answer."""
         try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DETACH_TIMEOUT_S):
+                    await self._through()
             if self._leave():
                 self._detached = asyncio.get_running_loop().create_future()
                 await asyncio.wait([self._detached], timeout=DETACH_TIMEOUT_S)
         finally:
             self.abandon()
+
+    async def _through(self) -> None:
+        """Waits until no message has begun to leave without being through."""
+        while self.link is not None and has_more(self.link):
+            await asyncio.sleep(LEFT_PAUSE_S)
 
     def _leave(self) -> bool:
         """Detaches if there is a link to detach; returns whether an answer will come."""
@@ -219,3 +233,8 @@ class LinkEnd(ABC):
     def _settle_detach(self) -> None:
         if self._detached is not None and not self._detached.done():
             self._detached.set_result(None)
+
+
+def has_more(link: Link) -> bool:
+    """Tells whether a message of a link has begun to leave, and is not through."""
+    return isinstance(link.end, OutgoingLink) and link.end.queue_count > 0

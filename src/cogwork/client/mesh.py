@@ -150,7 +150,8 @@ class Mesh(Requests, RpcCalls):
     async def _keep_connected(self, uplink: Uplink) -> None:
         """Dials again whenever the connection is lost, until that is hopeless."""
         while True:
-            error = await uplink.closed
+            # Whoever closes the mesh ends this task first, and then waits for the same.
+            error = await asyncio.shield(uplink.closed)
             uplink.abandon()
             self._uplink = None
             self._note_loss(uplink, error)

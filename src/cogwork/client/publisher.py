@@ -172,12 +172,13 @@ class Publisher(LinkEnd):
             await self._outbox.ready()
 
     async def flush(self) -> None:
-        """Waits until everything that was posted has its outcome.
+        """Waits until everything that was posted has its outcome, or has left where it has none.
 
         Raises:
             ClientError: The first failure of a post that nobody awaited.
         """
         await self._outbox.flushed()
+        await self._through()
 
     @property
     def backlog(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cogwork import __version__
@@ -13,7 +14,7 @@ from cogwork.amqp.redirect import FORCE, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse, build_plain
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.client.errors import AuthenticationError, ConnectError, connection_error
-from cogwork.client.link_end import LinkEnd
+from cogwork.client.link_end import LEFT_PAUSE_S, LinkEnd, has_more
 from cogwork.client.redirection import Redirected, redirection_of
 
 if TYPE_CHECKING:
@@ -102,10 +103,22 @@ class Uplink:
 
     async def close(self, timeout_s: float) -> None:
         """Closes in order, or after the time-out without it."""
-        self.connection.close()
-        self.connection.flush()
-        await asyncio.wait([self.closed], timeout=timeout_s)
-        self.abandon()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    while self._has_more():
+                        await asyncio.sleep(LEFT_PAUSE_S)
+            self.connection.close()
+            self.connection.flush()
+            await asyncio.wait([self.closed], timeout=timeout_s)
+        finally:
+            self.abandon()
+
+    def _has_more(self) -> bool:
+        """Tells whether a message has begun to leave, and is not through."""
+        return self.connection.is_open and any(
+            has_more(link) for session in self._sessions for link in session.links.values()
+        )
 
     def abandon(self) -> None:
         """Gives everything up at once."""

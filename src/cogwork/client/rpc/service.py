@@ -193,6 +193,17 @@ class Service:
     async def stop(self) -> None:
         """Takes no more requests, waits for what is under work, and cancels what takes too long."""
         self._is_stopping = True
+        try:
+            await self._quiesce()
+        finally:  # whoever does not wait for it either leaves nothing running
+            tasks = [work.task for work in self._running if work.task is not None]
+            for work in [*self._backlog, *self._running]:
+                work.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._shut()
+
+    async def _quiesce(self) -> None:
+        """Takes no more requests, and waits for what is under work."""
         if self._door is not None:
             await self._door.close()
         await asyncio.gather(*(inlet.shut() for inlet in self._inlets), return_exceptions=True)
@@ -204,11 +215,6 @@ class Service:
                 await asyncio.wait_for(self._ended.wait(), self._grace_s)
             except TimeoutError:
                 log.info("%s: work is cancelled after %g s", self.address, self._grace_s)
-        tasks = [work.task for work in self._running if work.task is not None]
-        for work in list(self._running):
-            work.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._shut()
 
     async def _shut(self) -> None:
         self.wheel.close()
