@@ -12,7 +12,7 @@ from cogwork import sync
 from cogwork.testing import container
 
 from .proxy import FaultyProxy
-from .stories import story
+from .stories import eventually, story
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,7 +88,27 @@ async def test_items_come_again_after_a_drain(url: str) -> None:
 
 
 @story
-async def test_a_drain_ends_with_its_connection(url: str) -> None:
+async def test_a_queue_is_worked_off_however_often_the_connection_breaks(url: str) -> None:
+    retry = cogwork.Retry(first_s=0.01, longest_s=0.05)
+    async with (
+        cogwork.connect(url) as other,
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=retry) as mesh,
+        mesh.consume("queue/drain.worked-off", credit=5) as items,
+    ):
+        await filled(other, "queue/drain.worked-off", 40)
+        done: list[object] = []
+        while batch := await items.drain():
+            done += bodies(batch)
+            await items.accept(batch)
+            if len(done) % 10 == 0:
+                proxy.cut()
+                await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        assert done == list(range(40))
+
+
+@story
+async def test_a_drain_goes_on_with_the_next_connection(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
         cogwork.connect(proxy.url) as mesh,

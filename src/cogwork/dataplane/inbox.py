@@ -262,16 +262,26 @@ class Inbox:
     async def drain(self) -> object:
         """Hands over what the sender has at once, as much as the window takes; perhaps nothing.
 
+        A link that is lost says nothing of what there is: the next one is asked.
+
         Raises:
             CogworkError: The link ended for good.
         """
-        used: uint32_t = self.count_waiting() + self.held
-        if self.link is not None and self.draining is None and used < self.window:
-            await self.exhausted(self.window - used)
-        if self.failure is not None:
-            raise self.failure
-        if self.refill():
-            return await self.take_batch(self.window)
+        link: IncomingLink
+        used: uint32_t
+        while True:
+            while self.link is None and not self.is_over and not self.count_waiting():
+                await self.arrival()
+            link = self.link
+            used = self.count_waiting() + self.held
+            if link is not None and self.draining is None and used < self.window:
+                await self.exhausted(self.window - used)
+            if self.failure is not None:
+                raise self.failure
+            if self.refill():
+                return await self.take_batch(self.window)
+            if self.link is link:
+                break
         self.top_up()
         self.flusher.later()
         return self.pick(0)
@@ -312,6 +322,7 @@ class Inbox:
     def start(self) -> None:
         """Gives the link its first credit, once the peer has answered the attach."""
         self.top_up()
+        self.wake()
         self.flusher.later()
 
     def detach(self) -> None:

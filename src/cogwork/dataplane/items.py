@@ -424,6 +424,7 @@ class ItemInbox(Inbox):
         used: uint32_t = self.held
         window: uint32_t = used if self.is_stopped else max(self.window, used)
         self.link.grant(window - used + len(self.earlier))
+        self.wake()
         self.flusher.later()
 
     def answered(self, marks_received: bool, known: dict | None) -> None:
