@@ -342,6 +342,22 @@ async def test_a_post_ends_with_its_publisher_though_nobody_waits_for_that(url: 
             await post
 
 
+@story
+async def test_a_link_that_nobody_waits_for_any_more_is_the_next_ones(url: str) -> None:
+    async with FaultyProxy(url) as proxy, cogwork.connect(proxy.url, retry=QUICKLY) as mesh:
+        for count in range(2, 5):
+            proxy.refuse(True)
+            proxy.cut()
+            await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await mesh.publish("sink/left", 1)
+            proxy.refuse(False)
+            await eventually(lambda count=count: mesh.connections == count, "it is back")  # type: ignore[misc]  # mypy infers no lambda with a default
+        await mesh.publish("sink/left", 2)
+        assert len(mesh._ends) == 1
+
+
 @pytest.mark.parametrize("is_named", [True, False], ids=["send", "publish"])
 @story
 async def test_what_was_left_before_it_was_sent_is_not_sent(url: str, is_named: bool) -> None:

@@ -66,12 +66,18 @@ class Senders:
         if task is None:
             task = asyncio.create_task(self._open_one(key))
             self._opening[key] = task
-            task.add_done_callback(lambda _: self._opening.pop(key, None))
+            task.add_done_callback(lambda done: self._on_opened(key, done))
         return await asyncio.shield(task)
+
+    def _on_opened(self, key: str, task: asyncio.Task[Publisher]) -> None:
+        self._opening.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # whoever waits for it has it, too
 
     async def _open_one(self, key: str) -> Publisher:
         publisher = Publisher(self._mesh, key or None)
         await publisher.open()
+        self._open[key] = publisher  # also where whoever wanted it has left meanwhile
         return publisher
 
     async def _close_oldest(self) -> None:
