@@ -26,8 +26,7 @@ class FaultyProxy:
         Args:
             target: The container's URL.
         """
-        parts = urlsplit(target)
-        self._host, self._port = parts.hostname, parts.port
+        self.lead_to(target)
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._replies_pass = asyncio.Event()
@@ -48,6 +47,11 @@ class FaultyProxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
         await asyncio.sleep(0.01)  # transports close in the next turn
+
+    def lead_to(self, target: str) -> None:
+        """Leads those that come from now on to another container."""
+        parts = urlsplit(target)
+        self._host, self._port = parts.hostname, parts.port
 
     def cut(self) -> None:
         """Breaks every connection in the middle of whatever it is doing."""

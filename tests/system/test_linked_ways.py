@@ -15,6 +15,7 @@ from cogwork.container.mesh import service
 from cogwork.container.mesh.tunnels import origin_of
 
 from .linked import Linked, linked
+from .proxy import FaultyProxy
 from .stories import eventually, story
 
 if TYPE_CHECKING:
@@ -298,3 +299,29 @@ async def test_a_container_that_was_forgotten_may_come_back_with_its_clock_put_b
                 await client.publish("topic/x", "in the second life")
             bodies = [(await anext(there)).body for _ in range(2)]
             assert bodies == ["in the first life", "in the second life"]
+
+
+@story
+async def test_another_container_at_a_links_url_is_found_though_the_first_one_is_linked() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("cogwork.container.mesh.dialler.LOOK_S", 0.3)
+        async with (
+            linked("b-d", "c-d") as mesh,
+            FaultyProxy(f"amqp://{mesh.address('b')}") as proxy,
+        ):
+            await mesh.start("a", configuration=f'[[link]]\nurl = "{proxy.url}"\n')
+            a = mesh.containers["a"].mesh
+            await eventually(lambda: a.is_linked("b"), "it is the first one's")
+            mesh.containers["b"].mesh.add_link(f"amqp://{mesh.address('a')}")
+            proxy.refuse(True)
+            proxy.cut()
+            await eventually(
+                lambda: [each.dialler for each in a.pairs] == [None], "by its own link"
+            )
+            await asyncio.sleep(0.5)
+            assert a.is_linked("b")
+            assert a.diallers[0].problem is None
+            proxy.lead_to(f"amqp://{mesh.address('c')}")
+            proxy.refuse(False)
+            await eventually(lambda: a.is_linked("c"), "the one that is there now is found")
+            assert a.is_linked("b")

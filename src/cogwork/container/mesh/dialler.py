@@ -38,6 +38,9 @@ PAUSE_MAX_S = 2.0
 
 CONNECT_TIMEOUT_S = 5.0
 
+LOOK_S = 60.0
+"""How often it is looked who is at a link's URL, where the last one known has a link of its own."""
+
 MEETINGS_MAX = 64
 """Attempts to meet one container twice where several share a port, before it is begun anew."""
 
@@ -79,6 +82,7 @@ class LinkDialler:
         self.peer = ""
         self.is_refused = False
         self.since_s = time.time()
+        self._dialled_s = 0.0
         self._mesh = mesh
         self._tls: ssl.SSLContext | None = None
         self._scratch: bytearray | None = None
@@ -115,9 +119,14 @@ class LinkDialler:
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     async def _while_linked(self) -> None:
-        """Waits while the other container's own link to this one stands, or it was cut off."""
+        """Waits while the other container's own link to this one stands, or it was cut off.
+
+        Now and then it is dialled all the same: another one may have taken its place.
+        """
         while self.peer and self._mesh.is_linked(self.peer):
             self.problem = None
+            if time.monotonic() - self._dialled_s > LOOK_S:
+                return
             await asyncio.sleep(PAUSE_S)
         while self.peer and self._mesh.arrivals.is_kept_out(self.peer):
             await asyncio.sleep(PAUSE_S)
@@ -134,6 +143,8 @@ class LinkDialler:
         self._has_problem(pair.why_lost or "the connection was lost", is_new=pair.was_up)
 
     def _failed(self, problem: str) -> None:
+        if self.peer and self._mesh.is_linked(self.peer):
+            return  # by a link of its own: it was only looked who is there
         if problem != self.last_problem:
             # Of a worker that is not there the supervisor tells.
             level = logging.DEBUG if self.link.is_to_worker else logging.WARNING
@@ -153,6 +164,7 @@ class LinkDialler:
         Returns None where it turns out that the other container has dialled already.
         """
         number = self._mesh.next_number()
+        self._dialled_s = time.monotonic()
         data = await self._open(DataConnection, number)
         self.peer = data.peer
         if self._mesh.is_linked(self.peer):
