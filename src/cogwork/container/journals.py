@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.declarations import Declarations
-from cogwork.container.durable_queue import DurableQueue
 from cogwork.container.journal_records import (
     BEGIN,
     CHANGES,
@@ -36,13 +35,12 @@ from cogwork.container.journal_records import (
 )
 from cogwork.container.low_space import LowSpace
 from cogwork.container.mesh.lending import DURABLE_LIFE, shard_of
+from cogwork.container.queue_journal import QueueJournal, StrandedQueue
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
 from cogwork.container.tickets import Ticket, Tickets
 from cogwork.dataplane.refusals import DISK_FAILED
 from cogwork.dataplane.restoration import Checkpoint
-from cogwork.dataplane.store import Store
-from cogwork.dataplane.trail import Trail
 from cogwork.log.errors import LogError, UnreadableRecord
 from cogwork.log.file_name import file_name
 from cogwork.log.position import number_of, position_of
@@ -52,8 +50,10 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cogwork.container.durable_queue import DurableQueue
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
+    from cogwork.dataplane.store import Store
     from cogwork.log.errors import LogFailed
     from cogwork.log.record import Record
     from cogwork.log.wal import Wal
@@ -79,58 +79,6 @@ class _Append(NamedTuple):
     queue: QueueJournal
     kind: int
     payload: bytes
-
-
-class QueueJournal(DurableQueue):
-    """A queue on disk.
-
-    Attributes:
-        group: Its number in the log.
-        begin_lsn: Where the newest complete account of it begins.
-    """
-
-    def __init__(
-        self,
-        owner: QueueJournals,
-        name: tuple[str, str],
-        options: Mapping[str, object],
-        store: Store,
-    ) -> None:
-        super().__init__(*name, options, store)
-        self.group = 0
-        self.begin_lsn = 0
-        self._owner = owner
-
-    def write(self, kind: int, payload: bytes) -> None:
-        """Has a record appended to the log."""
-        self._owner.append(self, kind, payload)
-
-    def when_durable(self, call: Callable[[bool], object]) -> None:
-        """Has a call made once it is known whether all that has happened so far is durable."""
-        self._owner.when_durable(call)
-
-    def delete(self) -> None:
-        """Gives up all that it holds, for good."""
-        self._owner.forget(self)
-
-
-class _StrandedQueue(QueueJournal):
-    """A queue that is on disk and nowhere here, as it is written anew."""
-
-    def __init__(self, owner: QueueJournals, group: int, replayed: Replayed, core: Core) -> None:
-        begin = replayed.begin
-        store = Store(core, begin.shard)
-        store.keeps_dead = True
-        if replayed.image.is_audited:
-            store.trail = Trail(store.shelf, begin.shard)
-        super().__init__(owner, (begin.vhost, begin.address), begin.options, store)
-        self.group = group
-        self.fill(replayed, core, lambda: None)  # its store does nothing that is to be written
-
-    def write(self, kind: int, payload: bytes) -> None:
-        super().write(kind, payload)
-        if kind == END:
-            self.store.close()
 
 
 class QueueJournals:
@@ -381,11 +329,11 @@ class QueueJournals:
         replayed = self._replayed.get(group)
         if replayed is None or self.low_space.is_low or group in self._strandeds():
             return None
-        return _StrandedQueue(self, group, replayed, self._core)
+        return StrandedQueue(self, group, replayed, self._core)
 
     def _strandeds(self) -> dict[int, DurableQueue]:
         """Returns those that are being written anew, by their group."""
-        return {each.group: each for each in self._pressed if isinstance(each, _StrandedQueue)}
+        return {each.group: each for each in self._pressed if isinstance(each, StrandedQueue)}
 
     def renew(self, queue: DurableQueue) -> None:
         """Has a queue write its items anew, so that older records are not needed."""

@@ -16,17 +16,16 @@ that reaches a leader after it was replaced and elected again could come later; 
 epoch is then fenced, and asks again.
 
 What waits for longer than its time fails, and with it all that was behind it, unless answers come
-meanwhile: then a slow line or disk only takes its time for much. The outbox's own
-batches then go on under a new producer, as the old one's are not all known. A command is in doubt
-as long as any copy of it is: one that could not be sent, that was refused by who does not lead, or
-that came too early, will not be applied, and one without an answer may be.
+meanwhile: then a slow line or disk only takes its time for much. The outbox's own batches go on
+under a new producer, as the old one's are not all known. A command is in doubt as long as any copy
+of it is: one that could not be sent, that was refused by who does not lead, or that came too early,
+will not be applied, and one without an answer may be.
 
 Pure: the clock is an argument, sending is up to the owner.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -42,6 +41,8 @@ from cogwork.consensus.errors import (
     Unknown,
 )
 from cogwork.consensus.replicated.calls import Failed, Place, Proposal, Refused, Results, error_of
+from cogwork.consensus.replicated.flight import Flight, Pending
+from cogwork.consensus.replicated.pacing import Pacing
 from cogwork.consensus.replicated.patience import Patience
 from cogwork.consensus.sequencer import Append, Fence, encode
 
@@ -51,42 +52,10 @@ if TYPE_CHECKING:
     from cogwork.consensus.engine import Appended
     from cogwork.consensus.sequencer import Command
 
-__all__ = ("OWN_MARK", "Done", "Outbox", "Pacing")
+__all__ = ("OWN_MARK", "Done", "Outbox")
 
 OWN_MARK = b"\x00outbox\x00"
 """What an outbox's own producer ids begin with, and no application's does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pacing:
-    """How much, and how long.
-
-    Attributes:
-        waiting_bytes_max: What may be unanswered; one batch more is `Busy`.
-        call_bytes_max: What goes in one call, but for a batch that is larger by itself.
-        flight_bytes_max: What is on its way to the leader at once.
-        busy_bytes: With so much on its way, less than `gather_bytes` waits for an answer: what goes
-            in one call is one entry, and costs once what an entry costs.
-        gather_bytes: So much goes at once, whatever is on its way.
-        answer_timeout_s: An answer that has taken so long is not waited for, unless answers take
-            longer: see `Patience`.
-        answer_timeout_max_s: So long an answer is waited for at most.
-        pause_s: Before the same candidates are asked again that refused.
-        last_answer_s: So long the answer to a fence's last copy is waited for, where one to an
-            earlier copy has come, before it is sent once more.
-        give_up_s: So long a command is tried while nothing at all is answered.
-    """
-
-    waiting_bytes_max: int = 32 << 20
-    call_bytes_max: int = 1 << 20
-    flight_bytes_max: int = 8 << 20
-    busy_bytes: int = 32 << 10
-    gather_bytes: int = 256 << 10
-    answer_timeout_s: float = 0.4
-    answer_timeout_max_s: float = 5.0
-    pause_s: float = 0.02
-    last_answer_s: float = 5.0
-    give_up_s: float = 10.0
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -99,26 +68,6 @@ class Done(msgspec.Struct, frozen=True):
 
     token: object
     result: Appended | int | ConsensusError
-
-
-class _Pending(msgspec.Struct, eq=False):
-    token: object
-    command: Command
-    since_s: float
-    size_bytes: int
-    is_own: bool = False
-    copies: int = 0  # that may have been applied, or will yet be
-    is_done: bool = False
-    is_held: bool = False
-    last_call: int = 0
-    data: bytes = b""
-
-
-class _Flight(msgspec.Struct, eq=False):
-    round: int
-    sent_s: float
-    size_bytes: int
-    commands: list[_Pending] = msgspec.field(default_factory=list)
 
 
 class Outbox:
@@ -157,12 +106,12 @@ class Outbox:
         self._round = 0
         self._paused_until_s = 0.0
         self._next_number = next_number
-        self._waiting: list[_Pending] = []
+        self._waiting: list[Pending] = []
         self._next = 0
         self._waiting_bytes = 0
-        self._flights: dict[int, _Flight] = {}
+        self._flights: dict[int, Flight] = {}
         self._flight_bytes = 0
-        self._held: list[_Pending] = []
+        self._held: list[Pending] = []
         self._is_proven = False
         self._answered_s = 0.0  # also where it told nothing new
         self._progressed_s = 0.0
@@ -231,7 +180,7 @@ class Outbox:
         self, command: Command, token: object, now_s: float, size_bytes: int, *, is_own: bool
     ) -> None:
         self._waiting.append(
-            _Pending(token, command, now_s, size_bytes, is_own, data=encode(command))
+            Pending(token, command, now_s, size_bytes, is_own, data=encode(command))
         )
         self._waiting_bytes += size_bytes
 
@@ -254,9 +203,9 @@ class Outbox:
         self._flight_bytes += flight.size_bytes
         return Proposal(number, self._stream, [each.data for each in flight.commands])
 
-    def _load(self, now_s: float) -> _Flight:
+    def _load(self, now_s: float) -> Flight:
         """Takes what goes in one call; passes over what needs no other copy."""
-        flight = _Flight(self._round, now_s, 0)
+        flight = Flight(self._round, now_s, 0)
         while self.unsent:
             pending = self._waiting[self._next]
             if not pending.is_done and not pending.is_held:
@@ -288,7 +237,7 @@ class Outbox:
         if isinstance(answer, Refused):
             self._patience.answered()
             if not answer.may_happen:
-                _take_back(flight)
+                flight.take_back()
             return self._refused(flight, error_of(answer.failure), now_s)
         self._patience.answered(now_s - flight.sent_s)
         self._answered_s = now_s
@@ -301,7 +250,7 @@ class Outbox:
             self._begin_round(self.target)
         return done
 
-    def _take_results(self, flight: _Flight, answer: Results) -> list[Done]:
+    def _take_results(self, flight: Flight, answer: Results) -> list[Done]:
         done: list[Done] = []
         for pending, result in zip(flight.commands, answer.results, strict=False):
             if pending.is_done:
@@ -324,7 +273,7 @@ class Outbox:
         first = next((at for at, each in self._flights.items() if each.round == self._round), call)
         return first < call
 
-    def _hold(self, fence: _Pending) -> None:
+    def _hold(self, fence: Pending) -> None:
         """Sends no more copies of a fence while the last one's answer may come."""
         if not fence.is_held and fence.last_call in self._flights:
             fence.is_held = True
@@ -339,13 +288,13 @@ class Outbox:
         if lost:
             self._begin_round(self.target)
 
-    def _is_last_lost(self, fence: _Pending, now_s: float) -> bool:
+    def _is_last_lost(self, fence: Pending, now_s: float) -> bool:
         if fence.is_done:
             return False
         flight = self._flights.get(fence.last_call)
         return flight is None or now_s - flight.sent_s >= self._pacing.last_answer_s
 
-    def _is_early(self, pending: _Pending, result: Place | Failed | int, flight: _Flight) -> bool:
+    def _is_early(self, pending: Pending, result: Place | Failed | int, flight: Flight) -> bool:
         """Says whether a command was refused only because one before it was lost."""
         if not isinstance(result, Failed) or result.kind != OutOfSequence.__name__:
             return False
@@ -367,7 +316,7 @@ class Outbox:
             return True
         return False
 
-    def _refused(self, flight: _Flight, error: ConsensusError, now_s: float) -> list[Done]:
+    def _refused(self, flight: Flight, error: ConsensusError, now_s: float) -> list[Done]:
         if isinstance(error, InvalidAppend):
             done = [Done(each.token, error) for each in flight.commands if not each.is_done]
             for each in flight.commands:
@@ -413,7 +362,7 @@ class Outbox:
         flight = self._flights.pop(number, None)
         if flight is None:
             return
-        _take_back(flight)
+        flight.take_back()
         if flight.round == self._round:
             self._paused_until_s = now_s + self._pacing.pause_s
             self._begin_round(None)
@@ -480,12 +429,6 @@ class Outbox:
         if count:
             del self._waiting[:count]
             self._next = max(0, self._next - count)
-
-
-def _take_back(flight: _Flight) -> None:
-    """Takes note that none of what was sent together will be applied."""
-    for pending in flight.commands:
-        pending.copies -= 1
 
 
 def _told(result: Place | Failed | int) -> Appended | int | ConsensusError:

@@ -27,7 +27,8 @@ from cogwork.consensus.replicated.calls import (
     Results,
     failure_of,
 )
-from cogwork.consensus.replicated.outbox import OWN_MARK, Done, Outbox, Pacing
+from cogwork.consensus.replicated.outbox import OWN_MARK, Done, Outbox
+from cogwork.consensus.replicated.pacing import Pacing
 from cogwork.consensus.sequencer import Append, Fence, Sequencer, decode
 
 PACING = Pacing(

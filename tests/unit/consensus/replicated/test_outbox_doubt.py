@@ -19,7 +19,8 @@ from cogwork.consensus.replicated.calls import (
     Results,
     failure_of,
 )
-from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox, Pacing
+from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
+from cogwork.consensus.replicated.pacing import Pacing
 from cogwork.consensus.sequencer import Sequencer, decode
 
 GIVE_UP_S = 10.0

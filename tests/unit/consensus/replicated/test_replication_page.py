@@ -9,7 +9,8 @@ import pytest
 
 from cogwork.cluster import declarations
 from cogwork.consensus.replicated import calls, files, journal, service, switchboard
-from cogwork.consensus.replicated.outbox import OWN_MARK, Pacing
+from cogwork.consensus.replicated.outbox import OWN_MARK
+from cogwork.consensus.replicated.pacing import Pacing
 
 PAGE = (Path(__file__).parents[4] / "docs" / "internals" / "replication.md").read_text()
 

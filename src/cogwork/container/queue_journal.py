@@ -1,0 +1,72 @@
+"""A queue on disk, as a group of the write-ahead log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.container.durable_queue import DurableQueue
+from cogwork.container.journal_records import END
+from cogwork.dataplane.store import Store
+from cogwork.dataplane.trail import Trail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cogwork.container.journal_records import Replayed
+    from cogwork.container.journals import QueueJournals
+    from cogwork.dataplane.core import Core
+
+__all__ = ("QueueJournal", "StrandedQueue")
+
+
+class QueueJournal(DurableQueue):
+    """A queue on disk.
+
+    Attributes:
+        group: Its number in the log.
+        begin_lsn: Where the newest complete account of it begins.
+    """
+
+    def __init__(
+        self,
+        owner: QueueJournals,
+        name: tuple[str, str],
+        options: Mapping[str, object],
+        store: Store,
+    ) -> None:
+        super().__init__(*name, options, store)
+        self.group = 0
+        self.begin_lsn = 0
+        self._owner = owner
+
+    def write(self, kind: int, payload: bytes) -> None:
+        """Has a record appended to the log."""
+        self._owner.append(self, kind, payload)
+
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        """Has a call made once it is known whether all that has happened so far is durable."""
+        self._owner.when_durable(call)
+
+    def delete(self) -> None:
+        """Gives up all that it holds, for good."""
+        self._owner.forget(self)
+
+
+class StrandedQueue(QueueJournal):
+    """A queue that is on disk and nowhere here, as it is written anew."""
+
+    def __init__(self, owner: QueueJournals, group: int, replayed: Replayed, core: Core) -> None:
+        begin = replayed.begin
+        store = Store(core, begin.shard)
+        store.keeps_dead = True
+        if replayed.image.is_audited:
+            store.trail = Trail(store.shelf, begin.shard)
+        super().__init__(owner, (begin.vhost, begin.address), begin.options, store)
+        self.group = group
+        self.fill(replayed, core, lambda: None)  # its store does nothing that is to be written
+
+    def write(self, kind: int, payload: bytes) -> None:
+        """Has a record appended to the log; with the last one of its account it is done."""
+        super().write(kind, payload)
+        if kind == END:
+            self.store.close()
