@@ -164,7 +164,9 @@ def test_a_store_counts_first_attempts_as_an_oracle_does(steps: list[tuple[str, 
             count += 1
             peer.send(sender, numbered(count, what))
         elif step == "move":
-            store.take_ready(what)
+            numbers: list[int] = []
+            store.take_ready(what, numbers)
+            store.moved(numbers)
         else:
             peer.flow(links[step], 1)
             for arrival in peer.take():

@@ -58,9 +58,6 @@ def test_records_make_the_queue_again_at_every_cut(seed: int) -> None:
             consumer.settle(arrival, chance.choice(OUTCOMES))
         if chance.random() < 0.1:
             queue.store.purge()
-        if chance.random() < 0.1:
-            queue.store.take_ready(1)
-            queue.commit()
         if chance.random() < 0.2:
             numbers: list[int] = []
             queue.store.take_ready(2, numbers)

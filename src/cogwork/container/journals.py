@@ -437,7 +437,6 @@ class QueueJournals:
         """Writes what is to be written."""
         if self._wal is not None and self._failure is None:
             self.commit()
-            self.commit()  # what is written a turn later
         for timer in (self._patience, self._retry):
             if timer is not None:
                 timer.cancel()

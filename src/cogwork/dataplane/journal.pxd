@@ -61,8 +61,6 @@ cdef class Journal:
     cdef uint64_t size
     cdef uint64_t capacity
     cdef list parts
-    cdef list later
-    cdef list ripe
     cdef public object seen
     cdef public uint64_t held_partitions
     cdef bint is_dirty
@@ -79,7 +77,6 @@ cdef class Journal:
     cpdef int told(self, uint64_t mark) except -1
     cdef int settled(self, uint64_t number, uint32_t attempt, int outcome) except -1
     cdef int note_seen(self, octets message_id, uint32_t size, double now_s) except -1
-    cdef int done_later(self, uint64_t number) except -1
     cdef int hold_for(self, Terminus end) except -1
     cdef uint64_t wall_ms(self, double at_s) noexcept
     cdef bytes cut(self)

@@ -7,8 +7,7 @@ until the octets, which the container takes at the end of the turn, are durable.
 waits, and what the log holds after a crash is never behind what anybody has been told.
 
 An item that is handed on, to the dead-letter address or another container, is written down as done
-once it is durable that it was accepted there. One that is taken out to go within this turn is
-written down as done one turn later: whoever gets it has written it down by then.
+once it is durable that it was accepted there.
 """
 
 from __future__ import annotations
@@ -66,8 +65,6 @@ class Journal:
         self.sequence_base = sequence_base
         self.is_open = True
         self.parts = []
-        self.later = []
-        self.ripe = []
         self.message_bytes_max = MESSAGE_BYTES_MAX
         self.wall_offset_s = cogwork_wall_offset_s()
         if seen_max:
@@ -81,17 +78,11 @@ class Journal:
     def take(self) -> list:
         """Hands over what was written, as the payloads of records of the log, in order."""
         parts: list = self.parts
-        ripe: list = self.ripe
-        self.ripe, self.later = self.later, []
-        for number in ripe:
-            self.done(number)
         if self.size:
             parts.append(self.cut())
         self.parts = []
         self.is_dirty = False
         self.wall_offset_s = cogwork_wall_offset_s()
-        if self.ripe:
-            self._mark_dirty()
         return parts
 
     def hold_output(self) -> None:
@@ -209,11 +200,6 @@ class Journal:
         """Keeps a message-id for the next checkpoint."""
         self.seen.append((self.wall_ms(now_s), bytes_from(message_id, size)))
         return 0
-
-    def done_later(self, number):
-        """Writes with the records of the next turn that an item is no more."""
-        self.later.append(number)
-        return self._mark_dirty()
 
     # -- what follows
 

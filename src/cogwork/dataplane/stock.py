@@ -311,13 +311,13 @@ class Stock(Terminus):
             "expires_in_s": item.expires_s - now_s if item.expires_s else None,
         }
 
-    def take_ready(self, count: int, numbers: list | None = None) -> list:
-        """Takes ready items out, to be moved elsewhere; returns their messages in order.
+    def take_ready(self, count: int, numbers: list) -> list:
+        """Puts ready items aside, to be moved elsewhere; returns their messages in order.
 
         Args:
             count: How many at most.
             numbers: Gets the numbers of what is put aside, by which `moved` says that it has
-                arrived, or `enter_again` that it has not. None: all is given up at once.
+                arrived, or `enter_again` that it has not.
         """
         taken: list = []
         item: cython.pointer(Item)
@@ -331,12 +331,6 @@ class Stock(Terminus):
                 continue
             taken.append(self.message_of(item))
             self.removed += 1
-            if numbers is None:
-                self.remove(item)
-                if self.journal is not None:
-                    self.journal.done_later(number_of(item))
-                self.discard(item)
-                continue
             numbers.append(number_of(item))
             self.shelf.put_aside(item)
             if self.has_refused or self.shelf.is_stirred():

@@ -253,7 +253,9 @@ async def test_who_waits_is_told_that_what_was_only_noted_is_not_written(engine:
 async def test_a_new_account_stands_for_what_is_trimmed(engine: Engine) -> None:
     first = await owned(engine)
     first.put(*map(str, range(50)))
-    first.store.take_ready(20)
+    numbers: list[int] = []
+    first.store.take_ready(20, numbers)
+    first.store.moved(numbers)
     await settled(first)
     first.journals.renew(first.queue)
     await until(lambda: not first.journals._pressed)

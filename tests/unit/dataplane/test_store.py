@@ -128,7 +128,7 @@ def test_a_run_that_fills_the_store_goes_on_later(queue: Queue) -> None:
     assert len(queue.publisher.outcomes()) == 4
     taken = []
     while queue.store.depth:
-        taken += [int(text_of(data)) for data in queue.store.take_ready(3)]
+        taken += [int(text_of(data)) for data in queue.store.take_ready(3, [])]
         queue.later(0)
     assert taken == list(range(10))
     assert len(queue.publisher.outcomes()) == 10

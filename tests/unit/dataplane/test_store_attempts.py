@@ -204,5 +204,5 @@ def test_a_large_delivery_that_was_cut_off_is_not_lost(queue: Queue) -> None:
         queue.send("x" * 5000)
         assert consumer.take() == []
         consumer.vanish(queue.store)
-        assert queue.store.take_ready(1) != []
+        assert queue.store.take_ready(1, []) != []
         assert queue.store.depth == 0

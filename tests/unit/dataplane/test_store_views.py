@@ -74,7 +74,7 @@ def test_purging_goes_step_by_step(queue: Queue) -> None:
 def test_what_is_put_back_is_no_duplicate() -> None:
     queue = Queue(deduplication_window_s=60.0)
     queue.send("a", properties=Properties(message_id="1"))
-    (taken,) = queue.store.take_ready(1)
+    (taken,) = queue.store.take_ready(1, [])
     assert queue.store.put(taken)
     assert queue.store.depth == 1
     queue.send("a", properties=Properties(message_id="1"))
@@ -83,10 +83,10 @@ def test_what_is_put_back_is_no_duplicate() -> None:
 
 def test_items_can_be_taken_to_move_them(queue: Queue) -> None:
     queue.send(*"abc")
-    assert [text_of(data) for data in queue.store.take_ready(2)] == ["a", "b"]
+    assert [text_of(data) for data in queue.store.take_ready(2, [])] == ["a", "b"]
     assert queue.store.depth == 1
     assert queue.store.put(message("z"))
-    assert [text_of(data) for data in queue.store.take_ready(9)] == ["c", "z"]
+    assert [text_of(data) for data in queue.store.take_ready(9, [])] == ["c", "z"]
 
 
 def test_a_store_that_is_closed_settles_for_whatever_is_still_said(queue: Queue) -> None:

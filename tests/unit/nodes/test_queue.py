@@ -12,7 +12,6 @@ import pytest
 from cogwork.amqp.message import Sections, decode_sections
 from cogwork.amqp.terminus import COPY, Source
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.messages import Message
 from cogwork.dataplane.store import Store
 from cogwork.nodes.queue import QueueNode, QueueOptions
 from cogwork.spi.conformance import NodeConformance
@@ -65,21 +64,6 @@ def test_a_browser_takes_nothing() -> None:
         assert node(loop).store.depth == 3
 
 
-def test_dead_letters_are_sent_back_where_they_came_from() -> None:
-    with queue(dead_letter="queue/dead", ttl_s=1) as source:
-        source.send(2, "lost")
-        source.run(ticks=20)
-        dead = source.sent_on
-    with Loopback(QueueNode, "queue/dead") as loop:
-        for effect in dead:
-            node(loop).store.put(effect.message)
-        loop.send(1, "was always here")
-        effects = node(loop).redrive()
-        assert [effect.address for effect in effects] == ["work/a"] * 2
-        assert [Message.decode(effect.message).body for effect in effects] == ["lost"] * 2
-        assert node(loop).store.depth == 1
-
-
 class NoDisk:
     """Journals that take no queue."""
 
@@ -114,18 +98,6 @@ def test_a_queue_that_is_refused_leaves_nothing() -> None:
                 )
             )
     assert stores() == before
-
-
-def test_items_move_in_order_and_purge_drops_the_rest() -> None:
-    with queue() as loop:
-        for body in ("a", "b", "c"):
-            loop.send(1, body)
-        moved = node(loop).move("queue/b", 2)
-        assert [(e.address, Message.decode(e.message).body) for e in moved] == [
-            ("queue/b", "a"),
-            ("queue/b", "b"),
-        ]
-        assert node(loop).purge() == 1
 
 
 def test_a_full_queue_answers_once_there_is_room() -> None:

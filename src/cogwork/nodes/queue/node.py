@@ -20,7 +20,7 @@ from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.partitions import PartitionedInlet
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
 from cogwork.nodes.queue.burial import Burial
-from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
+from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.queue.options import QueueOptions
 from cogwork.spi.effects import Detach, Send
 from cogwork.spi.node import Refused
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from cogwork.spi.node import NodeContext, Subscription
 
 __all__ = ("QueueNode",)
-
-MOVE_MAX = 10_000
-"""Items that one `move` or `redrive` takes: each becomes an effect, and the loop must go on."""
 
 NOT_HELD = MappingProxyType(
     {"voters": [], "learners": [], "wanted": [], "wanted_learners": [], "moving": False}
@@ -257,36 +254,6 @@ class QueueNode:
     def purge(self) -> int:
         """Drops the items that no consumer holds; returns how many."""
         return self.store.purge()
-
-    def move(self, address: str, count: int = MOVE_MAX) -> list[Send]:
-        """Takes ready items out, in order.
-
-        Args:
-            address: Where they go.
-            count: How many at most.
-
-        Returns:
-            The effects that send them there.
-        """
-        return [Send(address, each) for each in self.store.take_ready(min(count, MOVE_MAX))]
-
-    def redrive(self, count: int = MOVE_MAX) -> list[Send]:
-        """Takes dead letters out that came here from other addresses; any other item stays.
-
-        Args:
-            count: How many items to look at, at most.
-
-        Returns:
-            The effects that send them back.
-        """
-        effects: list[Send] = []
-        for message in self.store.take_ready(min(count, MOVE_MAX, self.store.depth)):
-            origin = origin_of(message)
-            if origin is None:
-                self.store.put(message)
-            else:
-                effects.append(Send(origin, revived(message)))
-        return effects
 
 
 def _store(context: NodeContext, options: QueueOptions) -> Store:
