@@ -12,7 +12,7 @@ from cogwork.nodes.stream.start import STREAM_FILTERS
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ("Filters", "read_filters", "selector_of")
 
@@ -49,9 +49,7 @@ def read_filters(filter_set: Mapping[Symbol, object] | None, *, is_stream: bool 
         Refused: A selector is no selector.
     """
     filters = Filters()
-    for name, described in (filter_set or {}).items():
-        if not isinstance(described, Described):
-            continue
+    for name, described in _nameable(filter_set):
         if is_stream and described.descriptor in STREAM_FILTERS:
             filters.applied[name] = described
         elif described.descriptor in _NO_LOCAL and not is_stream:
@@ -67,10 +65,17 @@ def selector_of(filter_set: Mapping[Symbol, object] | None) -> dict[Symbol, obje
     """Returns the selector of a filter set alone: the last one, which counts."""
     found = {
         name: described
-        for name, described in (filter_set or {}).items()
-        if isinstance(described, Described) and described.descriptor in _SELECTOR
+        for name, described in _nameable(filter_set)
+        if described.descriptor in _SELECTOR
     }
     return dict(list(found.items())[-1:])
+
+
+def _nameable(filter_set: Mapping[Symbol, object] | None) -> Iterator[tuple[Symbol, Described]]:
+    """Yields the filters that can be known: a peer may put in what compares with nothing."""
+    for name, described in (filter_set or {}).items():
+        if isinstance(described, Described) and isinstance(described.descriptor, str | int):
+            yield name, described
 
 
 def _compile(text: object) -> Callable[[bytes], bool]:

@@ -15,6 +15,7 @@ from cogwork.amqp.redirect import Host
 from cogwork.container.limits import Count, Limits, Positive
 from cogwork.container.mesh.settings import Link, MeshOptions
 from cogwork.container.telemetry.settings import Audit, Telemetry
+from cogwork.nodes.queue.options import COUNT_MAX, SECONDS_MAX
 
 __all__ = (
     "Address",
@@ -72,6 +73,8 @@ WORKERS_MAX = 64
 READERS_MAX = 64
 """As many as there may be workers: more than there are cores are of no use."""
 
+ItemCount = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
+Seconds = Annotated[float, Meta(gt=0, lt=SECONDS_MAX)]
 Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Meta(min_length=1)]
 Mechanism = Literal["ANONYMOUS", "PLAIN", "EXTERNAL"]
@@ -235,19 +238,19 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             deduplication window.
     """
 
-    ttl_s: Positive | None = None
+    ttl_s: Seconds | None = None
     dead_letter: Text | None = None
-    maximum_length: Count | None = None
+    maximum_length: ItemCount | None = None
     maximum_bytes: Size = BYTES_MAX
     maximum_length_policy: Literal["reject", "drop-oldest", "block"] = "block"
-    maximum_delivery_count: Count | None = None
+    maximum_delivery_count: ItemCount | None = None
     in_doubt: Literal["park", "redeliver"] | None = None
-    in_doubt_timeout_s: Annotated[float, Meta(ge=0)] = IN_DOUBT_TIMEOUT_S
+    in_doubt_timeout_s: Annotated[float, Meta(ge=0, lt=SECONDS_MAX)] = IN_DOUBT_TIMEOUT_S
     priorities: Annotated[int, Meta(ge=1, le=PRIORITIES)] = PRIORITIES
     delay: bool = True
     ordering: Literal["none", "group-id"] = "none"
-    deduplication_window_s: Positive | None = None
-    deduplication_count: Count = DEDUPLICATION_COUNT
+    deduplication_window_s: Seconds | None = None
+    deduplication_count: ItemCount = DEDUPLICATION_COUNT
     durability: Literal["memory", "disk", "replicated"] = "memory"
     replicas: list[Text] | None = None
     partitions: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)] = PARTITIONS

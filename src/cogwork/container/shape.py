@@ -63,11 +63,12 @@ _WORDS: dict[type[inspect.Type], str] = {
 
 def _describe_number(declared: inspect.IntType | inspect.FloatType) -> str:
     noun = "an integer" if isinstance(declared, inspect.IntType) else "a number"
+    below = "" if declared.lt is None else f" and below {declared.lt:.0f}"
     if declared.gt is not None:
-        return f"{noun} above {declared.gt:g}"
+        return f"{noun} above {declared.gt:g}{below}"
     if declared.ge is not None and declared.le is not None:
         return f"{noun} from {declared.ge} to {declared.le}"
-    return f"{noun} from {declared.ge:g}" if declared.ge is not None else noun
+    return f"{noun} from {declared.ge:g}{below}" if declared.ge is not None else noun
 
 
 def _describe_length(declared: inspect.ListType) -> str:

@@ -64,6 +64,16 @@ if TYPE_CHECKING:
             "cogwork.toml:2: limits.idle_timeout_s: found 0, expected a number above 0",
         ),
         (
+            '[[queue]]\naddress = "queue/a"\nmaximum_length = 2000000000',
+            "cogwork.toml:3: queue[0].maximum_length: found 2000000000,"
+            " expected an integer from 1 to 1073741823",
+        ),
+        (
+            '[[queue]]\naddress = "queue/a"\nttl_s = 2e9',
+            "cogwork.toml:3: queue[0].ttl_s: found 2000000000.0,"
+            " expected a number above 0 and below 1000000000",
+        ),
+        (
             "[limits]\nidle_timeout_s = nan",
             "cogwork.toml:2: limits.idle_timeout_s: found nan, expected a finite number",
         ),

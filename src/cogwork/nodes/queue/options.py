@@ -30,6 +30,7 @@ PARTITIONS = 16
 """Enough for a dozen containers to have an even share; each costs one place in a table."""
 
 COUNT_MAX = (1 << 30) - 1
+SECONDS_MAX = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +108,11 @@ def _is_number(value: object) -> bool:
 
 
 def _is_positive(value: object) -> bool:
-    return _is_number(value) and 0 < value < 1e9  # type: ignore[operator]  # a number, as just seen
+    return _is_number(value) and 0 < value < SECONDS_MAX  # type: ignore[operator]  # a number, as just seen
 
 
 def _is_duration(value: object) -> bool:
-    return _is_number(value) and 0 <= value < 1e9  # type: ignore[operator]  # a number, as just seen
+    return _is_number(value) and 0 <= value < SECONDS_MAX  # type: ignore[operator]  # a number, as just seen
 
 
 def _is_count(value: object) -> bool:
@@ -123,7 +124,7 @@ def _is_one_of(*names: str) -> tuple[str, Callable[[object], bool]]:
 
 
 _COUNT = (f"a whole number from 1 to {COUNT_MAX}", _is_count)
-_POSITIVE = ("a number of seconds above 0", _is_positive)
+_POSITIVE = (f"a number of seconds above 0 and below {SECONDS_MAX:.0f}", _is_positive)
 _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "ttl_s": _POSITIVE,
     "dead_letter": ("an address", lambda value: isinstance(value, str) and value != ""),
@@ -132,7 +133,10 @@ _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "maximum_length_policy": _is_one_of("block", "reject", "drop-oldest"),
     "maximum_delivery_count": _COUNT,
     "in_doubt": _is_one_of("park", "redeliver"),
-    "in_doubt_timeout_s": ("a number of seconds from 0", _is_duration),
+    "in_doubt_timeout_s": (
+        f"a number of seconds from 0 and below {SECONDS_MAX:.0f}",
+        _is_duration,
+    ),
     "priorities": (
         f"a whole number from 1 to {PRIORITIES}",
         lambda value: _is_count(value) and value in range(1, PRIORITIES + 1),
