@@ -48,13 +48,18 @@ class Streams:
         is_new = self._container.declare_stream(name, attributes)
         stream = self._container.stream(name)
         for _ in range(OPENING_TICKS):
+            found = self._container.stream(name)
+            if found not in (None, stream):  # another container declared it at once, and was first
+                is_new, stream = False, found
             if stream is None or stream.state not in ("opening", "away"):
                 break
             yield False
         if is_new and stream is not None and stream.state == "failed":
             yield from finished(self._container, self._container.delete_stream(name))
-            raise ManagementError(BAD_REQUEST, stream.problem or "it failed")
+            raise ManagementError(BAD_REQUEST, stream.problem or "it was given up meanwhile")
         row = self._container.collections["stream"].find(name)
+        if row is None:
+            raise ManagementError(NOT_FOUND, f"{name!r:.200} was given up meanwhile")
         return Reply(row, 201 if is_new else 200)
 
     def _known(self, name: str) -> Generator[bool, None, None]:

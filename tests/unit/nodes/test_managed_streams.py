@@ -1,0 +1,90 @@
+"""Streams by `$management`: made where others make them, too."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from management_world import Table
+
+from cogwork.nodes.management.streams import Streams
+from cogwork.spi.management import ManagementError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from cogwork.nodes.management.request import Reply
+    from cogwork.spi.management import ContainerView
+
+    Steps = Generator[bool, None, Reply]
+
+
+class Box:
+    """A container whose streams come and go as its cluster says."""
+
+    knows_declarations = True
+
+    def __init__(self) -> None:
+        self.own = SimpleNamespace(state="opening", problem=None)
+        self.there: SimpleNamespace | None = self.own
+        self.collections = {"stream": Table(["stream/orders"])}
+
+    def stream(self, _address: str) -> SimpleNamespace | None:
+        return self.there
+
+    def declare_stream(self, _address: str, _options: Mapping[str, object]) -> bool:
+        return True
+
+    def delete_stream(self, address: str) -> None:
+        raise AssertionError(f"{address} is another container's")
+
+    def begin(self, _work: object) -> Future[bool]:
+        done: Future[bool] = Future()
+        done.set_result(False)
+        return done
+
+
+class Alone(Box):
+    """A container whose stream its cluster gives up."""
+
+    def delete_stream(self, address: str) -> None:
+        """It is no more."""
+
+
+def test_what_cannot_be_opened_is_refused_though_it_is_no_more() -> None:
+    box = Alone()
+    steps: Steps = Streams(cast("ContainerView", box))._create("stream/orders", {})
+    next(steps)
+    box.own.state, box.own.problem = "failed", "it has no option 'a'"
+    box.there = None
+    with pytest.raises(ManagementError, match="it has no option 'a'"):
+        ended(steps)
+
+
+def test_what_was_there_and_is_given_up_meanwhile_is_said_to_be() -> None:
+    box = Box()
+    box.there = None
+    box.collections = {"stream": Table([])}
+    with pytest.raises(ManagementError, match="was given up meanwhile"):
+        ended(Streams(cast("ContainerView", box))._create("stream/orders", {}))
+
+
+def test_what_another_container_declared_first_is_left_to_it() -> None:
+    box = Box()
+    steps: Steps = Streams(cast("ContainerView", box))._create("stream/orders", {})
+    next(steps)
+    box.own.state = "failed"  # it was closed, as it had to make way
+    box.there = other = SimpleNamespace(state="opening", problem=None)
+    next(steps)
+    other.state = "open"
+    assert ended(steps).status == 200
+
+
+def ended(steps: Steps) -> Reply:
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        return cast("Reply", end.value)
