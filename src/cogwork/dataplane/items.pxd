@@ -59,4 +59,5 @@ cdef class ItemInbox(Inbox):
     cdef int settle(self, Item item, int code, bytes state, Claim claim) except -1
     cdef int say(self, Item item) except -1
     cdef int answer(self, Item item, bint is_stale) except -1
+    cdef list take_open(self, uint32_t first, uint32_t last)
     cdef int revoke_waiting(self, uint32_t first, uint32_t last) except -1

@@ -22,7 +22,7 @@ from cython.cimports.cogwork.dataplane.scan import state_code
 from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, MODIFIED, REJECTED, RELEASED
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
-from cython.cimports.libc.stdint import uint32_t
+from cython.cimports.libc.stdint import uint32_t, uint64_t
 
 from cogwork.amqp.errors import AmqpError, LocalProtocolError
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected
@@ -322,26 +322,40 @@ class ItemInbox(Inbox):
             state: The delivery state encoded; empty where there is none.
         """
         item: Item
-        missed: cython.bint = False
         code: cython.int = (
             state_code(octets_of(state), cython.cast(uint32_t, PyBytes_GET_SIZE(state)))
             if state
             else 0
         )
         at: uint32_t = first
-        end: uint32_t = cython.cast(uint32_t, last) + 1
+        end: uint32_t = last
         if end - at > 0x7FFFFFFF:
             return
-        while at != end:
-            item = self.open_items.pop(at, None)
-            if item is None:
-                missed = True
-            else:
-                self.answer(item, code != ACCEPTED and (code != 0 or item.phase != CLAIMED))
-            at += 1
-        if missed and self.waiting:
+        settled: list = self.take_open(at, end)
+        for item in settled:
+            self.answer(item, code != ACCEPTED and (code != 0 or item.phase != CLAIMED))
+        if cython.cast(uint32_t, len(settled)) <= end - at and self.waiting:
             self.revoke_waiting(first, last)
         self.top_up()
+
+    def take_open(self, first, last):
+        """Takes out the items of a range of delivery-ids; a wide range costs no more than they are."""
+        span: uint32_t = last - first
+        step: uint32_t
+        delivery_id: uint32_t
+        found: list = []
+        if span < cython.cast(uint64_t, len(self.open_items)):
+            for step in range(span + 1):
+                delivery_id = first + step
+                item = self.open_items.pop(delivery_id, None)
+                if item is not None:
+                    found.append(item)
+            return found
+        for key in list(self.open_items):
+            delivery_id = key
+            if delivery_id - first <= span:
+                found.append(self.open_items.pop(key))
+        return found
 
     def revoke_waiting(self, first, last):
         """Forgets what the owner took back before it was handed over."""

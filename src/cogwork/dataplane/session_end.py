@@ -249,6 +249,7 @@ class Session(Settlements):
         verdict: Verdict
         first: uint32_t = d.first
         last: uint32_t = d.last
+        newest: uint32_t = self.next_delivery_id - 1
         if cython.cast(cython.int, last - first) < 0:
             self.wire.owner.on_session_violation(
                 self, "amqp:invalid-field", f"a disposition from {first} back to {last}"
@@ -256,6 +257,10 @@ class Session(Settlements):
             return 0
         if d.code == 0 and not d.settled:
             return 0
+        if cython.cast(cython.int, last - newest) > 0:
+            last = newest  # of what was not sent there is nothing to say
+            if cython.cast(cython.int, last - first) < 0:
+                return 0
         # Settled without an outcome is the source's default outcome (AMQP 1.0 §3.5.3): released.
         if d.code == 0 or (d.code == RECEIVED and d.settled):
             verdict.code = RELEASED
@@ -296,6 +301,7 @@ class Session(Settlements):
                 source.resolve_outcome(sent.token, verdict)
             else:
                 source.resolve_run(sent.token, count, verdict)
+        self.sent.skip(first, last + 1)
         return 0
 
     def settle_each(self, first, last, verdict):
