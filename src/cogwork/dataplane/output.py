@@ -300,13 +300,22 @@ class Output(Due):
         return 0
 
     def wake_stalled(self):
+        """Lets links go on, in turn: one that has sent and wants more comes behind all others."""
         links: list = self.stalled
+        served: list = []
         link: Due
+        last: cython.Py_ssize_t
+        frames: uint64_t
         if not links or self.closed:
             return 0
         self.stalled = []
         for link in links:
+            frames = self.frames_out
             link.relieve()
+            last = len(self.stalled) - 1
+            if self.frames_out != frames and last >= 0 and self.stalled[last] is link:
+                served.append(self.stalled.pop())
+        self.stalled += served
         return 0
 
     def report_lost(self) -> None:
