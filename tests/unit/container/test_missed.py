@@ -7,13 +7,17 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from wires import Broker
+from hosted import Hosted
+from wires import Broker, Peer
 
 from cogwork.container.mesh import missed
 from cogwork.container.mesh.missed import Missed, read_missed
+from cogwork.nodes.topic import TopicNode
 
 if TYPE_CHECKING:
     from wires import Publisher
+
+    from cogwork.dataplane.terminus import Terminus
 
 
 class Mesh:
@@ -150,3 +154,37 @@ def test_nonsense_is_nothing(said: object) -> None:
 
 def test_a_report_is_read_in_seconds() -> None:
     assert read_missed({"topic/a": 1500, "": 0}) == {"topic/a": 1.5, "": 0.0}
+
+
+def test_each_subscriber_is_looked_at_once_however_much_was_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hosted = Hosted()
+    vhost = hosted.container.vhosts[""]
+    lost = [peer_of(hosted).consumer(f"topic/lost.{number}") for number in range(20)]
+    kept = [peer_of(hosted).consumer(f"topic/kept.{number}") for number in range(20)]
+    direct = peer_of(hosted).consumer("broadcast/a")
+    looks: list[object] = []
+    patterns_of = TopicNode.patterns_of
+
+    def counted(node: TopicNode, link: Terminus) -> list[str]:
+        looks.append(link)
+        return patterns_of(node, link)
+
+    monkeypatch.setattr(TopicNode, "patterns_of", counted)
+    said = {f"topic/lost.{number}": 0.0 for number in range(20)}
+    missed.let_go(vhost, "b", said | {"broadcast/a": 0.0, "topic/nobody": 0.0})
+    hosted.settle_down()
+    assert all(each.detached is not None for each in (*lost, direct))
+    assert all(each.detached is None for each in kept)
+    assert len(looks) <= 40
+    missed.let_go(vhost, "b", {"": 3600.0, "topic/kept.1": 0.0})
+    hosted.settle_down()
+    assert [each.detached is not None for each in kept] == [number == 1 for number in range(20)]
+    missed.let_go(vhost, "b", {"": 0.0, "topic/kept.2": 3600.0})
+    hosted.settle_down()
+    assert all(each.detached is not None for each in kept)
+
+
+def peer_of(hosted: Hosted) -> Peer:
+    return Peer(hosted).greet()

@@ -11,6 +11,7 @@ attaches there. The other container then detaches the subscribers that have miss
 from __future__ import annotations
 
 import logging
+import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -190,42 +191,49 @@ def let_go(vhost: VirtualHost, container: str, missed: Mapping[str, float]) -> N
         missed: How many seconds ago something was missed last, by pattern or address.
     """
     now_s = time.monotonic()
-    for address, ago_s in missed.items():
-        for link in list(_subscribers(vhost, address)):
-            context = link.context
-            if not isinstance(context, Attachment) or context.since_s > now_s - ago_s:
-                continue
-            log.warning(
-                "subscriber %r detached: it has missed messages of container %s, which could not "
-                "reach this one",
-                link.name,
-                container,
+    for link, ago_s in list(_losers(vhost, missed)):
+        context = link.context
+        if not isinstance(context, Attachment) or context.since_s > now_s - ago_s:
+            continue
+        log.warning(
+            "subscriber %r detached: it has missed messages of container %s, which could not "
+            "reach this one",
+            link.name,
+            container,
+        )
+        link.detach(
+            AmqpError(
+                condition=MESSAGES_MISSED,
+                description=f"messages that container {container} accepted while it could not "
+                "reach this one have not come; subscribe again",
             )
-            link.detach(
-                AmqpError(
-                    condition=MESSAGES_MISSED,
-                    description=f"messages that container {container} accepted while it could not "
-                    "reach this one have not come; subscribe again",
-                )
-            )
+        )
 
 
-def _subscribers(vhost: VirtualHost, address: str) -> Iterator[Link]:
-    """Yields the links that have a pattern, or receive from a multicast address."""
+def _losers(vhost: VirtualHost, missed: Mapping[str, float]) -> Iterator[tuple[Link, float]]:
+    """Yields who has missed something, and how many seconds ago that was last.
+
+    These are the links that have one of the patterns, or receive from one of the multicast
+    addresses. It looks at each link once: there may be many of them, and much may be missed.
+    """
+    everything_s = missed.get(EVERYTHING, math.inf)
     for node in vhost.nodes.values():
         if isinstance(node, TopicNode):
             for end in node.subscribers:
-                patterns = [node.root.name + pattern for pattern in node.patterns_of(end)]
-                if address in patterns or (address == EVERYTHING and patterns):
-                    yield end.owner
-    names = [name.decode() for name in vhost.space.entries] if address == EVERYTHING else [address]
+                patterns = (node.root.name + pattern for pattern in node.patterns_of(end))
+                agos_s = (min(missed.get(each, math.inf), everything_s) for each in patterns)
+                ago_s = min(agos_s, default=math.inf)
+                if ago_s < math.inf:
+                    yield end.owner, ago_s
+    names = [name.decode() for name in vhost.space.entries] if EVERYTHING in missed else missed
     for name in names:
         entry = vhost.space.entries.get(name.encode())
         if entry is None or entry.distribution != MULTICAST_CODE or not _is_plain(vhost, name):
             continue
+        ago_s = min(missed.get(name, everything_s), everything_s)
         for outlet in entry.outlets:
             if isinstance(outlet, OutgoingLink) and not outlet.is_branch:
-                yield outlet.owner
+                yield outlet.owner, ago_s
 
 
 def _is_plain(vhost: VirtualHost, address: str) -> bool:
