@@ -16,6 +16,7 @@ from cogwork.dataplane.messages import Message
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.client.publisher import Publisher
+    from cogwork.client.senders import Senders
     from cogwork.dataplane.link import Link
 
 __all__ = ("CONDITION", "DESCRIPTION", "Replies")
@@ -60,13 +61,13 @@ class Replies(Receiver[Message]):
         return number if isinstance(number, int) else -1
 
     async def request(
-        self, publisher: Publisher, address: str, request: Message, ttl_s: float
+        self, senders: Senders, address: str, request: Message, ttl_s: float
     ) -> Message:
         """Sends a request and waits for its reply.
 
         Args:
-            publisher: Sends it.
-            address: Whom is asked, for errors.
+            senders: Find the link that it is sent on.
+            address: Who is asked.
             request: Gets its correlation-id, reply-to and time to live here.
             ttl_s: When nobody will wait for the reply any more, in seconds from now.
 
@@ -75,7 +76,7 @@ class Replies(Receiver[Message]):
             Released: Nobody is there to answer.
             Disconnected: The connection broke; the request may have been handled.
         """
-        await self._has_address.wait()
+        publisher = await self._way(senders, address)
         self._count += 1
         number = self._count
         waiting: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -94,6 +95,14 @@ class Replies(Receiver[Message]):
         finally:
             self._waiting.pop(number, None)
         return _checked(address, reply)
+
+    async def _way(self, senders: Senders, address: str) -> Publisher:
+        """Waits until there is an address for replies, and a link to send on at the same time."""
+        while True:
+            await self._has_address.wait()
+            publisher = senders.relay() or await senders.sender_for(address)
+            if self._has_address.is_set():
+                return publisher
 
     # -- the link
 

@@ -53,9 +53,8 @@ class Requests:
         message.to = address
         try:
             async with asyncio.timeout(timeout_s):
-                sender = self._senders.relay() or await self._senders.sender_for(address)
                 replies = await self._open_replies()
-                return await replies.request(sender, address, message, timeout_s)
+                return await replies.request(self._senders, address, message, timeout_s)
         except TimeoutError:
             raise CallTimeout(address, timeout_s) from None
         except Released as error:

@@ -2,13 +2,15 @@
 
 Theory of operation. Where the container offers the anonymous relay (ANONYMOUS-RELAY), one link
 carries all messages, each of which names its address in `to`; elsewhere each address gets a link,
-and the one that was used longest ago gives way. A relay releases what it may not or cannot pass on
-without a reason, so a link to the address is tried then: its refusal has one.
+and the one that was used longest ago gives way, unless something is under way on it. A relay
+releases what it may not or cannot pass on without a reason, so a link to the address is tried then:
+its refusal has one.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING, NoReturn
 
 from cogwork.client.errors import LinkRefused
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("Senders",)
 
 NAMED_MAX = 64
-"""Links to single addresses that are kept open, where there is no relay."""
+"""Links to single addresses, where there is no relay, that are kept open with nothing under way."""
 
 RELAY = ""
 """What the relay is kept under: no address is empty."""
@@ -40,6 +42,7 @@ class Senders:
         self._mesh = mesh
         self._open: dict[str, Publisher] = {}
         self._opening: dict[str, asyncio.Task[Publisher]] = {}
+        self._awaited: Counter[str] = Counter()
 
     def relay(self) -> Publisher | None:
         """Returns the relay where it stands: the way that costs nothing."""
@@ -55,9 +58,14 @@ class Senders:
         key = RELAY if self._mesh.has_relay else address
         publisher = self._open.pop(key, None)
         if publisher is None or publisher.failure is not None:
-            publisher = await self._opened(key)
+            self._awaited[key] += 1
+            try:
+                publisher = await self._opened(key)
+            finally:
+                self._awaited[key] -= 1
+        self._open.pop(key, None)  # what was used last stands last
         self._open[key] = publisher
-        await self._close_oldest()
+        self._close_idle()
         return publisher
 
     async def _opened(self, key: str) -> Publisher:
@@ -80,12 +88,23 @@ class Senders:
         self._open[key] = publisher  # also where whoever wanted it has left meanwhile
         return publisher
 
-    async def _close_oldest(self) -> None:
-        while len(self._open) > NAMED_MAX:
-            oldest = next(iter(self._open))
-            publisher = self._open.pop(oldest)
-            await publisher.flush()
-            await publisher.shut()
+    def _close_idle(self) -> None:
+        """Closes the links that were used longest ago, where they are too many.
+
+        Not those on which something waits or is not answered yet: that may take long, and whoever
+        needs another link has nothing to do with it. Nor those that are just being opened for
+        somebody.
+        """
+        excess = len(self._open) - NAMED_MAX
+        for key, publisher in list(self._open.items())[:-1]:
+            if excess <= 0:
+                return
+            if publisher.backlog or publisher.unsettled or self._awaited[key]:
+                continue
+            del self._awaited[key]
+            del self._open[key]
+            self._mesh.spawn(publisher.shut())
+            excess -= 1
 
     async def explain(self, address: str, error: Released) -> NoReturn:
         """Raises why nobody took a message.
