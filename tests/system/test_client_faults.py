@@ -110,7 +110,7 @@ async def test_patterns_are_bound_again_however_long_that_takes_or_the_subscript
         proxy.cut()
         await eventually(lambda: messages.failure is not None, "it has ended")
         assert isinstance(messages.failure, cogwork.LinkDetached)
-        assert "'rebound.d' is not bound any more: " in str(messages.failure)
+        assert "'topic/rebound.d' is not bound any more: " in str(messages.failure)
 
 
 @story

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
-from cogwork.amqp.types import Symbol
 from cogwork.client.errors import CallTimeout, Disconnected, InDoubt, LinkDetached, Released
 from cogwork.client.receiver import Receiver, filters_of
 from cogwork.dataplane.inbox import Inbox
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
 
 __all__ = ("Subscription",)
-
-LINK_ID = Symbol("cogwork:link-id")
-"""The property of the container's attach that names the link to `$management`."""
-
 
 BIND_PAUSE_S = 0.2
 """Between attempts to bind again what was bound, where the container does not answer that."""
@@ -56,8 +51,8 @@ class Subscription(Receiver[Message]):
         super().__init__(mesh, source, Inbox(mesh.flusher, mesh.create_future, credit))
         if settled:
             self.snd_settle_mode = SenderSettleMode.SETTLED
-        self._patterns: list[str] = []
-        self._link_id = self.name
+        self._own = self._whole(address)
+        self._changed: dict[str, bool] = {}
 
     async def bind(self, pattern: str) -> None:
         """Receives what matches one more pattern, from now on.
@@ -69,9 +64,9 @@ class Subscription(Receiver[Message]):
         Raises:
             LinkRefused: The pattern is none, or not allowed.
         """
-        await self._change("SUBSCRIBE", pattern)
-        if pattern not in self._patterns:
-            self._patterns.append(pattern)
+        pattern = self._whole(pattern)
+        await self._change(pattern, is_bound=True)
+        self._changed[pattern] = True
 
     async def unbind(self, pattern: str) -> None:
         """Receives what matches a pattern no more.
@@ -80,48 +75,85 @@ class Subscription(Receiver[Message]):
             pattern: As it was bound, or as the address had it.
 
         Raises:
-            LinkRefused: The container does not do it.
+            LinkRefused: The container does not do it; what was bound stays bound.
         """
-        await self._change("UNSUBSCRIBE", pattern)
-        if pattern in self._patterns:
-            self._patterns.remove(pattern)
+        pattern = self._whole(pattern)
+        before = self._changed.get(pattern)
+        was_bound = self._is_wanted(pattern)
+        self._changed[pattern] = False  # before it is done: a new link must not bind it meanwhile
+        try:
+            await self._change(pattern, is_bound=False)
+        except BaseException:
+            del self._changed[pattern]
+            if before is not None:
+                self._changed[pattern] = before
+            if was_bound and self.link is not None and self.failure is None:
+                self.mesh.spawn(self._set(self.link, pattern, is_bound=True))
+            raise
+        if pattern != self._own:
+            self._changed.pop(pattern, None)
 
-    async def _change(self, operation: str, pattern: str) -> None:
-        address = pattern if "/" in pattern else f"{self._prefix}{pattern}"
-        asked_for = {"type": "link", "name": self._link_id, "pattern": address}
-        await self.mesh.manage(operation, asked_for)
+    async def _change(self, pattern: str, *, is_bound: bool) -> None:
+        """Has the container bind or unbind a pattern, on the link that stands once that is done."""
+        while True:
+            link = self.link
+            try:
+                await self._ask(pattern, is_bound=is_bound)
+            except Disconnected:
+                if self.failure is not None:
+                    raise
+                await asyncio.sleep(BIND_PAUSE_S)
+                continue
+            if self.link is link:
+                return
 
-    @property
-    def _prefix(self) -> str:
-        """What stands before the pattern in the address: `topic/`."""
-        return self.address[: self.address.find("/", 1) + 1]
+    async def _ask(self, pattern: str, *, is_bound: bool) -> None:
+        """Asks for it once; by the link's name, which no other link has, on whatever connection."""
+        asked_for = {"type": "link", "name": self.name, "pattern": pattern}
+        await self.mesh.manage("SUBSCRIBE" if is_bound else "UNSUBSCRIBE", asked_for)
+
+    def _is_wanted(self, pattern: str) -> bool:
+        """Tells whether a pattern is to be bound, by the address or by what was asked since."""
+        return self._changed.get(pattern, pattern == self._own)
+
+    def _whole(self, pattern: str) -> str:
+        """Returns a pattern as an address: with the prefix of the subscription's, `topic/`."""
+        if "/" in pattern:
+            return pattern.removeprefix("/")
+        address = self.address.removeprefix("/")
+        return f"{address[: address.find('/') + 1]}{pattern}"
 
     def attached(self, link: Link) -> None:
-        """Gives credit, and binds again what was bound."""
+        """Gives credit, and binds again what was bound; unbinds what only the address binds."""
         super().attached(link)
-        assert link.remote is not None
-        self._link_id = str((link.remote.properties or {}).get(LINK_ID, self.name))
-        if self._patterns:
-            self.mesh.spawn(self._bind_again(link))
+        if self._changed:
+            self.mesh.spawn(self._change_again(link))
 
-    async def _bind_again(self, link: Link) -> None:
-        """Binds to a link what was bound; ends the subscription where that cannot be."""
-        for pattern in list(self._patterns):
-            try:
-                while self.link is link:  # the next link binds all by itself
-                    with suppress(CallTimeout, InDoubt, Released):
-                        await self._change("SUBSCRIBE", pattern)
-                        break
-                    await asyncio.sleep(BIND_PAUSE_S)
-            except Disconnected:
-                return
-            except CogworkError as error:
-                self._end_without(pattern, error)
-                return
+    async def _change_again(self, link: Link) -> None:
+        """Gives a new link the patterns of the one before."""
+        for pattern, is_bound in list(self._changed.items()):
+            await self._set(link, pattern, is_bound=is_bound)
+
+    async def _set(self, link: Link, pattern: str, *, is_bound: bool) -> None:
+        """Binds a pattern to a link, or unbinds it; the subscription ends where that cannot be.
+
+        The next link is given all patterns anyway, and whoever changes this one does it himself.
+        """
+        try:
+            while self.link is link and self._is_wanted(pattern) is is_bound:
+                with suppress(CallTimeout, InDoubt, Released):
+                    await self._ask(pattern, is_bound=is_bound)
+                    return
+                await asyncio.sleep(BIND_PAUSE_S)
+        except Disconnected:
+            return
+        except CogworkError as error:
+            self._end_without(pattern, error)
 
     def _end_without(self, pattern: str, error: CogworkError) -> None:
         """Lets the application know that it will not get all that it asked for."""
         condition = getattr(error, "condition", None)
-        text = f"{pattern!r} is not bound any more: {error}"
+        what = "is not bound any more" if self._is_wanted(pattern) else "cannot be unbound again"
+        text = f"{pattern!r} {what}: {error}"
         self._leave()
         self.fail(LinkDetached(self.address, condition, text))

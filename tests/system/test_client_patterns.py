@@ -1,0 +1,89 @@
+"""Patterns of a subscription that change while its connection breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cogwork
+from cogwork.testing import container
+
+from .proxy import FaultyProxy
+from .stories import eventually, story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """One container for all tests of the module."""
+    with container() as running:
+        yield running
+
+
+@story
+async def test_what_is_unbound_while_nothing_is_connected_is_not_bound_again(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        mesh.subscribe("topic/unbound.a") as messages,
+    ):
+        await messages.bind("unbound.b")
+        await messages.bind("topic/unbound.c")
+        await messages.bind("unbound.end")
+        proxy.refuse(True)
+        proxy.cut()
+        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        unbinding = [
+            asyncio.ensure_future(messages.unbind(pattern))
+            for pattern in ("unbound.a", "topic/unbound.b", "unbound.c")
+        ]
+        await asyncio.sleep(0.05)
+        proxy.refuse(False)
+        await asyncio.gather(*unbinding)
+        for count in range(3, 5):
+            while await patterns_of(other, "topic/unbound.a") != ["unbound.end"]:
+                await asyncio.sleep(0.01)
+            for pattern in ("unbound.a", "unbound.b", "unbound.c"):
+                await other.publish(f"topic/{pattern}", pattern)
+            await other.publish("topic/unbound.end", "end")
+            assert (await anext(messages)).body == "end"
+            proxy.cut()
+            await connected_again(mesh, count)
+
+
+async def connected_again(mesh: cogwork.Mesh, count: int) -> None:
+    await eventually(lambda: mesh.connections == count, "it is connected again")
+
+
+async def unanswered(*_: object) -> None:
+    raise cogwork.CallTimeout("$management", 1.0)
+
+
+async def patterns_of(mesh: cogwork.Mesh, address: str) -> list[Any]:
+    """Returns the patterns of a subscription's link, as the container has them."""
+    reply = await mesh.manage("QUERY", {"type": "link"})
+    assert isinstance(reply.body, dict)
+    names = reply.body["attributeNames"]
+    rows = [dict(zip(names, row, strict=True)) for row in reply.body["results"]]
+    return [each for row in rows if row["address"] == address for each in row["patterns"]]
+
+
+@story
+async def test_an_unbinding_that_fails_leaves_the_pattern_bound(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cogwork.connect(url) as mesh, mesh.subscribe("topic/kept.a") as messages:
+        await messages.bind("kept.b")
+        with monkeypatch.context() as patch:
+            patch.setattr(mesh, "manage", unanswered)
+            with pytest.raises(cogwork.CallTimeout):
+                await messages.unbind("kept.b")
+        await mesh.publish("topic/kept.b", "b")
+        assert (await anext(messages)).body == "b"
