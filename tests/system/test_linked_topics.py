@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LINE = ("a-b", "b-c")
 RING = ("a-b", "b-c", "c-d", "d-a", "a-c")
 BIG = b"x" * 300_000
+IMPATIENT = '[[address]]\nprefix = "topic"\nkind = "topic"\nblock_timeout_s = 0.5\n'
 QUIET_S = 0.1
 """What has not come by then does not come: everything here is in one process."""
 
@@ -371,3 +372,27 @@ async def test_a_user_who_may_send_only_to_some_topics_keeps_the_order_over_all_
             for post in posts:
                 await post
         assert await bodies(there, 60) == sent
+
+
+@pytest.mark.parametrize("address", ["topic/flood", None], ids=["named", "anonymous"])
+@story
+async def test_a_stuck_subscriber_behind_a_link_costs_the_others_behind_it_nothing(
+    address: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.container.mesh.reach.BACKLOG_BYTES_MAX", 50_000)
+    monkeypatch.setattr("cogwork.container.mesh.gate.WINDOW", 100)
+    count = 1500
+    async with linked("a-b", configuration=IMPATIENT) as mesh:
+        stuck = await mesh.enter((await mesh.client("b")).subscribe("topic/flood", credit=1))
+        other = await mesh.client("b", is_new=True)
+        fine = await mesh.enter(other.subscribe("topic/flood", credit=2 * count))
+        await mesh.settle()
+        client = await mesh.client("a")
+        async with client.publisher(address) as publisher:
+            to: dict[str, Any] = {} if address else {"to": "topic/flood"}
+            for number in range(count):
+                publisher.post(cogwork.Message(number, subject="x" * 200, **to), settled=True)
+            await publisher.flush()
+            assert await bodies(fine, count) == list(range(count))
+        await eventually(lambda: stuck.failure is not None, "who takes nothing is detached")
+        assert "too slow" in str(stuck.failure)

@@ -409,16 +409,20 @@ class Container:
         """Detaches the subscribers that are too slow for their address's policy.
 
         Not those for whom a publisher's unfinished delivery keeps everything back: then it is that
-        publisher who goes. Consumers of one message each may take their time.
+        publisher who goes. Consumers of one message each may take their time. Nor links to other
+        containers: of the subscribers behind them one is slow, and its own container detaches it;
+        until then publishers are held back.
         """
         overdue, self.core.overdue = self.core.overdue, []
         for end in overdue:
             publisher = end.waits_for
-            if publisher is None:
-                self._detach_slow(end, "its backlog is full")
-            else:
+            if publisher is not None:
                 end.pardon()
                 self._detach_unfinished(publisher)
+            elif end.is_branch and end.backlog_bytes <= self.core.held_bytes_max // 2:
+                end.pardon()
+            else:
+                self._detach_slow(end, "its backlog is full")
         for end in self.core.blocked_links():
             rule = getattr(end.owner.context, "rule", None)
             limit_s = rule.block_timeout_s if rule is not None else BLOCK_TIMEOUT_S
