@@ -137,7 +137,10 @@ class View:
     def bind(self, requester: Requester, link: str, pattern: str) -> bool:
         """Gives a topic subscriber one more pattern; returns whether it is new."""
         node, end, subject = self._subscription(requester, link, pattern)
-        return node.bind(end, subject)
+        try:
+            return node.bind(end, subject)
+        except Refused as refusal:
+            raise ManagementError(BAD_REQUEST, refusal.description) from refusal
 
     def unbind(self, requester: Requester, link: str, pattern: str) -> bool:
         """Takes a pattern from a topic subscriber; returns whether it had it."""

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import Condition
 from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.router.topics import TopicTrie
+from cogwork.router.topics import PatternTooLongError, TopicTrie
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -82,11 +83,19 @@ class TopicNode:
         return subject
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Binds the pattern of a subscriber's source; the bare prefix binds none yet."""
+        """Binds the pattern of a subscriber's source; the bare prefix binds none yet.
+
+        Raises:
+            Refused: The pattern has too many words.
+        """
         self.add_outlet(subscription.link)
         pattern = self.subject_of(subscription.address)
-        if pattern:
-            self.bind(subscription.link, pattern)
+        try:
+            if pattern:
+                self.bind(subscription.link, pattern)
+        except Refused:
+            self.remove_outlet(subscription.link)
+            raise
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Forgets a subscriber with all its patterns."""
@@ -103,9 +112,16 @@ class TopicNode:
         self._bound.pop(outlet, None)
 
     def bind(self, link: Terminus, pattern: bytes) -> bool:
-        """Gives a subscriber one more pattern; returns whether it is new."""
+        """Gives a subscriber one more pattern; returns whether it is new.
+
+        Raises:
+            Refused: It has too many words.
+        """
+        try:
+            is_new = self._trie.bind(pattern, link)
+        except PatternTooLongError as error:
+            raise Refused(str(error), Condition.INVALID_FIELD) from error
         self._bound[link].add(pattern)
-        is_new = self._trie.bind(pattern, link)
         if is_new:
             self._near.bind(pattern, link)
             if self._reach is not None:
