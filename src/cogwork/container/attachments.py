@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import Condition
+from cogwork.amqp.errors import Condition, FrameTooLarge
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.performatives import Attach, ReceiverSettleMode, Role, SenderSettleMode
 from cogwork.amqp.terminus import COPY, MOVE, Coordinator, Source, Target
@@ -106,6 +106,8 @@ class Attachments:
                 self._take_consumer(link, attach, client)
         except Refused as refusal:
             link.refuse(refusal.condition, refusal.description)
+        except FrameTooLarge as error:
+            link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
 
     def _enter(self, link: Link, attachment: Attachment) -> None:
         self._link_count += 1
@@ -136,6 +138,7 @@ class Attachments:
             end.permit = Permits(client.permissions, client.vhost.name or None)
         attachment = Attachment(target.address or "(anonymous)")
         self._enter(link, attachment)
+        link.carry(end)
         link.attach(
             source=attach.source or Source(),
             target=Target(
@@ -148,7 +151,6 @@ class Attachments:
             max_message_size=self.limits.max_message_size_bytes,
             properties={LINK_ID: attachment.link_id},
         )
-        link.carry(end)
         if entry is not None:
             assert target.address is not None
             entry.add_source(end)
@@ -191,6 +193,8 @@ class Attachments:
         if attachment.node is not None:
             self._subscribe(link, attach, attachment, end)
         link.carry(end)
+        if attachment.entry is not None:
+            client.vhost.add_consumer(attachment.address, attachment.entry, end)
         agreed = Source(
             address=attachment.address,
             dynamic=source.dynamic,
@@ -204,8 +208,6 @@ class Attachments:
         link.put_off(partial(_agree, link, attach, attachment, agreed))
         if not self._asks_elsewhere(attach, attachment, client):
             link.answer()
-        if attachment.entry is not None:
-            client.vhost.add_consumer(attachment.address, attachment.entry, end)
 
     def _asks_elsewhere(
         self, attach: Attach, attachment: Attachment, client: ClientContext
@@ -285,14 +287,17 @@ class Attachments:
 
 def _agree(link: Link, attach: Attach, attachment: Attachment, source: Source) -> None:
     """Answers a consumer's attach."""
-    link.attach(
-        source=source,
-        target=attach.target if isinstance(attach.target, Target) else Target(),
-        snd_settle_mode=attach.snd_settle_mode,
-        rcv_settle_mode=attach.rcv_settle_mode,
-        unsettled=_known(attach, attachment.subscription),
-        properties={LINK_ID: attachment.link_id},
-    )
+    try:
+        link.attach(
+            source=source,
+            target=attach.target if isinstance(attach.target, Target) else Target(),
+            snd_settle_mode=attach.snd_settle_mode,
+            rcv_settle_mode=attach.rcv_settle_mode,
+            unsettled=_known(attach, attachment.subscription),
+            properties={LINK_ID: attachment.link_id},
+        )
+    except FrameTooLarge as error:
+        link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
 
 
 def _known(

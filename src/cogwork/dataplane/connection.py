@@ -35,6 +35,7 @@ from cogwork.amqp.sasl import (
 from cogwork.amqp.states import CONNECTION_OVER, ConnectionState, Event, connection_step
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.composites import decode, encode
+from cogwork.dataplane.fitting import fitting
 from cogwork.dataplane.relayed import RelayedSession
 from cogwork.dataplane.session import SessionEndpoint
 from cogwork.dataplane.wire import Wire
@@ -121,9 +122,13 @@ class Connection:
     # -- both roles
 
     def write(self, channel: int, performative: Performative) -> None:
-        """Sends a performative."""
+        """Sends a performative.
+
+        Raises:
+            FrameTooLarge: The peer takes no frame of that size; nothing was sent.
+        """
         if not self.is_over:
-            self.wire.write_frame(channel, encode(performative))
+            self.wire.write_frame(channel, fitting(performative, self.wire.max_frame_out))
 
     def flush(self) -> None:
         """Sends what was written, where that is not done by a batch that ends anyway."""
@@ -161,7 +166,10 @@ class Connection:
     def open(self, opening: Open) -> None:
         """Sends this side's open, first or in answer."""
         self.state = connection_step(self.state, Event.SEND_START)
-        self.wire.write_frame(0, encode(opening))
+        is_answer = self.remote is not None  # until then the peer's limit is not known
+        self.wire.write_frame(
+            0, fitting(opening, self.wire.max_frame_out) if is_answer else encode(opening)
+        )
         self.wire.note_open()
 
     def begin_session(self, properties: dict[Symbol, object] | None = None) -> SessionEndpoint:
@@ -184,7 +192,7 @@ class Connection:
         if self.state in (ConnectionState.OPENED, ConnectionState.OPEN_SENT):
             self.state = connection_step(self.state, event)
             self._write_settlements()
-            self.wire.write_frame(0, encode(Close(error=error)))
+            self.wire.write_frame(0, fitting(Close(error=error), self.wire.max_frame_out))
             self._lose_sessions()
             return
         if self.state in (ConnectionState.HDR_EXCH, ConnectionState.OPEN_RCVD):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from cogwork.amqp.errors import AmqpError, FrameTooLarge
+from cogwork.amqp.errors import AmqpError, Condition, FrameTooLarge
 from cogwork.amqp.performatives import (
     Attach,
     Detach,
@@ -18,7 +18,6 @@ from cogwork.amqp.performatives import (
     SenderSettleMode,
 )
 from cogwork.amqp.states import Event, LinkState, link_step
-from cogwork.dataplane.composites import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session import SessionEndpoint
 
 __all__ = ("Link",)
-
-FRAME_HEADER_BYTES = 8
 
 _CARRIES = frozenset({LinkState.ATTACHED, LinkState.ATTACH_RCVD, LinkState.ATTACH_SENT})
 
@@ -114,19 +111,9 @@ class Link:
             desired_capabilities=desired_capabilities,
             properties=properties,
         )
-        if self.remote is None:
-            self._demand_room(attach)
-        self.state = link_step(self.state, Event.SEND_START)
+        state = link_step(self.state, Event.SEND_START)
         self.session.write(attach)
-
-    def _demand_room(self, attach: Attach) -> None:
-        size_bytes = FRAME_HEADER_BYTES + len(encode(attach))
-        limit_bytes = self.session.connection.wire.max_frame_out
-        if size_bytes > limit_bytes:
-            raise FrameTooLarge(
-                f"the attach takes a frame of {size_bytes} octets, with its address, filters and "
-                f"unsettled deliveries; the peer takes frames of at most {limit_bytes}"
-            )
+        self.state = state
 
     def carry(self, end: IncomingLink | OutgoingLink) -> None:
         """Lets transfers and flows of the peer's handle reach `end` from now on."""
@@ -136,8 +123,17 @@ class Link:
             self._meet(self.remote)
 
     def refuse(self, condition: Symbol, description: str) -> None:
-        """Answers an attach with one that has no terminus, and detaches (AMQP 1.0 §2.6.3)."""
-        self.attach(source=None, target=None)
+        """Answers an attach with one that has no terminus, and detaches (AMQP 1.0 §2.6.3).
+
+        Where not even that fits into a frame of the peer's, for a link's name may be as long as the
+        frames that this side takes, the session ends.
+        """
+        try:
+            self.attach(source=None, target=None)
+        except FrameTooLarge as error:
+            condition = Condition.FRAME_SIZE_TOO_SMALL
+            self.session.close(AmqpError(condition=condition, description=str(error)))
+            return
         self.detach(AmqpError(condition=condition, description=description))
 
     def put_off(self, answer: Callable[[], None]) -> None:
@@ -181,6 +177,8 @@ class Link:
         if not self.is_attached or self.session.is_over:
             return
         self.answer()
+        if not self.is_attached or self.session.is_over:
+            return  # the answer was a refusal
         self.state = link_step(self.state, Event.SEND_FAIL if error else Event.SEND_STOP)
         self._stop()
         self.session.end.write_settlements()
@@ -188,9 +186,11 @@ class Link:
 
     def on_detach(self, detach: Detach) -> None:
         """Takes in the peer's detach and answers it."""
-        was_ours = not self.is_attached
         self.was_left = not detach.closed
         self.answer()
+        if self.session.is_over:
+            return  # the answer did not fit
+        was_ours = not self.is_attached
         self.state = link_step(self.state, Event.RECEIVE_STOP)
         self._stop()
         if not was_ours:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import Condition
+from cogwork.amqp.errors import Condition, FrameTooLarge
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
@@ -60,6 +60,8 @@ class Gate:
                 self._take_receiver(link, attach, vhost)
         except Refused as refusal:
             link.refuse(refusal.condition, refusal.description)
+        except FrameTooLarge as error:
+            link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
 
     def sweep(self) -> None:
         """Forgets what containers brought that have gone."""
@@ -102,12 +104,12 @@ class Gate:
             self._demand_known(vhost, target.address)
             entry = vhost.near_entry_of(target.address)
         end = IncomingLink(link.session.end, link.handle, entry, vhost.near, WINDOW)
+        link.carry(end)
         link.attach(
             source=attach.source or Source(),
             target=Target(address=target.address),
             snd_settle_mode=attach.snd_settle_mode,
         )
-        link.carry(end)
         if entry is not None:
             entry.add_source(end)
         end.open_credit()
@@ -160,6 +162,7 @@ class Gate:
         )
         node.subscribe(subscription)
         link.context = Lender(node, subscription)
+        link.carry(end)
         link.attach(
             source=Source(address=name, filter=filters.applied or None),
             target=Target(),
@@ -167,4 +170,3 @@ class Gate:
             rcv_settle_mode=attach.rcv_settle_mode,
             unsettled=subscription.known if held else None,
         )
-        link.carry(end)
