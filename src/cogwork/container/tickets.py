@@ -110,11 +110,13 @@ class Tickets:
         ended = self._ended
         while ended and ended[0].lsn <= self._durable_lsn and not ended[0].appends:
             over.append(ended.popleft())
-        if over:
-            self._core.release(over[-1].number)
         for ticket in over:
             self._calls.extend(partial(call, not ticket.is_broken) for call in ticket.calls)
-        self._call()
+        try:
+            if over:
+                self._core.release(over[-1].number)
+        finally:  # whatever becomes of the output, who waits within the process is told
+            self._call()
 
     def _call(self) -> None:
         """Makes the calls that are due: one that fails keeps none of the others from theirs."""

@@ -21,8 +21,7 @@ class HoldingEntry(Terminus):
         """Answers for a message that nobody is there to take."""
         accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
         if self.dead_letter is not None:
-            self.dead_letter(self, bytes_from(s.data, s.size), "unroutable")
-            accepted = True
+            accepted = self._bury(s, "unroutable")
         if accepted:
             self.unmatched += 1
         elif s.settled:
@@ -36,8 +35,16 @@ class HoldingEntry(Terminus):
         self.expired += 1
         if self.dead_letter is None:
             return self._answer(s, RELEASED)
-        self.dead_letter(self, bytes_from(s.data, s.size), "expired")
-        return self._answer(s, ACCEPTED)
+        return self._answer(s, ACCEPTED if self._bury(s, "expired") else RELEASED)
+
+    def _bury(self, s, reason):
+        """Makes a dead letter of a message; one that cannot be made leaves it its sender's."""
+        try:
+            self.dead_letter(self, bytes_from(s.data, s.size), reason)
+        except Exception as error:
+            self.core.tell_fault(self, error)
+            return False
+        return True
 
     def _answer(self, s, code):
         verdict: Verdict

@@ -43,6 +43,7 @@ cdef class Output(Due):
     cdef int drained(self) except -1
     cdef int wake_stalled(self) except -1
     cdef int _grow(self, uint32_t size) except -1
+    cdef int _call_for_output(self) except -1
     cdef object _blame(self, object error)
     cdef int shed_output(self) except -1
     cdef int _hold(self) except -1

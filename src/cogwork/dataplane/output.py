@@ -167,8 +167,8 @@ class Output(Due):
         if count:
             self.holds_count -= count
             memmove(self.holds, self.holds + count, self.holds_count * cython.sizeof(Hold))
-            if self.closed and self.on_output is not None:
-                self.on_output()
+            if self.closed:
+                self._call_for_output()
             self.mark_dirty()
         return self.holds_count > 0
 
@@ -177,8 +177,7 @@ class Output(Due):
         self.out_end = self.sendable_end()
         self.holds_count = 0
         if self.closed:
-            if self.on_output is not None:
-                self.on_output()
+            self._call_for_output()
             return
         try:
             if self.bytes_out + self.out_end - self.out_start < self.opened_at:
@@ -187,6 +186,15 @@ class Output(Due):
                 self.owner.on_violation(condition, description)
         except Exception as error:
             self._blame(error)
+
+    def _call_for_output(self):
+        """Has whoever takes the output look whether there is more, or none will come."""
+        if self.on_output is not None:
+            try:
+                self.on_output()
+            except Exception as error:
+                self._blame(error)
+        return 0
 
     # -- what is written to it
 

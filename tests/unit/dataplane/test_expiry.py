@@ -152,3 +152,28 @@ def test_what_is_no_message_lives_for_ever(body: bytes) -> None:
     assert consumer.bodies[1:] == [body]
     consumer.accept_all()
     broker.assert_clean()
+
+
+def test_a_dead_letter_that_cannot_be_made_keeps_no_other_message() -> None:
+    broker = Broker()
+    faults: list[object] = []
+    broker.core.on_error = lambda _who, error: faults.append(error)
+    consumer = broker.peer().consumer("one/a", credit=1)
+    publisher = broker.peer().publisher("one/a")
+    publisher.send(b"taken", settled=True)
+    buried: list[bytes] = []
+
+    def bury(_entry: object, message: bytes, _reason: str) -> None:
+        if message.endswith(b"first"):
+            raise RuntimeError("broken")
+        buried.append(message)
+
+    broker.entry("one/a").dead_letter = bury
+    first = publisher.send(with_ttl(b"first", 20))
+    second = publisher.send(with_ttl(b"second", 20))
+    pass_time(broker)
+    assert buried == [with_ttl(b"second", 20)]
+    assert publisher.outcomes == {first: Released(), second: Accepted()}
+    assert [str(each) for each in faults] == ["broken"]
+    consumer.accept_all()
+    broker.assert_clean()

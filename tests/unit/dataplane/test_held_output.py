@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from unittest.mock import Mock
 
 import pytest
 
@@ -217,3 +218,30 @@ def test_a_wire_that_has_stopped_asks_to_be_written_when_it_is_released(core: Co
     wire.on_output = lambda: asked.append(wire.take_output())
     core.release(core.close_ticket())
     assert asked[0] == b"rest"
+
+
+def broken_off(core: Core) -> Mock:
+    """A connection that is over, and whoever takes its last output fails at it; its owner."""
+    owner = Mock()
+    wire = Wire(core, owner, 65536)
+    wire.on_output = Mock(side_effect=RuntimeError("broken"))
+    wire.hold_output()
+    wire.write(b"last")
+    wire.stop()
+    return owner
+
+
+@pytest.mark.parametrize("is_released", [True, False])
+def test_who_fails_to_take_its_output_keeps_none_from_theirs(core: Core, is_released: bool) -> None:
+    broken = broken_off(core)
+    wire, owner = wire_of(core)
+    wire.hold_output()
+    wire.write(b"held")
+    if is_released:
+        core.release(core.close_ticket())
+    else:
+        core.break_off("cogwork:disk-failed", "the disk failed")
+    assert wire.take_output() == (b"held" if is_released else b"")
+    assert len(owner.violations) == (not is_released)
+    assert core.held_connections == 0
+    assert "broken" in str(broken.on_fault.call_args)
