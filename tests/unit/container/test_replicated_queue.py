@@ -384,3 +384,16 @@ async def test_an_owner_that_cannot_have_the_items_is_none(engine: Engine) -> No
     second.queue.claim()
     await until(lambda: second.queue.epoch is not None)
     assert second.bodies() == ["1"]
+
+
+@on_an_orb
+async def test_whatever_is_wrong_with_a_claim_it_is_made_again(engine: Engine) -> None:
+    place = Place(engine)
+    await until(lambda: place.queue._is_current)
+    with patch.object(engine, "fence", side_effect=RuntimeError("broken")):
+        place.queue.claim()
+        await until(lambda: place.queue.problem)
+    assert place.queue.problem == "it cannot be taken over: RuntimeError('broken')"
+    place.queue.claim()
+    await until(lambda: place.queue.epoch is not None)
+    assert place.queue.problem is None

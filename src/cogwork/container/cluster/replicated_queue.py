@@ -274,23 +274,26 @@ class ReplicatedQueue(DurableQueue):
 
     async def _fence(self) -> None:
         engine, subscription = self._engine, self._subscription
-        if engine is None or subscription is None:
-            return
         try:
+            if engine is None or subscription is None:
+                return
             epoch = await engine.fence()
             bounds = await engine.bounds()
+            self._claim = _Claim(epoch, bounds.next)
+            if self._next >= bounds.next:
+                await subscription.aclose()
         except ConsensusError as error:
             log.info("queue %r is not taken over: %s", self.address, error)
-            self._is_claiming = False
-            return
-        self._claim = _Claim(epoch, bounds.next)
-        if self._next >= bounds.next:
-            await subscription.aclose()
+        except Exception as error:  # whatever it is, nobody else claims it for this container
+            self._report(f"it cannot be taken over: {error!r}")
+        finally:
+            self._is_claiming = self._claim is not None
 
     def _own(self, epoch: int) -> None:
         replayed = self._replayed if self._replayed.is_complete else None
         self._replayed = Replayed()
         self.epoch = epoch
+        self.problem = None
         self._released = asyncio.Event()
         self._is_broken = False
         self._written_bytes = 0
