@@ -21,6 +21,7 @@ class Pending(msgspec.Struct, eq=False):
         since_s: When it came.
         size_bytes: What it counts.
         is_own: Whether the outbox has numbered it.
+        numbered_in: The round in which it got its present number.
         copies: Those that may have been applied, or will yet be.
         is_done: Whether it is answered, and waits for those before it.
         is_held: Whether no more copies of it are sent for now.
@@ -33,6 +34,7 @@ class Pending(msgspec.Struct, eq=False):
     since_s: float
     size_bytes: int
     is_own: bool = False
+    numbered_in: int = 0
     copies: int = 0
     is_done: bool = False
     is_held: bool = False

@@ -298,6 +298,8 @@ class Outbox:
         """Says whether a command was refused only because one before it was lost."""
         if not isinstance(result, Failed) or result.kind != OutOfSequence.__name__:
             return False
+        if flight.round < pending.numbered_in:
+            return True  # it says that of a number that the batch has no more
         assert isinstance(pending.command, Append)
         batch = pending.command.batch
         expected = result.numbers[0] if result.numbers else 0
@@ -417,6 +419,7 @@ class Outbox:
                 assert isinstance(command, Append)
                 pending.command = Append(self._own(command.batch), command.epoch, command.time_ms)
                 pending.data = encode(pending.command)
+                pending.numbered_in = self._round + 1
         self._begin_round(self._hint)
 
     def _forget_done(self) -> None:

@@ -203,6 +203,22 @@ def test_where_the_stream_has_forgotten_its_producer_it_takes_a_new_one() -> Non
     assert leader.records == [b"1", b"2"]
 
 
+def test_a_late_answer_to_what_has_a_new_number_does_not_count() -> None:
+    """The stream has forgotten the producer of a batch that was sent twice."""
+    box, leader = outbox(), Leader()
+    proven(box, leader)
+    leader.sequencer.producers = Sequencer().producers
+    box.append(batch(b"1"), None, 1, 0.2)
+    first = call_of(box, 0.2)
+    box.tick(2.0)
+    second = call_of(box, 2.0)
+    assert box.answered(leader.apply(first), 2.1) == []
+    third = call_of(box, 2.1)
+    assert box.answered(leader.apply(second), 2.2) == []
+    assert box.answered(leader.apply(third), 2.3) == [Done(1, Appended(0, 1))]
+    assert leader.records == [b"0", b"1"]
+
+
 def test_what_waits_too_long_fails_and_all_behind_it() -> None:
     box = outbox()
     box.append(batch(b"1" * 150), None, 1, 0.0)
