@@ -64,6 +64,7 @@ class Journal:
     """One group's records.
 
     Attributes:
+        group: Its number in the log.
         hard_state: The last one that was written.
         snapshot: The last one that was written; index 0 for none.
     """
@@ -78,11 +79,11 @@ class Journal:
         self.hard_state = HardState()
         self.snapshot = Snapshot()
         self._log = log
-        self._group = group
+        self.group = group
         self._lsns: deque[int] = deque()
         self._first = 1
         self._unsaid: Snapshot | None = None
-        self._is_dropped = False
+        self._is_stopped = False
 
     def go_on(
         self, hard_state: HardState, snapshot: Snapshot, lsns: Sequence[int], *, is_said: bool
@@ -107,14 +108,14 @@ class Journal:
         Raises:
             LogError: It cannot be kept now, or ever; then nothing of it counts as written.
         """
-        if self._is_dropped:
+        if self._is_stopped:
             return
         if write.hard_state is not None:
             self._put_hard_state(write.hard_state)
         snapshot = write.snapshot or self._unsaid
         if snapshot is not None:
             self._begin_anew(snapshot)
-        append, group, lsns = self._log.append, self._group, self._lsns
+        append, group, lsns = self._log.append, self.group, self._lsns
         if write.entries:
             self._forget_from(write.entries[0].index)
         for each in write.entries:
@@ -126,7 +127,7 @@ class Journal:
         Raises:
             LogError: The log takes nothing now.
         """
-        if commit > self.hard_state.commit and not self._is_dropped:
+        if commit > self.hard_state.commit and not self._is_stopped:
             self._put_hard_state(self.hard_state._replace(commit=commit))
 
     def compact(self, snapshot: Snapshot) -> None:
@@ -135,7 +136,7 @@ class Journal:
         Raises:
             LogError: It cannot be kept now, or ever; then nothing of it counts as written.
         """
-        if self._is_dropped:
+        if self._is_stopped:
             return
         start_lsn = self._log.end_lsn
         self._put_hard_state(self.hard_state)
@@ -147,17 +148,21 @@ class Journal:
             self._lsns.popleft()
             self._first += 1
         self._first = max(self._first, snapshot.index + 1)
-        self._log.low_water(self._group, self._lsns[0] if self._lsns else start_lsn)
+        self._log.low_water(self.group, self._lsns[0] if self._lsns else start_lsn)
 
     def drop(self) -> None:
         """Lets everything go, and says so: the group may have a replica here again one day.
 
         What comes late of it is not written.
         """
-        self._is_dropped = True
+        self.stop()
         with suppress(LogError):
             self.forget()
-        self._log.low_water(self._group, self._log.end_lsn)
+        self._log.low_water(self.group, self._log.end_lsn)
+
+    def stop(self) -> None:
+        """Writes nothing any more; what there is stays."""
+        self._is_stopped = True
 
     def forget(self) -> None:
         """Says that what is in the log so far is of a replica that was given up.
@@ -165,7 +170,7 @@ class Journal:
         Raises:
             LogError: The log takes nothing now.
         """
-        self._log.append(self._group, GIVEN_UP, 0, 0, b"")
+        self._log.append(self.group, GIVEN_UP, 0, 0, b"")
 
     def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
         """Reads entries from an index on, about so many octets; none where they have gone."""
@@ -189,12 +194,12 @@ class Journal:
 
     def _put_hard_state(self, state: HardState) -> None:
         vote = _NOBODY if state.vote is None else _SOMEBODY + state.vote.encode()
-        self._log.append(self._group, HARD_STATE, state.commit, state.term, vote)
+        self._log.append(self.group, HARD_STATE, state.commit, state.term, vote)
         self.hard_state = state
 
     def _put_snapshot(self, kind: int, snapshot: Snapshot) -> None:
         payload = _SNAPSHOT.pack(snapshot.size_bytes, snapshot.tag) + snapshot.membership.to_bytes()
-        self._log.append(self._group, kind, snapshot.index, snapshot.term, payload)
+        self._log.append(self.group, kind, snapshot.index, snapshot.term, payload)
         self.snapshot = snapshot
         self._unsaid = None
 

@@ -216,11 +216,18 @@ class Replicas:
         try:
             member.take(ready)
         except Exception as error:
-            self._stopped[group] = self._close(member.stream, member)
-            text = f"stream {member.name}: the replica here stops until the container starts anew"
-            self._service.report(f"{text}: {error!r}")
-            context = {"message": text, "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
+            self.stop(group, error)
+
+    def stop(self, group: int, error: Exception) -> None:
+        """Stops a replica that cannot go on, and says why."""
+        member = self.members.get(group)
+        if member is None:
+            return
+        self._stopped[group] = self._close(member.stream, member)
+        text = f"stream {member.name}: the replica here stops until the container starts anew"
+        self._service.report(f"{text}: {error!r}")
+        context = {"message": text, "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)
 
     def look_to_trim(self) -> None:
         """Has each replica look for what is too old, and for what is to be sealed."""

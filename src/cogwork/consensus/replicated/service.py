@@ -121,7 +121,7 @@ class RaftService:
         self._members = self._replicas.members
         self.room = Room(wal, self._members)
         self.pressure = Pressure(self._members)
-        self._writing = Writing(wal, report, pace=pace)
+        self._writing = Writing(wal, report, stop=self._replicas.stop, pace=pace)
         self._agenda = Agenda()
         self._is_turn_due = False
         self._call_soon: Callable[[Callable[[], None]], object] | None = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.consensus.raft.pace import Pace
-from cogwork.log.errors import LogError
+from cogwork.log.errors import LogError, RecordTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,13 @@ QUICK_S = 0.002
 """A write that is durable so soon has others wait for it gladly: see `Pace`."""
 
 
+class _Write(NamedTuple):
+    """Whose write it is, and what makes it."""
+
+    journal: Journal
+    make: Callable[[], None]
+
+
 class Writing:
     """The writes that the log has not taken, and those that are not durable."""
 
@@ -33,6 +40,7 @@ class Writing:
         wal: Wal | None,
         report: Callable[[str], None],
         *,
+        stop: Callable[[int, Exception], None] | None = None,
         pace: Pace | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -41,14 +49,16 @@ class Writing:
         Args:
             wal: The log; None where there are no replicas.
             report: Takes what the operator should know.
+            stop: Has the replica of a group stop, of which something can never be written.
             pace: Is told how quick the disk is.
             clock: In seconds; it never goes back.
         """
         self._wal = wal
         self._report = report
+        self._stop = stop
         self._pace = pace or Pace()
         self._clock = clock
-        self._waiting: deque[Callable[[], None] | int] = deque()
+        self._waiting: deque[_Write | int] = deque()
         self._numbers: deque[tuple[int, int, float]] = deque()
         self._is_refused = False
 
@@ -59,14 +69,14 @@ class Writing:
 
     def add(self, journal: Journal, write: Write) -> None:
         """Has a group's write made."""
-        self._waiting.append(partial(journal.write, write))
+        self._waiting.append(_Write(journal, partial(journal.write, write)))
 
     def compact(self, journal: Journal, snapshot: Snapshot) -> None:
         """Has a group's earlier entries let go, after the writes that were added before.
 
         Those may be of another history than the snapshot, if it is a leader's.
         """
-        self._waiting.append(partial(journal.compact, snapshot))
+        self._waiting.append(_Write(journal, partial(journal.compact, snapshot)))
 
     def end_turn(self, number: int) -> None:
         """Gives all writes since the last turn a number, by which `durable` knows them."""
@@ -88,7 +98,7 @@ class Writing:
                 if isinstance(first, int):
                     self._numbers.append((wal.end_lsn, first, self._clock()))
                 else:
-                    first()
+                    self._make(first)
                 self._waiting.popleft()
             self._is_refused = False
         except LogError as error:
@@ -97,6 +107,15 @@ class Writing:
             self._is_refused = True
         wal.flush()
         return self.durable(wal.durable_lsn)
+
+    def _make(self, write: _Write) -> None:
+        """Makes a write; one that can never be made ends its replica, and holds up no other."""
+        try:
+            write.make()
+        except RecordTooLarge as error:
+            write.journal.stop()
+            if self._stop is not None:
+                self._stop(write.journal.group, error)
 
     def durable(self, lsn: int) -> int:
         """Returns the highest number whose writes are all below a place; 0 for none."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.replicated.writing import QUICK_S, Writing
-from cogwork.log.errors import LogBusy
+from cogwork.log.errors import LogBusy, RecordTooLarge
 
 if TYPE_CHECKING:
     from cogwork.consensus.raft.ready import Write
@@ -120,3 +120,37 @@ def test_a_disk_is_taken_for_quick_while_no_write_waits_for_long() -> None:
     assert pace.is_quick
     write(4, room=0)
     assert not pace.is_quick, "it takes nothing"
+
+
+class Endless(Taken):
+    """A journal whose writes fit no file."""
+
+    group = 17
+    is_stopped = False
+
+    def write(self, write: Write | None) -> None:
+        if not self.is_stopped:
+            raise RecordTooLarge(len(str(write)), 0)
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+def test_a_write_that_fits_no_file_stops_its_replica_and_holds_up_no_other() -> None:
+    log, endless = Taken(), Endless()
+    log.room = 2
+    stopped: list[tuple[int, str]] = []
+    writing = Writing(
+        cast("Wal", log),
+        lambda _: None,
+        stop=lambda group, error: stopped.append((group, type(error).__name__)),
+    )
+    writing.add(cast("Journal", log), cast("Write", "a"))
+    writing.add(cast("Journal", endless), cast("Write", "too large"))
+    writing.add(cast("Journal", endless), cast("Write", "behind it"))
+    writing.add(cast("Journal", log), cast("Write", "b"))
+    writing.end_turn(1)
+    writing.flush()
+    assert log.taken == ["a", "b"]
+    assert stopped == [(17, "RecordTooLarge")]
+    assert not writing.is_waiting
