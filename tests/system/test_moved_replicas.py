@@ -147,7 +147,7 @@ def test_what_a_crash_left_of_one_that_was_given_up_is_nothing(
                 await asyncio.sleep(0.01)
             await made.stop("c")
             folder = made.path / "c" / "streams" / "17"
-            (folder / "declaration.json").unlink()
+            (folder / "declaration.json").rename(folder / "given-up")
             min(folder.iterdir()).unlink()
             assert (folder / "state").exists()
             for voters in ("abd", "abc"):

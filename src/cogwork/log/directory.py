@@ -103,21 +103,32 @@ class Directory:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.fd)
 
-    def clear(self) -> None:
-        """Removes all files."""
-        for name in self.names():
-            self.remove(name)
+    def sync(self) -> None:
+        """Has the present names be there after a power cut, and those that were removed not."""
+        os.fsync(self.fd)
 
-    def remove_all(self, first: str = "") -> None:
+    def clear(self, last: str = "") -> None:
+        """Removes all files, for good.
+
+        Args:
+            last: The one that goes when all others have gone for good, if it is there.
+        """
+        names = self.names()
+        for name in names:
+            if name != last:
+                self.remove(name)
+        if names:
+            self.sync()
+        if last:
+            self.remove(last)
+
+    def remove_all(self, last: str = "") -> None:
         """Removes all files, and the directory itself, and closes it.
 
         Args:
-            first: The file without which the others are nothing: gone for good before they go.
+            last: The file that goes when all others have gone for good.
         """
-        if first:
-            self.remove(first)
-            os.fsync(self.fd)
-        self.clear()
+        self.clear(last)
         self.close()
         with suppress(FileNotFoundError):
             os.rmdir(self.path)

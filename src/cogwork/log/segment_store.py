@@ -65,6 +65,7 @@ class SegmentStore:
         self._stream_id = stream_id
         self._warm: list[Segment] = []
         self._is_making = False
+        self._clear_count = self._synced_clear_count = 0
         self.segments: list[Segment] = []
         self.next_offset: int | None = None
         self.size_bytes = 0
@@ -138,6 +139,10 @@ class SegmentStore:
     def _naming(self, offset: int) -> Generator[Operation, None, Segment]:
         """Gives a file that is ready its name."""
         name = segment_name(offset)
+        while (count := self._clear_count) != self._synced_clear_count:
+            # Else a power cut may bring back what does not go up to here.
+            yield Operation.sync_of(self._directory.fd)
+            self._synced_clear_count = count
         self._check_next(offset)
         self._directory.rename(TEMPORARY_NAME, name)
         try:
@@ -146,6 +151,7 @@ class SegmentStore:
             segment = Segment(self._directory, name)
         except (OSError, LogError, ValueError):
             self._directory.remove(name)
+            self._clear_count += 1
             raise
         return self._admit(segment)
 
@@ -249,6 +255,7 @@ class SegmentStore:
 
     def clear(self, next_offset: int) -> None:
         """Removes all segments; the next one begins at an offset."""
+        self._clear_count += bool(self.segments)
         self._remove(len(self.segments))
         self.next_offset = next_offset
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -350,6 +351,20 @@ def test_clearing_begins_anew_elsewhere(store: Store) -> None:
     assert (store.segments.first_offset, store.segments.next_offset) == (90_000, 90_000)
     store.seal(blocks(90_000, 3))
     assert store.read_all() == blocks(90_000, 3)
+
+
+def test_what_was_cleared_has_gone_for_good_before_anything_is_named(store: Store) -> None:
+    store.seal(*THREE)
+    store.segments.clear(90_000)
+    steps = store.segments.sealing(blocks(90_000, 1))
+    synced: list[list[str]] = []
+    for step in steps:
+        if step == Operation.sync_of(store.directory.fd):
+            synced.append(store.directory.names())
+        if step.data:
+            data = step.data if isinstance(step.data, bytes) else b"".join(step.data)
+            os.pwrite(step.fd, data, step.offset)
+    assert synced == [["segment.tmp"], [segment_name(90_000)]]
 
 
 def test_one_segment_is_made_at_a_time(store: Store) -> None:

@@ -21,6 +21,8 @@ from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.log.block import Block
 from cogwork.log.disk_queue import Operation
+from cogwork.log.errors import FileMissing
+from cogwork.log.segment import SUFFIX
 from cogwork.log.segment_store import SegmentStore
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ __all__ = ("Declared", "KeptState", "ReplicaFiles", "remove", "tag_of")
 VERSION = 1
 STATE_NAME = "state"
 DECLARATION_NAME = "declaration.json"
+GIVEN_UP_NAME = "given-up"
+"""What a declaration is called once nothing that it stands for is wanted any more."""
+
 WRITE_BYTES = 1 << 20
 
 _HEAD = struct.Struct(">IBQQI")
@@ -87,15 +92,19 @@ class ReplicaFiles:
     """
 
     def __init__(self, directory: Directory, queue: DiskQueue) -> None:
-        """Opens what is there; what has no declaration is left of one that was given up, and goes.
+        """Opens what is there; what is left of a replica that was given up goes.
 
         Raises:
+            FileMissing: There is no declaration of what is there.
             LogError: A segment cannot be used.
             Malformed: The state cannot be used.
         """
         self._directory = directory
-        if DECLARATION_NAME not in directory.names():
-            directory.clear()
+        names = directory.names()
+        if DECLARATION_NAME not in names:
+            if GIVEN_UP_NAME not in names and any(map(_is_kept, names)):
+                raise FileMissing(directory.path_of(DECLARATION_NAME))
+            directory.clear(last=GIVEN_UP_NAME)
         self.segments = SegmentStore(directory, queue)
         self.state: KeptState | None = None
         if STATE_NAME in directory.names():
@@ -112,7 +121,13 @@ class ReplicaFiles:
         try:
             return msgspec.json.decode(self._directory.read(DECLARATION_NAME), type=Declared)
         except msgspec.MsgspecError as error:
-            raise Malformed(self._directory.path_of(DECLARATION_NAME), str(error)) from error
+            path = self._directory.path_of(DECLARATION_NAME)
+            raise Malformed(f"a replica's declaration ({path})", str(error)) from error
+
+    @property
+    def state_path(self) -> str:
+        """Where the state is, or would be."""
+        return self._directory.path_of(STATE_NAME)
 
     def declaring(self, declared: Declared) -> Generator[Operation, None, None]:
         """Writes what this is a replica of."""
@@ -163,8 +178,16 @@ class ReplicaFiles:
 
 
 def remove(directory: Directory) -> None:
-    """Removes a replica's directory: first what says that it is one."""
-    directory.remove_all(first=DECLARATION_NAME)
+    """Removes a replica's directory, which from the first step on is known to be given up."""
+    if DECLARATION_NAME in directory.names():
+        directory.rename(DECLARATION_NAME, GIVEN_UP_NAME)
+        directory.sync()
+    directory.remove_all(last=GIVEN_UP_NAME)
+
+
+def _is_kept(name: str) -> bool:
+    """Says whether a file has something of a stream."""
+    return name == STATE_NAME or name.endswith(SUFFIX)
 
 
 def _encode(state: KeptState) -> bytes:

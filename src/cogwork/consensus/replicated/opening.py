@@ -13,6 +13,7 @@ from cogwork.consensus.replicated.member import MemberStorage
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.sequencer import Sequencer
+from cogwork.log.errors import FileMissing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -69,10 +70,16 @@ def recover(
     """Returns what the group begins with: its newest snapshot, and the entries that follow.
 
     Raises:
+        FileMissing: There is no state, and the log does not begin with the first entry.
         Malformed: They do not fit.
     """
     first = Snapshot(0, 0, Membership(tuple(voters)))
-    replayed.begin_at(first if files.state is None else files.state.snapshot)
+    try:
+        replayed.begin_at(first if files.state is None else files.state.snapshot)
+    except Malformed:
+        if files.state is None:
+            raise FileMissing(files.state_path) from None
+        raise
     return replace(replayed.recovered(journal, MemberStorage(journal, files)), floor=floor)
 
 

@@ -10,12 +10,12 @@ import pytest
 from replicas import trio
 
 from cogwork.consensus.batch import Batch
-from cogwork.consensus.errors import Malformed
 from cogwork.consensus.replicated import member
 from cogwork.consensus.replicated import replicas as module
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.replicated.replicas import Replicas
 from cogwork.log.directory import Directory
+from cogwork.log.errors import FileMissing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +147,7 @@ def test_a_replica_that_is_refused_is_refused_again(
             state.unlink()
             made.start("c")
             for _attempt in range(2):
-                with pytest.raises(Malformed, match="not a replica's state"):
+                with pytest.raises(FileMissing, match="state is missing"):
                     await made.open("c")
 
     asyncio.run(asyncio.wait_for(story(), 30))
