@@ -88,7 +88,8 @@ class OpenFiles:
             fd = self._fds[number] = self._directory.open(name)
         data = self._directory.read_at(fd, position, FIRST_READ_BYTES)
         size_bytes = record_bytes(data)
-        if size_bytes > len(data):
+        # A length that is damaged may say anything, and its record is read whole.
+        if len(data) < size_bytes <= self._directory.size_of(name) - position:
             data = self._directory.read_at(fd, position, size_bytes)
         record = read_record(data, position, number, position)
         if record is None:

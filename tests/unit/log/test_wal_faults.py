@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 from contextlib import suppress
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 from logs import NO_SPACE, Log, opened
-from wal_files import SMALL, fill
+from wal_files import SMALL, damage, file_of, fill
 
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
 from cogwork.log.errors import DiskFull, FileMissing, LogBusy, LogCorrupt, LogFailed
 from cogwork.log.file_header import HEADER_BYTES
-from cogwork.log.position import lsn_of
+from cogwork.log.position import lsn_of, position_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -220,4 +222,20 @@ def test_a_place_without_a_record_is_said(tmp_path: Path) -> None:
         log.wal.read(lsn_of(1, HEADER_BYTES + 1))
     with pytest.raises(FileMissing):
         log.wal.read(lsn_of(99, HEADER_BYTES))
+    log.close()
+
+
+def test_a_damaged_length_has_no_more_read_than_there_is(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    lsn = log.put(b"x" * 5000)[0]
+    damage(file_of(tmp_path), position_of(lsn) + 4)  # now it has 268,440,456 octets
+    asked: list[int] = []
+
+    def read_at(directory: Directory, fd: int, position: int, size_bytes: int) -> bytes:
+        asked.append(size_bytes)
+        return os.pread(fd, size_bytes, position)
+
+    with patch.object(Directory, "read_at", read_at), pytest.raises(LogCorrupt):
+        log.wal.read(lsn)
+    assert max(asked) <= file_of(tmp_path).stat().st_size
     log.close()
