@@ -18,7 +18,7 @@ import cython
 from cython.cimports.cogwork.dataplane.fragments import FragmentingEnd
 from cython.cimports.cogwork.dataplane.octets import bytes_from, store_u32, store_u64
 from cython.cimports.cogwork.dataplane.sending import SendingEnd
-from cython.cimports.cogwork.dataplane.stored import AGES, number_of
+from cython.cimports.cogwork.dataplane.stored import AGES, DELAYED, number_of
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy
 
@@ -31,6 +31,8 @@ PART_BYTES = cython.declare(uint64_t, 4 << 20)
 
 MESSAGE_BYTES_MAX = 32 << 20
 """A message has to fit one record of the log, and that one of its files."""
+
+MESSAGE_ID_BYTES_MAX = cython.declare(uint32_t, 0xFFFF)
 
 BUFFER_MIN_BYTES = cython.declare(uint64_t, 4096)
 
@@ -99,7 +101,7 @@ class Journal:
         store_u64(p + 9, item.sequence + self.sequence_base if item.sequence else 0)
         store_u64(p + 17, self.wall_ms(item.stored_s))
         store_u64(p + 25, self.wall_ms(item.expires_s) if item.expires_s else 0)
-        store_u64(p + 33, 0 if item.sequence else self.wall_ms(item.due_s))
+        store_u64(p + 33, self.wall_ms(item.due_s) if item.state == DELAYED else 0)
         store_u32(p + 41, item.format)
         p[45] = item.priority
         p[46] = 1 if item.flags & AGES else 0
@@ -155,9 +157,15 @@ class Journal:
         return 0
 
     def saw(self, seen_ms, message_id):
-        """Writes that a message-id was seen, whose message may be gone."""
+        """Writes that a message-id was seen, whose message may be gone.
+
+        One that is longer than the record can say is remembered no longer than its message.
+        """
         size: uint32_t = cython.cast(uint32_t, len(message_id))
-        p: cython.pointer(uint8_t) = self.reserve(SEEN_BYTES + size)
+        p: cython.pointer(uint8_t)
+        if size > MESSAGE_ID_BYTES_MAX:
+            return 0
+        p = self.reserve(SEEN_BYTES + size)
         p[0] = SEEN
         store_u64(p + 1, seen_ms)
         p[9] = size >> 8

@@ -53,7 +53,7 @@ class KeptItem:
 
     Attributes:
         number: For life.
-        sequence: Its place in the queue; 0 where it was delayed.
+        sequence: Its place in the queue, or among the delayed.
         stored_ms: When it came, by the wall clock.
         expires_ms: When its time is over; 0 for never.
         due_ms: Until when it was delayed; 0 where it was not.

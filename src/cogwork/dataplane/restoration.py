@@ -54,9 +54,9 @@ def _in_order(items: list) -> list:
     """
     kept: KeptItem
     found: list = []
-    standing: list = sorted((each for each in items if each.sequence), key=attrgetter("sequence"))
+    standing: list = sorted((each for each in items if not each.due_ms), key=attrgetter("sequence"))
     delayed: object = deque(
-        sorted((each for each in items if not each.sequence), key=attrgetter("due_ms"))
+        sorted((each for each in items if each.due_ms), key=attrgetter("due_ms", "sequence"))
     )
     for kept in standing:
         while delayed and cython.cast(KeptItem, delayed[0]).due_ms < kept.stored_ms:
@@ -90,7 +90,7 @@ class Restoration:
         # A log takes its time to be read: doubts are not to begin in the past.
         store.ticked_s = max(store.ticked_s, self.now_s)
         for kept in _in_order(list(image.items.values())):
-            self._restore(kept, kept.sequence == 0 and kept.due_ms > now_ms)
+            self._restore(kept, kept.due_ms > now_ms)
         self._doubt()
         store.shelf.slots.settle(image.birth_base)
         if store.trail is not None:
@@ -129,9 +129,9 @@ class Restoration:
         if kept.reason is not None:
             return self._bury(item, kept)
         if kept.expires_ms:
-            store.shelf.expire_at(item, self._at(kept.expires_ms))
+            store.shelf.expire_at(item, self._when(kept, kept.expires_ms))
         if is_delayed:
-            return store.shelf.delay(item, self._at(kept.due_ms))
+            return store.shelf.delay(item, self._when(kept, kept.due_ms))
         store.shelf.enter(item)
         if item.attempt:
             item.flags |= ACQUIRED
@@ -171,6 +171,11 @@ class Restoration:
             node = self.ghost.out.next
             store.lose(cython.cast(cython.pointer(Item), node))
         return 0
+
+    def _when(self, kept, wall_ms):
+        """Says the same of what an item waits for: no longer than when it came, if clocks jumped."""
+        waits_s: cython.double = cython.cast(cython.double, wall_ms) - kept.stored_ms
+        return min(self._at(wall_ms), self.now_s + max(waits_s, 0.0) * 0.001)
 
     def _at(self, wall_ms):
         """Says when something is by the monotonic clock."""

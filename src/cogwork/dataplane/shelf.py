@@ -87,6 +87,7 @@ class Shelf:
         """Keeps an item until `ripen` enters it; its place is behind what came before then."""
         self.delays.push(due_s, number_of(item))
         item.state = DELAYED
+        item.sequence = self.delays.turn
         item.due_s = due_s
         self.delayed_count += 1
         return 0
@@ -235,7 +236,7 @@ class Shelf:
         if item.group != cython.NULL:
             self.groups.quit(item.group)
             item.group = cython.NULL
-        if item.attempt == 0 and item.sequence:
+        if item.attempt == 0 and item.sequence and item.state != DELAYED:
             self.disorder.lose(item.sequence)
         self.depth -= 1
         self.size_bytes -= item.size

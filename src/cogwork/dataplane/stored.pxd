@@ -29,7 +29,8 @@ cdef enum:
     LENT = 64
     LOOSE = 128
 
-# One message, with its bytes behind it; the node comes first, so that a list's nodes are items.
+# One message, with its bytes behind it; the node comes first, so that a list's nodes are items. Its
+# sequence is its place in the queue; while it is delayed, that among all that ever were.
 cdef struct Item:
     Node node
     uint64_t sequence

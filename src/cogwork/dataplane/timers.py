@@ -11,8 +11,19 @@ from cython.cimports.libc.stdlib import free, realloc
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_before(a: cython.pointer(Timer), b: cython.pointer(Timer)) -> cython.bint:
+    return a.turn < b.turn if a.due_s == b.due_s else a.due_s < b.due_s
+
+
 class TimerHeap:
-    """A binary heap, earliest first."""
+    """A binary heap, earliest first; of those that are due at once the one that was pushed first.
+
+    Attributes:
+        turn: How many were pushed.
+    """
 
     def __dealloc__(self):
         free(self.timers)
@@ -22,13 +33,15 @@ class TimerHeap:
         parent: uint32_t
         if self.count == self.capacity:
             self._grow()
+        self.turn += 1
         while at > 0:
             parent = (at - 1) >> 1
             if self.timers[parent].due_s <= due_s:
-                break
+                break  # its turn is an earlier one
             self.timers[at] = self.timers[parent]
             at = parent
         self.timers[at].due_s = due_s
+        self.timers[at].turn = self.turn
         self.timers[at].number = number
         self.count += 1
         return 0
@@ -58,9 +71,9 @@ class TimerHeap:
         moving: Timer = self.timers[at]
         child: uint32_t = 2 * at + 1
         while child < self.count:
-            if child + 1 < self.count and self.timers[child + 1].due_s < self.timers[child].due_s:
+            if child + 1 < self.count and _is_before(self.timers + child + 1, self.timers + child):
                 child += 1
-            if moving.due_s <= self.timers[child].due_s:
+            if _is_before(cython.address(moving), self.timers + child):
                 break
             self.timers[at] = self.timers[child]
             at = child

@@ -14,7 +14,7 @@ import hashlib
 
 import cython
 from cython.cimports.cogwork.dataplane.octets import bytes_from, store_u32, store_u64
-from cython.cimports.cogwork.dataplane.stored import number_of
+from cython.cimports.cogwork.dataplane.stored import DELAYED, number_of
 from cython.cimports.cogwork.dataplane.values import (
     descriptor_code,
     read_binary,
@@ -257,7 +257,8 @@ class Trail:
         fact: cython.pointer(Fact) = self._new(item)
         if fact == cython.NULL:
             return 0
-        fact.position = item.sequence + self.sequence_base if item.sequence else 0
+        if item.sequence and item.state != DELAYED:
+            fact.position = item.sequence + self.sequence_base
         if self.has_digests:
             fact.digest = self._digest(item)
             fact.has_digest = 1
