@@ -44,6 +44,7 @@ cdef class Dispatcher:
     cdef uint32_t serial_of(self, OutgoingLink link) except? 0
     cdef list holders(self)
     cdef int take_back(self, uint32_t serial) except -1
+    cdef set lent_to(self)
     cdef int sweep_departed(self) except -1
     cdef int resume(self, OutgoingLink link, uint64_t number, uint32_t attempt, bint is_handed, bint is_there) except -1
     cdef Item* next_for(self, Consumer consumer) except? NULL

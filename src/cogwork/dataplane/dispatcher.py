@@ -137,6 +137,18 @@ class Dispatcher:
                 self.ledger.end_lease(item)
         return 0
 
+    def lent_to(self):
+        """Returns the numbers of those that have gone and for which `take_back` may find items."""
+        found: set = {cython.cast(Consumer, each).serial for each in self.departed}
+        node: cython.pointer(Node) = self.shelf.doubtful.next
+        item: cython.pointer(Item)
+        while node != cython.address(self.shelf.doubtful):
+            item = cython.cast(cython.pointer(Item), node)
+            node = node.next
+            if item.flags & LENT and not item.flags & HANDED:
+                found.add(item.consumer)
+        return found
+
     def sweep_departed(self):
         """Loses what is still out at links that have gone, and was not answered for by them."""
         departed: list = self.departed

@@ -321,7 +321,7 @@ class Store(Ledger):
         return shelf.ready.count + shelf.returned_count
 
     def put(self, message: bytes) -> bool:
-        """Puts a message back that was taken out; False where the store is full and blocks.
+        """Puts a message back that was taken out; False where the store does not take it now.
 
         It is no duplicate, whatever is remembered of its message-id.
         """
@@ -337,10 +337,9 @@ class Store(Ledger):
         s.settled = True
         self.wants &= ~WANTS_MESSAGE_ID
         try:
-            self.take(cython.address(s))
+            return self.receive(cython.address(s)) == 1
         finally:
             self.wants = wants
-        return True
 
     # -- consumers
 
@@ -388,6 +387,10 @@ class Store(Ledger):
             serial: Its number; what it has by its own account has been resumed by its next link.
         """
         self.dispatcher.take_back(serial)
+
+    def lent_to(self) -> set:
+        """Returns the numbers of the consumers for which `take_back` may find something."""
+        return self.dispatcher.lent_to()
 
     def on_ready(self, link):
         return self.dispatcher.on_ready(link)

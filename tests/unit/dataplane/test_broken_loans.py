@@ -144,3 +144,18 @@ def test_what_the_shard_took_back_meanwhile_is_delivered_as_a_new_attempt(lent: 
     lent.settle(back, settled=False)
     assert lent.far.counts("accepted") == [1]
     assert lent.confirmations()[-1] == (back.delivery_id, Accepted())
+
+
+def test_it_is_known_for_whom_something_may_be_taken_back() -> None:
+    lent = Lent(marks=True)
+    (arrival,) = lent.lend("a")
+    serial = lent.far.store.serial_of(lent.tunnel.lender)
+    assert lent.far.store.lent_to() == set()
+    lent.tunnel.cut()
+    assert lent.far.store.lent_to() == {serial}
+    assert lent.again() == [KEEP_CODE]
+    assert lent.far.store.lent_to() == set()
+    lent.settle(arrival, RECEIVED, settled=False)
+    lent.tunnel.cut()
+    assert lent.far.counts("in-doubt") == [1]
+    assert lent.far.store.lent_to() == set(), "its application has it"

@@ -97,6 +97,14 @@ def test_what_is_out_does_not_keep_new_messages_away(queue: Queue) -> None:
     assert [text for _, text, *_ in queue.dead] == ["c"]
 
 
+def test_what_a_full_queue_rejects_is_not_taken_for_put_back(queue: Queue) -> None:
+    queue.store.policy = "reject"
+    queue.store.maximum_length = 1
+    assert queue.store.put(message("a"))
+    assert not queue.store.put(message("b"))
+    assert queue.store.depth == 1
+
+
 def test_a_policy_that_is_none_is_named(queue: Queue) -> None:
     with pytest.raises(ValueError, match="expected one of block, drop-oldest, reject"):
         queue.store.policy = "explode"

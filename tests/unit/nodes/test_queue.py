@@ -154,3 +154,22 @@ def test_its_status_holds_its_options() -> None:
 def test_a_wrong_option_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(Refused, match=f"queue option {name} = .*; expected"):
         QueueOptions.of({name: value, "unmatched": "accept"})
+
+
+def test_consumers_that_never_come_back_are_forgotten_though_some_item_stays_in_doubt() -> None:
+    with queue(in_doubt="park") as loop:
+        here = node(loop)
+        store, here.store = here.store, Mock()
+        here.store.counts.return_value = {"in-doubt": 1}
+        here.store.take_exceptions.return_value = here.store.resume.return_value = []
+        here.store.lent_to.return_value = {7}
+        for serial in range(1, 1001):
+            here.store.serial_of.return_value = serial
+            here.unsubscribe(
+                Subscription(Mock(), "work/a", Source(), borrower=f"far/{serial}", is_cut_off=True)
+            )
+            here.tick(0.0)
+        assert len(here._cut_off) <= 65
+        here.subscribe(Subscription(Mock(), "work/a", Source(), borrower="far/7"))
+        here.store.take_back.assert_called_once_with(7)
+        here.store = store

@@ -39,6 +39,9 @@ NOT_HELD = MappingProxyType(
 )
 """Who holds a queue that is not replicated."""
 
+CUT_OFF_MIN = 64
+"""Consumers that were cut off are kept below this number without a look at what they have."""
+
 
 class QueueNode:
     """One queue.
@@ -67,6 +70,7 @@ class QueueNode:
         self.options = QueueOptions.of(context.options)
         self._emit = context.emit
         self._cut_off: dict[str, int] = {}
+        self._cut_off_max = CUT_OFF_MIN
         self.store = _store(context, self.options)
         self.store.handler = self
         self._journal: JournalHandle | None = None
@@ -163,12 +167,23 @@ class QueueNode:
     def tick(self, now_s: float) -> Iterable[Effect]:
         """Lets items expire, ripen and cease to be in doubt."""
         self.store.tick(now_s)
-        if self._cut_off and not self.store.counts()["in-doubt"]:
-            self._cut_off.clear()
+        self._forget_cut_off()
         effects = self._bury(self.store)
         if self._burial is not None:
             self._burial.tick(now_s)
         return effects
+
+    def _forget_cut_off(self) -> None:
+        """Forgets consumers of other containers of which nothing is in doubt any more.
+
+        They are looked through once they have doubled: where doubts stay for good, there are many.
+        """
+        if self._cut_off and not self.store.counts()["in-doubt"]:
+            self._cut_off.clear()
+        if len(self._cut_off) > self._cut_off_max:
+            lent = self.store.lent_to()
+            self._cut_off = {who: each for who, each in self._cut_off.items() if each in lent}
+            self._cut_off_max = max(CUT_OFF_MIN, 2 * len(self._cut_off))
 
     def status(self) -> Mapping[str, object]:
         """Counts items by where they stand, and what has happened so far."""
