@@ -13,7 +13,7 @@ from cogwork.cli.reach import reach
 if TYPE_CHECKING:
     from cogwork.client import Mesh
 
-__all__ = ("delete",)
+__all__ = ("delete", "tell")
 
 
 def delete(url: str, kind: str, address: str, *, as_json: bool) -> None:
@@ -30,6 +30,16 @@ def delete(url: str, kind: str, address: str, *, as_json: bool) -> None:
         await Manager(mesh).ask("DELETE", kind, address)
 
     reach(url, work, force=True)
+    tell(address, as_json=as_json)
+
+
+def tell(address: str, *, as_json: bool) -> None:
+    """Says that a stream or a queue is given up.
+
+    Args:
+        address: Which one.
+        as_json: Whether to say so in an object.
+    """
     if as_json:
         click.echo(json.dumps({"address": address, "deleted": True}, ensure_ascii=False))
     else:

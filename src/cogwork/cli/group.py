@@ -2,30 +2,37 @@
 
 Theory of operation. Workers share their port, and the kernel picks one for each connection. Each of
 them knows which others there are; so it is connected again and again, until each of them has been
-met.
+met. One that has died is started again: what is about all of them waits for it, what only looks
+does without it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.cli.manager import Manager
 from cogwork.cli.reach import GIVE_UP_AFTER_S
 from cogwork.client import Retry, connect
+from cogwork.container.workers import OFFERED, siblings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from cogwork.amqp.performatives import Open
     from cogwork.client import Mesh
 
-__all__ = ("NotMet", "met", "reach_each")
+__all__ = ("NotMet", "met", "reach_all", "reach_each")
 
 T = TypeVar("T")
 
 ATTEMPTS_PER_WORKER = 20
 """By then it has not met one that is there once in some hundred million times."""
+
+LOOK_S = 0.05
+"""How often it is tried once it is likely that one is just being started again."""
 
 
 class NotMet(TimeoutError):
@@ -33,11 +40,12 @@ class NotMet(TimeoutError):
 
 
 @asynccontextmanager
-async def met(url: str) -> AsyncIterator[dict[str, Mesh]]:
+async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Mesh]]:
     """Connects with each worker of a container, or with the container where it is alone.
 
     Args:
         url: Where.
+        is_whole: Whether those count that have died, and are started again.
 
     Yields:
         A connection to each by its id, in the order of their numbers.
@@ -47,15 +55,17 @@ async def met(url: str) -> AsyncIterator[dict[str, Mesh]]:
         ConnectError: The container cannot be reached, or refuses.
     """
     retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
+    until_s = time.monotonic() + GIVE_UP_AFTER_S
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(connect(url, retry=retry, force=True))
-        container = await Manager(first).get("READ", "container")
-        workers = container.get("workers") or [container["name"]]
-        found = {container["name"]: first}
+        workers = _all(first.container) if is_whole else await _present(first)
+        found = {first.container.container_id: first}
         attempts = ATTEMPTS_PER_WORKER * len(workers)
         while missing := [each for each in workers if each not in found]:
-            if attempts == 0:
-                raise NotMet(f"no connection to {url} comes to worker {missing[0]}")
+            if attempts <= 0:
+                if time.monotonic() > until_s:
+                    raise NotMet(f"no connection to {url} comes to worker {missing[0]}")
+                await asyncio.sleep(LOOK_S)
             attempts -= 1
             async with AsyncExitStack() as attempt:
                 mesh = await attempt.enter_async_context(connect(url, retry=retry, force=True))
@@ -64,6 +74,19 @@ async def met(url: str) -> AsyncIterator[dict[str, Mesh]]:
                     found[name] = mesh
                     stack.push_async_exit(attempt.pop_all())
         yield {name: found[name] for name in workers}
+
+
+async def _present(first: Mesh) -> list[str]:
+    """Lists the workers that are there, as one of them knows."""
+    container = await Manager(first).get("READ", "container")
+    return container["workers"] or [container["name"]]
+
+
+def _all(container: Open) -> list[str]:
+    """Lists the workers that there are, by what one of them says of itself."""
+    count = (container.properties or {}).get(OFFERED)
+    name = container.container_id
+    return siblings(name, count) if isinstance(count, int) else [name]
 
 
 def reach_each(url: str, work: Callable[[Mesh], Awaitable[T]]) -> dict[str, T]:
@@ -86,5 +109,28 @@ def reach_each(url: str, work: Callable[[Mesh], Awaitable[T]]) -> dict[str, T]:
         async with met(url) as workers:
             results = await asyncio.gather(*map(work, workers.values()))
             return dict(zip(workers, results, strict=True))
+
+    return asyncio.run(run())
+
+
+def reach_all(url: str, work: Callable[[dict[str, Mesh]], Awaitable[T]]) -> T:
+    """Connects with each worker of a container, those too that are just being started again.
+
+    Args:
+        url: Where.
+        work: What to do with all of them.
+
+    Returns:
+        What `work` returns.
+
+    Raises:
+        InvalidUrlError: The URL is none.
+        NotMet: One of the workers is not met.
+        ConnectError: The container cannot be reached, or refuses.
+    """
+
+    async def run() -> T:
+        async with met(url, is_whole=True) as workers:
+            return await work(workers)
 
     return asyncio.run(run())

@@ -13,11 +13,11 @@ from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cogwork.client import Mesh
 
-__all__ = ("show_all",)
+__all__ = ("show", "show_all")
 
 
 def show_all(url: str, kind: str, columns: Mapping[str, str], *, as_json: bool) -> None:
@@ -34,6 +34,26 @@ def show_all(url: str, kind: str, columns: Mapping[str, str], *, as_json: bool) 
         return await Manager(mesh).rows(kind, () if as_json else tuple(columns))
 
     rows, total = reach(url, work, force=True)
+    show(kind, columns, rows, total, as_json=as_json)
+
+
+def show(
+    kind: str,
+    columns: Mapping[str, str],
+    rows: Sequence[Mapping[str, Any]],
+    total: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Prints entities of a kind.
+
+    Args:
+        kind: What is listed.
+        columns: The heading of each attribute that a table shows; JSON has all attributes.
+        rows: The entities.
+        total: How many there are.
+        as_json: Whether to print one JSON array instead.
+    """
     if as_json:
         click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
         return

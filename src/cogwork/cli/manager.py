@@ -10,6 +10,7 @@ from cogwork.client.management import manage
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cogwork.amqp.types import Symbol
     from cogwork.client import Mesh, Message
 
 __all__ = ("Manager",)
@@ -20,13 +21,15 @@ Row = dict[str, Any]
 class Manager:
     """Sends requests and reads replies; errors of the container are raised as the client does."""
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, mesh: Mesh, worker: str = "") -> None:
         """Needs a mesh.
 
         Args:
             mesh: Connected.
+            worker: Who that is, for errors, where it is one of several.
         """
         self._mesh = mesh
+        self._worker = worker
 
     async def ask(
         self,
@@ -54,8 +57,22 @@ class Manager:
             return await manage(self._mesh, operation, present, body)
         except LinkRefused as error:
             # Who asks for it means nothing to a user; what it is about does.
-            about = "" if name in error.description else name
-            raise type(error)(about, error.condition, error.description) from error
+            raise self.refused(type(error), name, error.condition, error.description) from error
+
+    def refused(
+        self, kind: type[LinkRefused], name: str, condition: Symbol | None, description: str
+    ) -> LinkRefused:
+        """Makes the error that something was not done.
+
+        Args:
+            kind: Of error.
+            name: What it is about.
+            condition: Why, for programs.
+            description: Why, for people.
+        """
+        about = "" if name in description else name
+        whose = f"worker {self._worker}: " if self._worker else ""
+        return kind(about, condition, f"{whose}{description}")
 
     async def get(
         self,

@@ -13,32 +13,23 @@ from msgspec import inspect
 from cogwork.amqp.message import decode_sections
 from cogwork.cli import deletion, moving
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.listing import show_all
+from cogwork.cli.group import reach_all
+from cogwork.cli.listing import show
 from cogwork.cli.manager import Manager
-from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
+from cogwork.cli.shared_queue import SharedQueue
+from cogwork.cli.sums import added_up
 from cogwork.cli.tables import in_words
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import describe, keys_at, type_at
 
 if TYPE_CHECKING:
+    from cogwork.cli.shared_queue import Declared
     from cogwork.client import Mesh
 
 __all__ = ("queue",)
 
 COUNT = click.IntRange(min=1)
-OUTCOMES = ("moved", "refused", "unconfirmed")
-COUNTS = {"MOVE": OUTCOMES, "REDRIVE": (*OUTCOMES, "strangers")}
-"""What is told of items; strangers are those among the refused that are no dead letters."""
-
-CREATED = 201
-
-SLICE = 10_000
-"""Items moved by one request: some tenths of a second, so that Ctrl-C and replies are prompt."""
-
-LEARN_S = 0.3
-"""So long others have to tell that they keep a queue on disk, too, once they hear of it."""
-
 KEPT = {
     "memory": "in memory, until the container stops",
     "disk": "on disk",
@@ -77,7 +68,17 @@ def queue() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the queues, with depth, consumers and counts."""
-    show_all(url, "queue", COLUMNS, as_json=as_json)
+
+    async def work(mesh: Mesh) -> list[dict[str, Any]]:
+        attributes = () if as_json else ("vhost", *COLUMNS)
+        return (await Manager(mesh).rows("queue", attributes))[0]
+
+    async def at_all(workers: dict[str, Mesh]) -> list[dict[str, Any]]:
+        found = await asyncio.gather(*map(work, workers.values()))
+        return added_up(row for rows in found for row in rows)
+
+    rows = reach_all(url, at_all)
+    show("queue", COLUMNS, rows, len(rows), as_json=as_json)
 
 
 @queue.command()
@@ -101,23 +102,17 @@ def declare(
 ) -> None:
     """Make a queue. One that is there with the same options is left as it is.
 
-    In memory and on disk it is made in this one container; in others, declare it there, too.
+    In memory and on disk it is made in this one container, at all of its workers; in others,
+    declare it there, too.
     """
     options = parse_options(pairs)
     if durability is not None:
         options["durability"] = durability
 
-    async def work(mesh: Mesh) -> tuple[bool, dict[str, Any]]:
-        manager = Manager(mesh)
-        reply = await manager.ask("CREATE", "queue", address, body=options)
-        row: Any = reply.body
-        if row["problem"] is not None:  # others may not have heard of it yet
-            await asyncio.sleep(LEARN_S)
-            row = await manager.get("READ", "queue", address)
-        return reply.properties["statusCode"] == CREATED, row
+    async def work(workers: dict[str, Mesh]) -> Declared:
+        return await SharedQueue(workers, address).declare(options)
 
-    is_new, row = reach(url, work, force=True)
-    kept, problem = row["durability"], row["problem"]
+    is_new, kept, problem = reach_all(url, work)
     if as_json:
         told = {"address": address, "is_new": is_new, "durability": kept, "problem": problem}
         click.echo(json.dumps(told, ensure_ascii=False))
@@ -136,17 +131,10 @@ def declare(
 def peek(url: str, address: str, count: int, as_json: bool) -> None:
     """Show the first items of a queue and leave them there."""
 
-    async def work(mesh: Mesh) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        while len(items) < count:
-            wanted = {"index": len(items), "count": count - len(items)}
-            page = await Manager(mesh).get("PEEK", "queue", address, wanted)
-            if not page:
-                break
-            items += page
-        return items
+    async def work(workers: dict[str, Mesh]) -> list[dict[str, Any]]:
+        return await SharedQueue(workers, address).peek(count)
 
-    for item in reach(url, work, force=True):
+    for item in reach_all(url, work):
         click.echo(_item_as_json(item) if as_json else _item_as_text(item))
 
 
@@ -170,10 +158,10 @@ def _item_as_text(item: dict[str, Any]) -> str:
 def purge(url: str, address: str, as_json: bool) -> None:
     """Drop all items of a queue that no consumer holds."""
 
-    async def work(mesh: Mesh) -> int:
-        return int((await Manager(mesh).get("PURGE", "queue", address))["purged"])
+    async def work(workers: dict[str, Mesh]) -> int:
+        return await SharedQueue(workers, address).purge()
 
-    count = reach(url, work, force=True)
+    count = reach_all(url, work)
     if as_json:
         click.echo(json.dumps({"address": address, "purged": count}, ensure_ascii=False))
     else:
@@ -186,7 +174,12 @@ def purge(url: str, address: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def delete(url: str, address: str, as_json: bool) -> None:
     """Give up a queue with all its items. Nobody may be attached to it."""
-    deletion.delete(url, "queue", address, as_json=as_json)
+
+    async def work(workers: dict[str, Mesh]) -> None:
+        await SharedQueue(workers, address).delete()
+
+    reach_all(url, work)
+    deletion.tell(address, as_json=as_json)
 
 
 @queue.command()
@@ -237,24 +230,12 @@ def redrive(url: str, address: str, count: int | None, as_json: bool) -> int:
 def _transfer(
     url: str, operation: str, address: str, count: int | None, target: str | None = None
 ) -> dict[str, int]:
-    """Has items moved, so many at a time; a second round would meet what was refused again."""
+    """Has items moved, at one worker after another."""
 
-    async def work(mesh: Mesh) -> dict[str, int]:
-        manager = Manager(mesh)
-        done = dict.fromkeys(COUNTS[operation], 0)
-        row = await manager.get("READ", "queue", address)
-        left = min(count or row["depth"], row["depth"])
-        while left > 0:
-            size = min(left, SLICE)
-            asked = {"count": size, "target": target}
-            found = await manager.get(operation, "queue", address, asked)
-            done = {key: done[key] + found[key] for key in done}
-            left -= size
-            if sum(found[key] for key in OUTCOMES) < size:
-                break
-        return done
+    async def work(workers: dict[str, Mesh]) -> dict[str, int]:
+        return await SharedQueue(workers, address).transfer(operation, count, target)
 
-    return reach(url, work, force=True)
+    return reach_all(url, work)
 
 
 def _tell(address: str, done: dict[str, Any], *, as_json: bool) -> ExitCode:

@@ -15,10 +15,11 @@ from cogwork.cli.group import reach_each
 from cogwork.cli.manager import Manager
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream import COLUMNS as STREAM_COLUMNS
+from cogwork.cli.sums import added_up
 from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
 
@@ -249,25 +250,3 @@ def _gathered(kind: str, workers: dict[str, Found]) -> tuple[list[dict[str, Any]
         return rows, sum(totals)
     added = added_up(rows)
     return added, max(len(added), *totals)
-
-
-def added_up(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Adds up the counts of rows with one address; of a disorder the greatest stands for all.
-
-    Where workers keep a queue otherwise, each of their ways is told.
-    """
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows:
-        known = found.setdefault((row["vhost"], row["address"]), {})
-        for key, value in row.items():
-            if key == "durability":
-                ways = str(known.get(key, value)).split(", ")
-                known[key] = ", ".join(dict.fromkeys((*ways, str(value))))
-            is_count = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_count or known.get(key) is None:
-                known.setdefault(key, value)
-            elif key.startswith("disorder"):
-                known[key] = max(known[key], value)
-            else:
-                known[key] += value
-    return list(found.values())

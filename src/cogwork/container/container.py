@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import structs
 
 from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.types import UInt
 from cogwork.container.access import Access
 from cogwork.container.addressing import schema_engine_of, table_of, told_streams
 from cogwork.container.attachments import Attachments
@@ -42,6 +43,7 @@ from cogwork.container.telemetry.heartbeat import Heartbeat
 from cogwork.container.vhost_journals import VhostJournals
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
+from cogwork.container.workers import OFFERED, siblings
 from cogwork.dataplane.core import Core
 
 if TYPE_CHECKING:
@@ -152,7 +154,8 @@ class Container:
         self.peers.mesh = self.mesh
         self.replication = Replication(self)
         if worker is not None:
-            self.mesh.siblings = frozenset(worker.siblings_of(self.id))
+            self.mesh.siblings = frozenset(siblings(self.id, worker.count))
+            self.peers.offer(OFFERED, UInt(worker.count))
         self.gateways = Gateways(self.id, self.peers, configuration.gateways)
         self.leaving: Leaving | None = None
         self.on_leave: Callable[[], None] = _stay

@@ -15,9 +15,13 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from cogwork.amqp.types import Symbol
 from cogwork.container.settings import Configuration, Link, Listen
 
-__all__ = ("LinkSocket", "Worker", "worker_id")
+__all__ = ("OFFERED", "LinkSocket", "Worker", "siblings", "worker_id")
+
+OFFERED = Symbol("cogwork:workers")
+"""The capability of a container with workers; the property of that name says how many there are."""
 
 
 class LinkSocket(Struct, frozen=True):
@@ -86,11 +90,6 @@ class Worker(Struct, frozen=True):
     def _path(self, number: int) -> str:
         return f"{self.directory}/{number}"
 
-    def siblings_of(self, container: str) -> list[str]:
-        """Lists the container ids of all workers, by that of one of them."""
-        name = container.rpartition(".")[0]
-        return [f"{name}.{number}" for number in range(self.count)]
-
     def configured(self, whole: Configuration) -> Configuration:
         """Returns the configuration of this worker.
 
@@ -130,3 +129,14 @@ def worker_id(whole: Configuration, number: int) -> str:
         number: Of the worker.
     """
     return f"{whole.id or socket.gethostname()}.{number}"
+
+
+def siblings(container: str, count: int) -> list[str]:
+    """Lists the container ids of all workers, by that of one of them.
+
+    Args:
+        container: The id of one.
+        count: How many there are.
+    """
+    name = container.rpartition(".")[0]
+    return [f"{name}.{number}" for number in range(count)]
