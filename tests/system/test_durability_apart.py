@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,3 +75,17 @@ def test_containers_that_keep_a_queue_alike_say_nothing(members: dict[str, Membe
     done("queue", "delete", b.url, QUEUE)
     within(5.0, lambda: shown(a)[1] == "not on disk at container b", "it is given up there")
     assert "in memory here" not in b.log()
+
+
+def test_rules_that_are_read_again_are_told(members: dict[str, Member]) -> None:
+    a, b = members["a"], members["b"]
+    file = b.folder / "b.toml"
+    before = file.read_text()
+    done("queue", "declare", a.url, QUEUE, "--durability", "disk")
+    within(5.0, lambda: shown(a)[1] == "not on disk at container b", "the rules of the other one")
+    file.write_text(before + ALL_ON_DISK)
+    b.signal(signal.SIGHUP)
+    within(5.0, lambda: shown(a)[1] is None, "it would keep the queue on disk now")
+    file.write_text(before)
+    b.signal(signal.SIGHUP)
+    within(5.0, lambda: shown(a)[1] == "not on disk at container b", "and would not any more")

@@ -162,6 +162,8 @@ class VirtualHost:
                     continue
                 self._bound_lives(entry, rule)
                 entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
+        if self.reach is not None:
+            self.reach.disks.rules_changed()
         return sorted(set(kept))
 
     def rule_of(self, address: str) -> tuple[str, AddressRule]:

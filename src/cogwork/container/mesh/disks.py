@@ -62,6 +62,11 @@ class Disks:
             asyncio.get_running_loop().call_soon(self._settle)
         self._changed.add(address)
 
+    def rules_changed(self) -> None:
+        """Has all looked at that would be kept otherwise by other rules."""
+        for address in {*self._elsewhere, *self._told}:
+            self.changed(address)
+
     def _settle(self) -> None:
         changed, self._changed = self._changed, set()
         for address in changed:
