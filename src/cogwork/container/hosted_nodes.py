@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.container.captures import begin_capture, end_capture
-from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of
+from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of, kinds
 from cogwork.nodes.stream import StreamNode
 from cogwork.spi.effects import Report
 from cogwork.spi.node import Node, NodeContext, Refused
@@ -99,7 +99,8 @@ class HostedNodes(dict[str, Node]):
             raise Refused(str(error), Condition.INTERNAL_ERROR) from error
         if factory is None:
             raise Refused(
-                f"{key!r} needs a node of kind {rule.kind!r}, which this container does not have",
+                f"{key!r} needs a node of kind {rule.kind!r}, which this container does not have: "
+                f"there are {', '.join(kinds())}",
                 Condition.NOT_IMPLEMENTED,
             )
         options = dict(rule.options)

@@ -34,6 +34,7 @@ def factory_of(kind: str) -> NodeFactory | None:
     return cast("NodeFactory | None", load(GROUP, kind, "node kind"))
 
 
-def kinds() -> list[str]:
+@cache
+def kinds() -> tuple[str, ...]:
     """Lists the kinds that are installed."""
-    return names(GROUP)
+    return tuple(names(GROUP))
