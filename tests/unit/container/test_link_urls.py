@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from cogwork.container.mesh.urls import LinkUrl
+from cogwork.container.mesh.view import View
+from cogwork.spi.node import Refused
 
 
 @pytest.mark.parametrize(
@@ -24,6 +30,11 @@ from cogwork.container.mesh.urls import LinkUrl
         ("127.0.0.1:1", "::", 1, False),
         ("other:1", "0.0.0.0", 1, False),
         ("other:1", "other", 1, True),
+        ("127.1:1", "127.0.0.1", 1, True),
+        ("127.1:1", "0.0.0.0", 1, True),
+        ("127.1:1", "::1", 1, False),
+        ("2130706433:1", "127.0.0.1", 1, True),
+        ("127.0.0.1:1", "127.1", 1, True),
         ("unix:///run/a", "/run/a", 0, True),
         ("unix:///run/a", "/run/b", 0, False),
     ],
@@ -32,3 +43,28 @@ def test_a_url_tells_whether_it_leads_to_a_listener(
     url: str, host: str, port: int, is_same: bool
 ) -> None:
     assert LinkUrl.parse(url).leads_to(host, port) is is_same
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "is_same"),
+    [
+        ("north:1", "0.0.0.0", True),
+        ("NORTH:1", "::", True),
+        ("north:2", "0.0.0.0", False),
+        ("north:1", "127.0.0.1", False),
+        ("south:1", "0.0.0.0", False),
+    ],
+)
+def test_the_name_of_the_machine_leads_to_who_listens_everywhere(
+    url: str, host: str, is_same: bool
+) -> None:
+    target = LinkUrl.parse(url)
+    assert target.leads_to(host, 1, "North") is is_same
+    assert not target.leads_to(host, 1), "machines may share a configuration that names them all"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.1", socket.gethostname()])
+def test_a_container_adds_no_link_to_itself(host: str) -> None:
+    container = SimpleNamespace(endpoints=["ws://0.0.0.0:2", "amqp://0.0.0.0:1"])
+    with pytest.raises(Refused, match="is where this container listens itself"):
+        View(cast("Any", container)).add_link(f"{host}:1", 1)

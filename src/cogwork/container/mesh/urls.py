@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import socket
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -104,23 +106,30 @@ class LinkUrl:
             return self.host
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
-    def leads_to(self, host: str, port: int) -> bool:
+    def leads_to(self, host: str, port: int, machine: str | None = None) -> bool:
         """Tells whether who listens there is the one that this leads to, as far as names say so.
 
         Args:
             host: A name or an address, also of all interfaces; for a Unix-domain socket the path.
             port: 0 for a Unix-domain socket.
+            machine: The name of this machine, where that is to count: as many may share a
+                configuration that names all of them.
         """
         if self.port != port:
             return False
         here = _addresses(host)
-        return bool(here & _addresses(self.host)) or (not self.is_unix and self._is_any_of(here))
+        if here & _addresses(self.host):
+            return True
+        is_own = machine is not None and self.host == machine.lower()
+        return not self.is_unix and self._is_any_of(here, is_own=is_own)
 
-    def _is_any_of(self, here: frozenset[str]) -> bool:
+    def _is_any_of(self, here: frozenset[str], *, is_own: bool) -> bool:
         """Tells whether it leads to this machine by an interface of all that are listened at."""
         there = _addresses(self.host)
-        is_ipv4 = "127.0.0.1" in there or self.host.startswith("127.")
-        return ("0.0.0.0" in here and is_ipv4) or ("::" in here and "::1" in there)
+        is_ipv4 = any(each.startswith("127.") for each in there)
+        return ("0.0.0.0" in here and (is_own or is_ipv4)) or (
+            "::" in here and (is_own or "::1" in there)
+        )
 
     @property
     def is_unix(self) -> bool:
@@ -140,7 +149,11 @@ class LinkUrl:
 
 def _addresses(host: str) -> frozenset[str]:
     """Returns a host's addresses, where it needs nobody to tell them."""
-    return frozenset(("127.0.0.1", "::1") if host == "localhost" else (host,))
+    if host == "localhost":
+        return frozenset(("127.0.0.1", "::1"))
+    with suppress(OSError):  # no address of IPv4, which may be as short as 127.1
+        host = socket.inet_ntoa(socket.inet_aton(host))
+    return frozenset((host,))
 
 
 def _socket_path(text: str) -> str:

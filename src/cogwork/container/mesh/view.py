@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
@@ -56,7 +57,7 @@ class View:
         for listener in self._container.endpoints:
             with suppress(BadLinkUrl):  # AMQP over WebSocket, where no links are made
                 own = LinkUrl.parse(listener)
-                if target.leads_to(own.host, own.port):
+                if target.leads_to(own.host, own.port, socket.gethostname()):
                     raise Refused(
                         f"link: {target} is where this container listens itself; "
                         "another container is expected"
