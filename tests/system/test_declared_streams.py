@@ -80,7 +80,7 @@ def test_any_container_declares_trims_and_deletes(members: dict[str, Member]) ->
     assert refused.returncode == ExitCode.ERROR
     assert "a member is named twice" in refused.stderr
     unknown = "'zz', a container that nobody here knows: one of a, b, c, d is expected"
-    refused = ran("stream", "create", d.url, "gone", "--engine", "raft", "--replicas", "a,zz")
+    refused = ran("stream", "create", d.url, "gone", "--replicas", "a,zz")
     assert (refused.returncode, unknown in refused.stderr) == (ExitCode.ERROR, True)
     replicated = ("--durability", "replicated", "--option", "replicas=a,zz")
     refused = ran("queue", "declare", d.url, "queue/gone", *replicated)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ("COLUMNS", "show_row", "stream")
 
-ORB = "orb"
+ORB, RAFT = "orb", "raft"
 CREATED = 201
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
@@ -89,8 +89,15 @@ def stream() -> None:
 @stream.command()
 @click.argument("url")
 @click.argument("name", callback=new_name)
-@click.option("--engine", show_default=ORB, help="Which engine keeps it.")
-@click.option("--replicas", metavar="A,B,C", help="The containers that hold it.")
+@click.option(
+    "--engine", show_default=f"{ORB}, or {RAFT} with --replicas", help="Which engine keeps it."
+)
+@click.option(
+    "--replicas",
+    metavar="A,B,C",
+    show_default="three of the voters",
+    help="The containers that hold it on the engine raft.",
+)
 @click.option("--retention", type=Quantity("time", SECONDS), help="Give up what is older: 7d.")
 @click.option(
     "--retention-bytes", type=Quantity("size", BYTES), help="Give up the oldest beyond: 10GiB."
@@ -116,9 +123,10 @@ def create(
 ) -> None:
     """Make a stream. One that is there with the same options is left as it is."""
     address = address_of(name)
+    holders = named(replicas)
     options = {
-        "engine": engine,
-        "replicas": named(replicas) or None,
+        "engine": RAFT if engine is None and holders else engine,
+        "replicas": holders or None,
         "retention_s": retention,
         "retention_bytes": None if retention_bytes is None else int(retention_bytes),
         "retention_records": retention_records,
