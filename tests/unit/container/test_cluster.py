@@ -89,6 +89,30 @@ def test_who_declares_while_the_container_stops_does_not_wait_for_ever() -> None
     asyncio.run(declare_without_an_end())
 
 
+async def declare_what_was_declared_with_fewer_options() -> None:
+    service = Service(await OrbHost().open("$cluster", {}))
+    service.answers.set()
+    cluster = Cluster("a", ["a"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
+    cluster.start()
+    try:
+        await cluster.when_current()
+        defaults = {"delay": True, "priorities": 10}
+        old = await cluster.declare("queue", "", "x", {"priorities": 5})
+        new = {"priorities": 5, "delay": True}
+        with pytest.raises(ValueError, match="is there with delay = None, not True"):
+            await cluster.declare("queue", "", "x", new)
+        assert await cluster.declare("queue", "", "x", new, defaults) == old
+        for other in ({**new, "delay": False}, {**new, "priorities": 10}):
+            with pytest.raises(ValueError, match="is there with"):
+                await cluster.declare("queue", "", "x", other, defaults)
+    finally:
+        await cluster.close()
+
+
+def test_an_option_that_an_older_declaration_lacks_is_its_default() -> None:
+    asyncio.run(asyncio.wait_for(declare_what_was_declared_with_fewer_options(), 5))
+
+
 class Failing(Nobody):
     """Its disk fails."""
 

@@ -133,18 +133,36 @@ class Cluster:
     # -- declaring
 
     async def declare(
-        self, kind: str, vhost: str, name: str, options: Mapping[str, Value]
+        self,
+        kind: str,
+        vhost: str,
+        name: str,
+        options: Mapping[str, Value],
+        defaults: Mapping[str, Value] | None = None,
     ) -> Declaration:
         """Declares something for all containers; what is there with these options stays.
+
+        Args:
+            kind: What it is.
+            vhost: Its virtual host.
+            name: Its name there.
+            options: As they hold here.
+            defaults: What an option is that was left out by who declared it first, as a container
+                did that did not know of it yet.
 
         Raises:
             ValueError: It cannot be, or is there with other options; the text says which.
             ConsensusError: It is not known, or not at all.
         """
         there = self.declarations.find(kind, vhost, name)
-        if there is not None and there.options == dict(options):
-            return there
-        outcome = await self._order(Declare(kind, vhost, name, dict(options)))
+        told = dict(options)
+        if there is not None:
+            for key, value in (defaults or {}).items():
+                if key not in there.options and told.get(key) == value:
+                    del told[key]
+            if there.options == told:
+                return there
+        outcome = await self._order(Declare(kind, vhost, name, told))
         if outcome.problem or outcome.declaration is None:
             raise ValueError(outcome.problem)
         return outcome.declaration

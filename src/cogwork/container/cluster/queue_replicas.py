@@ -8,6 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from msgspec import structs
+
 from cogwork.amqp.errors import Condition
 from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.container.cluster.raft import open_declared, placement_of, stream_name
@@ -19,7 +21,7 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
-    from cogwork.cluster.declarations import Declaration
+    from cogwork.cluster.declarations import Declaration, Value
     from cogwork.consensus.replicated.engine import RaftEngine
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
 __all__ = ("KIND", "QueueReplicas", "shard_of_queue")
 
 KIND = "queue"
+DEFAULTS: Mapping[str, Value] = {
+    each.name: each.default for each in structs.fields(QueueOptions) if each.default is not None
+}
+"""Of options that a queue's declaration may not have yet."""
+
 TICK_S = 0.05
 """How often it is looked whether a queue has an owner."""
 
@@ -140,8 +147,9 @@ class QueueReplicas:
         """
         assert self._cluster is not None
         assert self._service is not None
+        name = (queue.vhost, queue.address)
         return await open_declared(
-            self._cluster, self._service, KIND, (queue.vhost, queue.address), queue.options
+            self._cluster, self._service, KIND, name, queue.options, defaults=DEFAULTS
         )
 
     def held(self, queue: ReplicatedQueue, engine: RaftEngine | None) -> Mapping[str, object]:

@@ -90,6 +90,8 @@ async def open_declared(
     kind: str,
     name: tuple[str, str],
     options: Mapping[str, object],
+    *,
+    defaults: Mapping[str, Value] | None = None,
 ) -> RaftEngine:
     """Opens the stream of something declared; declares it where it is new.
 
@@ -99,6 +101,7 @@ async def open_declared(
         kind: What it is.
         name: Its virtual host, and its name there.
         options: The declaration's.
+        defaults: What an option is that an older declaration does not have.
 
     Raises:
         Unavailable: The cluster has no majority.
@@ -110,7 +113,7 @@ async def open_declared(
         # What is known before may be long ago: a replica that was given up would come again.
         async with asyncio.timeout(CURRENT_TIMEOUT_S):
             await cluster.when_current()
-        declaration = await cluster.declare(kind, *name, values)
+        declaration = await cluster.declare(kind, *name, values, defaults)
     except TimeoutError:
         raise Unavailable("what is declared is not known yet") from None
     except Unknown as error:
