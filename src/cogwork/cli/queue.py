@@ -94,6 +94,7 @@ def list_(url: str, as_json: bool) -> None:
 @click.option(
     "--durability",
     type=click.Choice(["memory", "disk", "replicated"]),
+    show_default="as [[address]] says, or memory",
     help="Where items are kept; short for --option durability=….",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

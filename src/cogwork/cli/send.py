@@ -110,7 +110,10 @@ def parse_properties(
     "--file", "lines", type=click.File(), metavar="LINES", help="Send each line; - is stdin."
 )
 @click.option(
-    "--count", type=click.IntRange(min=1), help="Repeat BODY, or stop after so many lines."
+    "--count",
+    type=click.IntRange(min=1),
+    show_default="once, or all lines",
+    help="Repeat BODY, or stop after so many lines.",
 )
 @click.option("--subject", help="The subject of each message.")
 @click.option(

@@ -41,11 +41,18 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--id", "container_id", metavar="NAME", help="The container's id.")
+@click.option(
+    "--id",
+    "container_id",
+    metavar="NAME",
+    show_default="the machine's name",
+    help="The container's id.",
+)
 @click.option(
     "--listen",
     multiple=True,
     metavar="HOST:PORT",
+    show_default="127.0.0.1:5672",
     help="Where to listen, or unix://PATH; repeatable.",
 )
 @click.option(
@@ -59,13 +66,15 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
     "--workers",
     type=click.IntRange(1, WORKERS_MAX),
     metavar="N",
-    help="How many processes share the work: one for each core that it may use.",
+    show_default="1",
+    help="How many processes share the work: as many as the cores that they are to use.",
 )
 @click.option(
     "--arrow",
     "readers",
     type=click.IntRange(0, READERS_MAX),
     metavar="N",
+    show_default="0",
     help="How many processes serve streams as Arrow record batches.",
 )
 @click.option(
@@ -93,7 +102,9 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
     metavar="NAME",
     help="A gateway for another protocol, such as zeromq; repeatable.",
 )
-@click.option("--data", "data_dir", metavar="DIR", help="Where to keep files.")
+@click.option(
+    "--data", "data_dir", metavar="DIR", show_default="nowhere", help="Where to keep files."
+)
 @click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
 @click.option("--worker", "worker_json", hidden=True, help="What a supervisor tells a worker.")
@@ -117,8 +128,8 @@ def serve(
 ) -> int:
     """Run a container.
 
-    Options win over the file. Without either, the container listens on 127.0.0.1:5672 for clients
-    of this machine. SIGHUP reads the configuration again, SIGTERM lets deliveries settle and stops.
+    Options win over the file, and defaults hold where neither says anything. SIGHUP reads the
+    configuration again, SIGTERM lets deliveries settle and stops.
     """
     worker = None if worker_json is None else msgspec.json.decode(worker_json, type=Worker)
 

@@ -65,6 +65,24 @@ def test_defaults_are_told_in_one_way() -> None:
     assert {name for name in said if not re.search(r"\[\[\w+\]\]|local\[2\]", said[name])} == set()
 
 
+@pytest.mark.parametrize(
+    ("words", "option", "default"),
+    [
+        ("serve", "--listen", "127.0.0.1:5672"),
+        ("serve", "--workers", "1"),
+        ("serve", "--arrow", "0"),
+        ("serve", "--data", "nowhere"),
+        ("queue declare", "--durability", "as [[address]] says, or memory"),
+        ("stream create", "--engine", "orb, or raft with --replicas"),
+        ("send", "--count", "once, or all lines"),
+    ],
+)
+def test_what_holds_without_an_option_is_told(words: str, option: str, default: str) -> None:
+    shown = CliRunner().invoke(cogwork, [*words.split(), "--help"], terminal_width=WIDTH).output
+    about = " ".join(shown.partition(f"\n  {option} ")[2].partition("\n  --")[0].split())
+    assert f"[default: ({default})" in about
+
+
 def test_all_places_in_a_stream_are_named() -> None:
     shown = CliRunner().invoke(cogwork, ["receive", "--help"], terminal_width=WIDTH)
     for place in ("first", "last", "next", "snapshot", "today"):
