@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import time
@@ -212,6 +213,32 @@ class ServerFaults(ABC):
         assert (await engine.bounds()).next == 5
         await reader.aclose()
         await host.close()
+
+    @pytest.mark.parametrize("leaves", [True, False], ids=["who-leaves", "who-stays"])
+    def test_who_waits_for_records_at_the_end_is_no_fault(self, leaves: bool) -> None:
+        faults: list[str] = []
+        asyncio.run(asyncio.wait_for(self._end_waiting(faults, leaves), WITHIN_S))
+        gc.collect()
+        assert faults == []
+
+    async def _end_waiting(self, faults: list[str], leaves: bool) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: faults.append(context["message"]))
+        host = self.make_host()
+        engine = await opened(host, name())
+        subscriptions = [engine.subscribe(Origin.FIRST) for _ in range(3)]
+        for each in subscriptions:
+            assert isinstance(await anext(each), CaughtUp)
+        waiting = [asyncio.ensure_future(anext(each)) for each in subscriptions]
+        await asyncio.sleep(0.3)
+        if leaves:
+            for task in waiting:
+                task.cancel()
+            await host.close()
+            return  # and the event loop ends, without waiting for anybody
+        await host.close()
+        told = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in told] == [Unavailable] * 3
 
     async def intrude(self, host: EngineHost, stream: str, data: bytes) -> None:
         """Writes something where the stream is kept, as nobody should."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 import nats
+from nats.errors import ConnectionClosedError, MaxPayloadError, NoRespondersError
 from nats.errors import Error as NatsError
-from nats.errors import MaxPayloadError, NoRespondersError
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
@@ -312,10 +312,20 @@ class NatsReader:
                 raise ServerDown("NATS: the consumer does not answer", may_have_happened=False)
             wait_s = min(limit_s - now_s, SILENCE_S)
             with contextlib.suppress(TimeoutError), _translated(passing=TimeoutError):
-                self._take(await self._subscription.next_msg(wait_s), entries)
+                self._take(await self._message(wait_s), entries)
                 while self._subscription.pending_msgs:
-                    self._take(await self._subscription.next_msg(1), entries)
+                    self._take(await self._message(1), entries)
         return entries
+
+    async def _message(self, wait_s: float) -> Msg:
+        try:
+            return await self._subscription.next_msg(wait_s)
+        except ConnectionClosedError as error:
+            # Of a task that was cancelled the library says that, too, once it is closed.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError from error
+            raise
 
     async def close(self) -> None:
         """Ends it; the server forgets the consumer by itself where it cannot be told."""

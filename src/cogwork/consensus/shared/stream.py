@@ -213,6 +213,7 @@ class SharedStream:
             doing.close()
             raise Unavailable(self._end_reason)
         task = asyncio.ensure_future(doing)
+        task.add_done_callback(_seen)
         try:
             await asyncio.wait((task, self._end), return_when=asyncio.FIRST_COMPLETED)
             if not self._end.done():
@@ -222,8 +223,6 @@ class SharedStream:
             if not task.done():
                 task.cancel()
                 await asyncio.wait((task,))
-            if not task.cancelled():
-                task.exception()
 
     async def _retry(self, call: Callable[[], Coroutine[object, object, T]]) -> T:
         """Calls until the server answers, or until it is too late."""
@@ -401,3 +400,9 @@ class SharedStream:
         if data is None or len(data) < _OFFSET.size:
             raise Malformed("an application's snapshot", "some of it is missing")
         return Snapshot(_OFFSET.unpack_from(data)[0], data[_OFFSET.size :])
+
+
+def _seen(task: asyncio.Future[T]) -> None:
+    """What goes wrong at the end is of no interest, nor where nobody waits for it any more."""
+    if not task.cancelled():
+        task.exception()
