@@ -31,6 +31,7 @@ Fault = ConsensusError | None
 @pytest.fixture(autouse=True)
 def _impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "PATIENCE_S", ENGINE_S * 0.9)
+    monkeypatch.setattr(publishing, "DEADLINE_S", ENGINE_S)
 
 
 class Patient:
@@ -132,3 +133,30 @@ def test_what_fails_for_a_moment_is_tried_again() -> None:
     message = Sent()
     run(lambda: published(engine, (0.0, message)))
     assert (message.told[0][0], engine.asked) == (ACCEPTED, 3)
+
+
+def test_an_engine_that_refuses_and_then_falls_silent_has_one_time_for_both() -> None:
+    refused = [(0.0, Unavailable("no leader"))] * 4
+    engine, message = Patient(*refused, (ENGINE_S, Unavailable("no answer"))), Sent()
+    run(lambda: published(engine, (0.0, message)))
+    ((outcome, after_s),) = message.told
+    assert (outcome, engine.asked) == (MODIFIED, 5), "the engine may have appended it"
+    assert ENGINE_S * 0.9 < after_s < ENGINE_S * 1.2
+
+
+def test_what_waits_behind_another_one_has_no_more_time_than_that() -> None:
+    refused = [(0.0, Unavailable("no leader"))] * 7
+    engine = Patient(*refused, (0.0, None), (ENGINE_S, Unavailable("no answer")))
+    first, second = Sent(), Sent()
+    run(lambda: published(engine, (0.0, first), (0.01, second)))
+    assert [first.told[0][0], second.told[0][0]] == [ACCEPTED, MODIFIED]
+    assert second.told[0][1] < ENGINE_S * 1.2
+
+
+def test_what_comes_behind_what_was_given_back_goes_on() -> None:
+    refused = [(0.0, Unavailable("no leader"))] * 2
+    engine = Patient(*refused, (ENGINE_S, None), (0.0, None))
+    first, second = Sent(), Sent()
+    run(lambda: published(engine, (0.0, first), (ENGINE_S * 0.9, second)))
+    assert [first.told[0][0], second.told[0][0]] == [MODIFIED, ACCEPTED]
+    assert second.told[0][1] < ENGINE_S * 0.5

@@ -7,7 +7,8 @@ tries again in order, with growing pauses. What failed and was overtaken by a la
 same link is not tried again, for that would put it out of order: its sender is told. The same holds
 where the engine does not come back in time, and where it is not known whether records without a
 producer were appended. An engine that waits for its server or its leader by itself has had its time
-when it gives up, and is not asked once more.
+when it gives up, and is not asked once more. One that first refuses and then says nothing has no
+more time than either: what it still has then is given back as what may have been appended.
 
 The engine's answer becomes an outcome. Appended is accepted. What will never be taken is rejected,
 with the reason. What was certainly not appended is released, what may have been is modified with
@@ -58,6 +59,9 @@ PATIENCE_S = 9.0
 """How long an engine is tried that cannot take records: longer than a change of leaders, and not
 again where it has tried for ten seconds by itself."""
 
+DEADLINE_S = 10.0
+"""So long after it came, what was not taken at once is given back, whatever the engine does."""
+
 PASSING = (Busy, Unavailable, NotLeader)
 """Nothing was appended, and it may be later."""
 
@@ -91,6 +95,12 @@ class _Job:
     failure: BaseException | None = None
     is_overtaken: bool = False
     is_in_doubt: bool = False
+    is_late: bool = False
+    is_given_back: bool = False
+
+    def is_over(self, now_s: float) -> bool:
+        """Says whether it was not taken at once, and has had its time."""
+        return self.is_late and now_s - self.since_s >= DEADLINE_S
 
 
 @dataclass(slots=True, eq=False)
@@ -100,6 +110,7 @@ class _Line:
     jobs: deque[_Job] = field(default_factory=deque)
     is_stopped: bool = False
     is_retry_due: bool = False
+    is_watched: bool = False
     pause_s: float = PAUSE_FIRST_S
     since_s: float | None = None
     is_broken: bool = False
@@ -238,7 +249,7 @@ class Publishing:
     ) -> None:
         job.is_under_way = False
         job.is_in_doubt |= isinstance(failure, Unknown)
-        if self._lines.get(key) is not line:
+        if job.is_given_back or self._lines.get(key) is not line:
             return
         if failure is None:
             self._accept(line, job)
@@ -293,6 +304,7 @@ class Publishing:
         parcel.settle(REJECTED, encode(Rejected(error=error).to_described()))
 
     def _return(self, job: _Job) -> None:
+        job.is_given_back = True
         self.returned += job.parcel.count
         if job.is_under_way or job.is_in_doubt:
             job.parcel.settle(MODIFIED, IN_DOUBT)
@@ -328,10 +340,36 @@ class Publishing:
             return
         line.is_stopped = line.is_retry_due = False
         for job in list(line.jobs):
+            job.is_late = True
+            self._watch(key, line, job)
             self._start(key, line, job)
             # An engine may refuse at once: what comes behind goes then when that is tried again.
             if line.is_stopped or self._lines.get(key) is not line:
                 return
+
+    def _watch(self, key: tuple[int, int], line: _Line, job: _Job) -> None:
+        """Has a line looked at when the time of one that was not taken at once is over."""
+        if not line.is_watched:
+            line.is_watched = True
+            loop = asyncio.get_running_loop()
+            loop.call_at(job.since_s + DEADLINE_S, self._look_at_time, key, line)
+
+    def _look_at_time(self, key: tuple[int, int], line: _Line) -> None:
+        """Gives back what the engine has had for too long; it may yet be appended."""
+        line.is_watched = False
+        if self._lines.get(key) is not line:
+            return
+        now_s = asyncio.get_running_loop().time()
+        if over := [each for each in line.jobs if each.is_over(now_s)]:
+            line.is_broken = True
+            self._return_all(line, over)
+            self._flush()
+        if late := [each for each in line.jobs if each.is_late]:
+            self._watch(key, line, late[0])
+        if line.is_stopped:
+            self._look_again(key, line)
+        elif not line.jobs:
+            del self._lines[key]
 
     @property
     def stopped(self) -> int:
