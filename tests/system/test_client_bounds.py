@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 import cogwork
+from cogwork.client.mesh import Mesh
 from cogwork.dataplane.connection import Connection
 from cogwork.testing import container
 
@@ -119,3 +121,89 @@ async def test_a_mesh_whose_closing_is_left_is_closed_all_the_same() -> None:
         with pytest.raises(asyncio.CancelledError):
             await closing
         assert uplink.closed.done()
+
+
+NOBODY = "service/nobody"
+NO_CREDIT = r"^service/nobody: it was not sent within 0\.3 s: there was no credit"
+NO_OUTCOME = r"^service/nobody: it was sent, and has no outcome within 0\.3 s"
+
+
+@pytest.mark.parametrize("has_relay", [True, False], ids=["publisher", "publish"])
+def test_a_message_without_credit_is_given_up_in_time(
+    has_relay: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Mesh, "has_relay", has_relay)
+
+    @story
+    async def told() -> None:
+        with container() as url:
+            async with cogwork.connect(url) as mesh, mesh.publisher(NOBODY) as out:
+                send = out.send if has_relay else partial(mesh.publish, NOBODY)
+                with pytest.raises(cogwork.Released, match=NO_CREDIT):
+                    await send("too early", timeout_s=0.3)
+                assert out.backlog == 0
+                async with mesh.consume(NOBODY) as items:
+                    sending = asyncio.ensure_future(send("in time", timeout_s=0.3))
+                    item = await anext(items)
+                    assert item.body == "in time"
+                    with pytest.raises(cogwork.InDoubt, match=NO_OUTCOME):
+                        await sending
+                    await item.accept()
+
+    told()
+
+
+@story
+async def test_why_nobody_took_a_message_is_asked_no_longer_than_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with container() as url:
+        async with cogwork.connect(url) as mesh:
+            with pytest.raises(cogwork.Released, match="nobody took the message"):
+                await mesh.publish(NOBODY, 1, timeout_s=10)
+            monkeypatch.setattr(
+                "cogwork.client.publisher.Publisher.open", lambda _: asyncio.sleep(60)
+            )
+            with pytest.raises(cogwork.Released, match=r"^service/nobody: nobody took the message"):
+                await asyncio.wait_for(mesh.publish(NOBODY, 1, timeout_s=0.2), 10)
+
+
+@story
+async def test_a_message_without_a_connection_is_given_up_in_time() -> None:
+    with container() as url:
+        async with (
+            FaultyProxy(url) as proxy,
+            cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+            mesh.publisher("queue/a") as out,
+        ):
+            proxy.refuse(True)
+            proxy.cut()
+            await eventually(lambda: not mesh.is_connected, "it is lost")
+            match = "was not sent within 0.2 s: there was no connection"
+            with pytest.raises(cogwork.Released, match=match):
+                await out.send("a", timeout_s=0.2)
+            with pytest.raises(cogwork.Released, match=f"^queue/b: it {match}"):
+                await mesh.publish("queue/b", "b", timeout_s=0.2)
+            proxy.refuse(False)
+            await mesh.publish("queue/b", "c", timeout_s=10)
+            async with mesh.consume("queue/b") as items:
+                assert [each.body for each in await items.drain()] == ["c"]
+
+
+@story
+async def test_a_message_that_a_stream_counts_is_in_doubt_where_its_time_is_over() -> None:
+    with container('[[stream]]\naddress = "stream/s"\n') as url:
+        async with (
+            FaultyProxy(url) as proxy,
+            cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+            mesh.stream("s").publisher() as out,
+        ):
+            proxy.refuse(True)
+            proxy.cut()
+            await eventually(lambda: not mesh.is_connected, "it is lost")
+            with pytest.raises(cogwork.InDoubt, match="in a stream's line, where it stays"):
+                await out.send("a", timeout_s=0.2)
+            proxy.refuse(False)
+            await out.flush()
+            async with mesh.stream("s").read("first") as reader:
+                assert (await anext(reader)).body == "a"

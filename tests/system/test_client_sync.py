@@ -32,6 +32,17 @@ def test_the_same_calls_without_a_loop() -> None:
         assert messages.receive(timeout_s=0.05) is None
 
 
+def test_a_message_that_nobody_takes_is_given_up_in_time() -> None:
+    with (
+        container() as url,
+        sync.connect(url) as mesh,
+        mesh.publisher("service/nobody") as out,
+    ):
+        with pytest.raises(cogwork.Released, match=r"service/nobody: it was not sent within 0.2 s"):
+            out.send("too early", timeout_s=0.2)
+        mesh.publish("queue/somebody", "in time", timeout_s=10)
+
+
 def test_items_are_settled_through_the_consumer() -> None:
     with (
         container() as url,

@@ -318,6 +318,7 @@ class Mesh(Requests, RpcCalls):
         body: object = None,
         *,
         settled: bool = False,
+        timeout_s: float | None = None,
         **fields: Unpack[MessageFields],
     ) -> None:
         """Sends one message and waits until it is accepted; left before it was sent, it is not.
@@ -326,23 +327,26 @@ class Mesh(Requests, RpcCalls):
             address: Where to.
             body: A `Message`, or the body of one.
             settled: Whether to send without asking for the outcome.
+            timeout_s: How long it may take, in seconds; None for as long as it takes.
             **fields: The message's, as in `Message`: subject, properties, durable, ttl_s,
                 priority, message_id, ...
 
         Raises:
             Rejected: It is invalid there.
-            Released: Nobody took it.
+            Released: Nobody took it, or its time was over before it was sent.
             PermissionDenied: The user may not send there.
-            InDoubt: The connection broke before the outcome was known.
+            InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
         message = message_of(body, **fields)
         message.to = address
-        sender = self._senders.relay() or await self._senders.sender_for(address)
-        post = sender.post(message, settled=settled)
-        if settled and post.is_done:
+        if timeout_s is not None:
+            await self._senders.send_within(address, message, timeout_s, settled=settled)
             return
         try:
-            await sender.outcome(post)
+            sender = self._senders.relay() or await self._senders.sender_for(address)
+            post = sender.post(message, settled=settled)
+            if not (settled and post.is_done):
+                await sender.outcome(post)
         except Released as error:
             await self._senders.explain(address, error)
         except (InDoubt, Rejected) as error:

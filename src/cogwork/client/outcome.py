@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from cogwork.amqp.composite import Composite
+from cogwork.amqp.errors import Condition
 from cogwork.amqp.kinds import composite_from
 from cogwork.amqp.outcomes import Modified as ModifiedState
 from cogwork.amqp.outcomes import Rejected as RejectedState
@@ -15,7 +16,15 @@ from cogwork.client.errors import ClientError, InDoubt, Rejected, Released
 from cogwork.dataplane.codec import decode
 from cogwork.dataplane.outbox import ACCEPTED_CODE, IN_DOUBT_CODE
 
-__all__ = ("Outcome", "OutcomeState", "meant_for", "outcome_of")
+__all__ = (
+    "NO_CONNECTION",
+    "NO_CREDIT",
+    "Outcome",
+    "OutcomeState",
+    "meant_for",
+    "outcome_of",
+    "unsent",
+)
 
 F = TypeVar("F", bound=ClientError)
 
@@ -33,6 +42,10 @@ class _Words(NamedTuple):
 DOUBTS = _Words(
     "a consumer had it and did not settle it", "the stream may have the message, or may not"
 )
+NO_CREDIT = "no credit, as nobody takes messages there, or who does takes no more now"
+NO_CONNECTION = "no connection"
+"""What a message waits for before it is sent."""
+
 RETURNS = _Words("nobody took the message", "the message is not in the stream")
 
 
@@ -139,6 +152,18 @@ def meant_for(address: str, error: F) -> F:
         for words in (DOUBTS, RETURNS):
             description = words.of_streams if description == words.of_others else description
     return type(error)(address, error.condition, description)
+
+
+def unsent(address: str, wanting: str, timeout_s: float) -> Released:
+    """Returns the exception for a message that was taken back when its time was over.
+
+    Args:
+        address: Where it was to be sent.
+        wanting: What there was none of.
+        timeout_s: How long it had.
+    """
+    text = f"it was not sent within {timeout_s:g} s: there was {wanting}"
+    return Released(address, Condition.RESOURCE_LIMIT_EXCEEDED, text)
 
 
 def _is_stream(address: str) -> bool:

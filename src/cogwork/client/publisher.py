@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
+from cogwork.client.errors import InDoubt
 from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.link_end import LinkEnd
-from cogwork.client.outcome import outcome_of
+from cogwork.client.outcome import NO_CONNECTION, NO_CREDIT, outcome_of, unsent
 from cogwork.dataplane.outbox import Outbox
 from cogwork.dataplane.outgoing import OutgoingLink
 
@@ -89,7 +90,12 @@ class Publisher(LinkEnd):
         return self._outbox.post(message_of(body, **fields) if fields else body, settled)
 
     async def send(
-        self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]
+        self,
+        body: object,
+        *,
+        settled: bool = False,
+        timeout_s: float | None = None,
+        **fields: Unpack[MessageFields],
     ) -> None:
         """Sends a message and waits until it is accepted; a settled one until it is written.
 
@@ -99,14 +105,16 @@ class Publisher(LinkEnd):
         Args:
             body: A `Message`, or the body of one.
             settled: Whether to send without asking for an outcome.
+            timeout_s: How long it may take, in seconds; None for as long as it takes.
             **fields: The message's, as in `Message`.
 
         Raises:
             Rejected: It is invalid there.
-            Released: Nobody took it.
-            InDoubt: The connection broke before the outcome was known.
+            Released: Nobody took it, or its time was over before it was sent.
+            InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
-        await self.outcome(self.post(body, settled=settled, **fields))
+        post = self.post(body, settled=settled, **fields)
+        await (self.outcome(post) if timeout_s is None else self.outcome_within(post, timeout_s))
 
     async def outcome(self, post: Post) -> None:
         """Waits for a post's outcome; who leaves before it was sent has it taken back.
@@ -126,6 +134,43 @@ class Publisher(LinkEnd):
         except asyncio.CancelledError:
             post.withdraw()
             raise
+
+    async def outcome_within(self, post: Post, timeout_s: float, spent_s: float = 0.0) -> None:
+        """Waits for a post's outcome; one that was not sent in time is taken back.
+
+        Args:
+            post: Nobody else's.
+            timeout_s: How long it may take.
+            spent_s: How much of that is over.
+
+        Raises:
+            ClientError: It is not accepted, or was not sent, or has no outcome.
+        """
+        try:
+            async with asyncio.timeout(timeout_s - spent_s):
+                await post
+        except asyncio.CancelledError:
+            post.withdraw()
+            raise
+        except TimeoutError:
+            if post.withdraw():
+                raise unsent(self.address, self._wanting, timeout_s) from None
+            if not post.is_done:
+                raise self._unanswered(post, timeout_s) from None
+            await post  # it came just now
+
+    @property
+    def _wanting(self) -> str:
+        return NO_CONNECTION if self.link is None else NO_CREDIT
+
+    def _unanswered(self, post: Post, timeout_s: float) -> InDoubt:
+        """Returns the exception for a message that cannot be taken back any more."""
+        how = (
+            "it waits for credit in a stream's line, where it stays,"
+            if post.queued
+            else "it was sent,"
+        )
+        return InDoubt(self.address, None, f"{how} and has no outcome within {timeout_s:g} s")
 
     async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
         """Sends messages and waits for all of their outcomes.

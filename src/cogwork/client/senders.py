@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from cogwork.client.errors import LinkRefused
-from cogwork.client.outcome import meant_for
+from cogwork.client.errors import InDoubt, LinkRefused, Rejected, Released
+from cogwork.client.outcome import NO_CONNECTION, meant_for, unsent
 from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
-    from cogwork.client.errors import Released
     from cogwork.client.mesh import Mesh
+    from cogwork.dataplane.messages import Message
 
 __all__ = ("Senders",)
 
@@ -105,6 +106,33 @@ class Senders:
             del self._open[key]
             self._mesh.spawn(publisher.shut())
             excess -= 1
+
+    async def send_within(
+        self, address: str, message: Message, timeout_s: float, *, settled: bool
+    ) -> None:
+        """Sends a message unless that takes too long; says why nobody took it where there is time.
+
+        Raises:
+            ClientError: It is not accepted, or was not sent, or has no outcome.
+        """
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        try:
+            async with asyncio.timeout(timeout_s):
+                sender = self.relay() or await self.sender_for(address)
+        except TimeoutError:
+            raise unsent(address, NO_CONNECTION, timeout_s) from None
+        post = sender.post(message, settled=settled)
+        try:
+            await sender.outcome_within(post, timeout_s, loop.time() - began_s)
+        except Released as error:
+            if error.condition is None:  # it was sent
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(began_s + timeout_s):
+                        await self.explain(address, error)
+            raise meant_for(address, error) from None
+        except (InDoubt, Rejected) as error:
+            raise meant_for(address, error) from None
 
     async def explain(self, address: str, error: Released) -> NoReturn:
         """Raises why nobody took a message.

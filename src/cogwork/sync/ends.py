@@ -32,20 +32,30 @@ BATCH_MAX = 1000
 class Publisher(OnThread[AsyncPublisher]):
     """Sends to one address; made by `Mesh.publisher`, used in `with`."""
 
-    def send(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> None:
+    def send(
+        self,
+        body: object,
+        *,
+        settled: bool = False,
+        timeout_s: float | None = None,
+        **fields: Unpack[MessageFields],
+    ) -> None:
         """Sends a message and waits until it is accepted.
 
         Args:
             body: A `Message`, or the body of one.
             settled: Whether to send without asking for an outcome.
+            timeout_s: How long it may take, in seconds; None for as long as it takes.
             **fields: The message's, as in `Message`.
 
         Raises:
             Rejected: It is invalid there.
-            Released: Nobody took it.
-            InDoubt: The connection broke before the outcome was known.
+            Released: Nobody took it, or its time was over before it was sent.
+            InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
-        self._thread.wait(self._counterpart.send(body, settled=settled, **fields))
+        self._thread.wait(
+            self._counterpart.send(body, settled=settled, timeout_s=timeout_s, **fields)
+        )
 
     def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
         """Sends messages and waits for all of their outcomes, which it returns.

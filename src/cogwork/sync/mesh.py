@@ -60,6 +60,7 @@ class Mesh(SyncRpcCalls, Closing):
         body: object = None,
         *,
         settled: bool = False,
+        timeout_s: float | None = None,
         **fields: Unpack[MessageFields],
     ) -> None:
         """Sends one message and waits until it is accepted.
@@ -68,15 +69,18 @@ class Mesh(SyncRpcCalls, Closing):
             address: Where to.
             body: A `Message`, or the body of one.
             settled: Whether to send without asking for the outcome.
+            timeout_s: How long it may take, in seconds; None for as long as it takes.
             **fields: The message's, as in `Message`: subject, properties, durable, ttl_s, ...
 
         Raises:
             Rejected: It is invalid there.
-            Released: Nobody took it.
+            Released: Nobody took it, or its time was over before it was sent.
             PermissionDenied: The user may not send there.
-            InDoubt: The connection broke before the outcome was known.
+            InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
-        self._thread.wait(self._mesh.publish(address, body, settled=settled, **fields))
+        self._thread.wait(
+            self._mesh.publish(address, body, settled=settled, timeout_s=timeout_s, **fields)
+        )
 
     def request(
         self,
