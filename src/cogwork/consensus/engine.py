@@ -364,11 +364,13 @@ class EngineContext:
         options: From the configuration: where the engine's servers are, and how to speak to them.
         container_id: Whose it is; empty outside a container.
         report: Takes what the operator should know, a line at a time.
+        warn: Takes what the operator has to see to, a line at a time.
     """
 
     options: Mapping[str, object] = field(default_factory=dict)
     container_id: str = ""
     report: Callable[[str], None] = _discard
+    warn: Callable[[str], None] = _discard
 
 
 class EngineFactory(Protocol):

@@ -76,7 +76,7 @@ class EngineHosts:
                 known = ", ".join(self.kinds)
                 raise ValueError(f"there is no engine {kind!r:.80}: there are {known}")
             options = self._options.get(kind, {})
-            host = factory(EngineContext(options, self._container_id, log.info))
+            host = factory(EngineContext(options, self._container_id, log.info, log.warning))
             self._hosts[kind] = host
         return host
 

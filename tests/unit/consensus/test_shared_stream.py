@@ -11,7 +11,7 @@ from memory_log import MemoryLog
 
 from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
+from cogwork.consensus.engine import CaughtUp, EngineContext, FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Malformed, Unavailable, Unknown
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.shared.host import SharedHost
@@ -296,7 +296,7 @@ def test_retention_gives_up_by_records_and_by_octets() -> None:
 def test_retention_goes_on_once_a_damaged_log_is_whole_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cogwork.consensus.shared.stream.RETENTION_INTERVAL_S", 0.01)
+    monkeypatch.setattr("cogwork.consensus.shared.retaining.RETENTION_INTERVAL_S", 0.01)
 
     async def story() -> None:
         log = MemoryLog()
@@ -314,6 +314,65 @@ def test_retention_goes_on_once_a_damaged_log_is_whole_again(
         async with asyncio.timeout(10):
             while (await stream.bounds()).first < 40:
                 await asyncio.sleep(0.01)
+        await kept.close()
+
+    asyncio.run(story())
+
+
+def test_retention_that_fails_is_told_once_and_so_is_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cogwork.consensus.shared.retaining.RETENTION_INTERVAL_S", 0.01)
+    warnings: list[str] = []
+    reports: list[str] = []
+
+    async def story() -> None:
+        log = MemoryLog()
+        host = MemoryHost(EngineContext(report=reports.append, warn=warnings.append))
+        host.logs = {"orders": log}
+        kept = await host.open("orders", {"retention_records": 10})
+
+        async def refuse(before: int) -> None:
+            raise ServerRefused(f"no permission to trim below {before}")
+
+        trim = log.trim
+        monkeypatch.setattr(log, "trim", refuse)
+        for _ in range(50):
+            await kept.append(Batch.of([bytes(100)]))
+        await asyncio.sleep(0.2)
+        (text,) = warnings
+        assert text.startswith("stream orders on the engine memory: retention fails")
+        assert "no permission to trim below" in text
+        assert reports == []
+        monkeypatch.setattr(log, "trim", trim)
+        async with asyncio.timeout(10):
+            while not reports:
+                await asyncio.sleep(0.01)
+        assert (await kept.bounds()).first == 40
+        await asyncio.sleep(0.1)
+        assert reports == ["stream orders on the engine memory: retention works again"]
+        assert len(warnings) == 1
+        await host.close()
+
+    asyncio.run(story())
+
+
+def test_retention_says_nothing_of_a_server_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cogwork.consensus.shared.retaining.RETENTION_INTERVAL_S", 0.01)
+    warnings: list[str] = []
+
+    async def story() -> None:
+        log = MemoryLog()
+        context = EngineContext(warn=warnings.append)
+        kept = SharedStream(log, 0.05, Retention(records=10), context=context)
+
+        async def fail() -> tuple[int, int]:
+            raise ServerDown("no answer")
+
+        monkeypatch.setattr(log, "ends", fail)
+        await asyncio.sleep(0.3)
+        assert kept.outage is not None
+        assert warnings == [], "the outage is told of by who has the stream open"
         await kept.close()
 
     asyncio.run(story())

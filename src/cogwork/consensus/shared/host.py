@@ -96,7 +96,8 @@ class SharedHost(ABC):
             raise ValueError(f"a stream's name has from 1 to {NAME_BYTES_MAX} octets")
         retention = Retention.of(options)
         log = await self._call(self.make_log(stream, options))
-        opened = SharedStream(log, self.timeout_s, retention)
+        name = f"stream {stream} on the engine {self.engine}"
+        opened = SharedStream(log, self.timeout_s, retention, context=self.context, name=name)
         others = [each for each in self._streams.get(stream, ()) if not each.is_closed]
         self._streams[stream] = [*others, opened]
         return opened

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import struct
 from collections import OrderedDict
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cogwork.consensus.engine import (
     Bounds,
     CaughtUp,
+    EngineContext,
     FromOffset,
     FromTime,
     Origin,
@@ -19,7 +19,6 @@ from cogwork.consensus.engine import (
 )
 from cogwork.consensus.errors import (
     BeyondEnd,
-    ConsensusError,
     InvalidSnapshot,
     Malformed,
     Truncated,
@@ -32,6 +31,7 @@ from cogwork.consensus.shared.chain import Gap, damaged
 from cogwork.consensus.shared.clock import Clock
 from cogwork.consensus.shared.entry import Kind, Part
 from cogwork.consensus.shared.loading import load_parts
+from cogwork.consensus.shared.retaining import Retaining
 from cogwork.consensus.shared.scan import Scan
 from cogwork.consensus.shared.search import Found, Search
 from cogwork.consensus.shared.server import ServerDown, ServerRefused
@@ -54,7 +54,6 @@ SCANS_KEPT = 4
 """Places at which `read` was left, so that it goes on there without looking for them."""
 
 WAIT_S = 5.0
-RETENTION_INTERVAL_S = 10.0
 
 REMEDY = (
     "start the server, or see why it cannot be reached from here: the stream then goes on by itself"
@@ -70,6 +69,8 @@ class SharedStream:
         timeout_s: After so long a call is answered, whatever the server does.
         retention: What it gives up by itself.
         clock: What time it is.
+        context: Takes what the operator should know.
+        name: What the operator calls the stream.
     """
 
     def __init__(
@@ -78,6 +79,9 @@ class SharedStream:
         timeout_s: float = TIMEOUT_S,
         retention: Retention | None = None,
         clock: Clock | None = None,
+        *,
+        context: EngineContext | None = None,
+        name: str = "",
     ) -> None:
         self._log = log
         self._timeout_s = timeout_s
@@ -89,9 +93,15 @@ class SharedStream:
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._end_reason = "the stream was closed here"
         self._outage: str | None = None
-        self._retaining: asyncio.Task[None] | None = None
+        self._retaining: Retaining | None = None
         if self._retention != Retention():
-            self._retaining = asyncio.get_running_loop().create_task(self._retain())
+            context = context or EngineContext()
+            self._retaining = Retaining(
+                self.retain,
+                lambda: self.outage is not None,
+                lambda text: context.report(f"{name}: {text}"),
+                lambda text: context.warn(f"{name}: {text}"),
+            )
 
     @property
     def capabilities(self) -> Capabilities:
@@ -348,13 +358,6 @@ class SharedStream:
     async def retain(self) -> None:
         """Gives up what retention does not keep."""
         await self.trim(await self._retry(self._unretained))
-
-    async def _retain(self) -> None:
-        """Gives up what retention does not keep, now and then, whatever was in its way before."""
-        while True:
-            await asyncio.sleep(RETENTION_INTERVAL_S)
-            with contextlib.suppress(ConsensusError):
-                await self.retain()
 
     async def _unretained(self) -> int:
         """Returns the offset up to which retention gives everything up."""
