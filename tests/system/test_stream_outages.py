@@ -90,6 +90,26 @@ def test_a_server_that_is_away_is_shown_and_logged_once(
         assert len(lines()) == 2
 
 
+def test_many_streams_on_a_server_that_is_away_are_one_line(
+    redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    def lines(words: str = "stream/s") -> list[str]:
+        return [text for each in caplog.records if words in (text := each.getMessage())]
+
+    engine = f'[[engine]]\nname = "redis"\noptions = {{ url = "{redis.url}" }}\n'
+    streams = [f'[[stream]]\naddress = "stream/s{i}"\nengine = "redis"\n' for i in range(20)]
+    redis.kill()
+    with caplog.at_level("INFO", "cogwork"), container(engine + "".join(streams)):
+        within(10, lambda: any(lines("streams on the engine redis have a problem")), "it is told")
+        redis.start()
+        within(20, lambda: any(lines("streams on the engine redis are open")), "that is over")
+        redis.kill()
+        within(20, lambda: any(lines("streams on the engine redis are away")), "they are away")
+        redis.start()
+        within(20, lambda: any(lines("streams on the engine redis are back")), "that is over, too")
+        assert len(lines()) < 12, "four, where nothing is slow"
+
+
 def test_a_server_that_stands_still_is_away(url: str, redis: RedisServer) -> None:
     redis.freeze()
     within(10, lambda: shown(url)["state"] == "away", "it is shown to be away")

@@ -347,6 +347,7 @@ class Container:
         if self._timer is not None:
             self._timer.cancel()
         await self._close_streams()
+        self._effects.close()
         self._access.close()
 
     async def _close_streams(self) -> None:
@@ -384,6 +385,7 @@ class Container:
                 self._effects.run(vhost, vhost.nodes.tick(now_s))
             except Exception as error:  # a plug-in's fault must not stop the container's clock
                 self.on_node_fault(vhost, error)
+        self._effects.tick(now_s)
         self.core.expire_held()
         self._detach_overdue()
         self.peers.beat(now_s)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.types import Symbol
+from cogwork.container.gathered import Gathered
 from cogwork.dataplane.link import Link
 from cogwork.dataplane.port import Port
 from cogwork.spi.effects import Detach, Publish, Report, Send, Settle
@@ -34,8 +35,18 @@ class EffectRunner:
             core: The data plane.
             outgoing: Sends what is to be answered for.
         """
+        self._core = core
         self._port = Port(core, self)
         self._outgoing = outgoing
+        self._gathered = Gathered(_tell)
+
+    def tick(self, now_s: float) -> None:
+        """Tells what was gathered of what many nodes reported."""
+        self._gathered.tick(now_s)
+
+    def close(self) -> None:
+        """Tells what is left of that."""
+        self._gathered.close()
 
     def on_batch(self, port: Port) -> None:
         """Forgets the outcomes: what is sent by this port is sent settled."""
@@ -60,7 +71,7 @@ class EffectRunner:
             elif isinstance(effect, Detach):
                 _detach(effect)
             elif isinstance(effect, Report):
-                log.log(_level_of(effect), "%s", effect.text)
+                self._gathered.add(effect, self._core.now)
 
     def _send(self, vhost: VirtualHost, effect: Send) -> None:
         if effect.on_outcome is not None:
@@ -80,6 +91,10 @@ def _detach(effect: Detach) -> None:
         link.detach(
             AmqpError(condition=effect.condition, description=effect.description, info=info or None)
         )
+
+
+def _tell(report: Report, text: str) -> None:
+    log.log(_level_of(report), "%s", text)
 
 
 def _level_of(report: Report) -> int:

@@ -90,11 +90,14 @@ class Report:
         text: For people; no secrets and no message bodies.
         is_error: Whether something does not work and will not by itself.
         is_warning: Whether something does not work now, and may again by itself.
+        kind: What many of such reports are about that come together, `streams are away`: one line
+            then tells how many they are. Empty where each is to be told.
     """
 
     text: str
     is_error: bool = False
     is_warning: bool = False
+    kind: str = ""
 
 
 Effect = Send | Publish | Settle | Detach | Report

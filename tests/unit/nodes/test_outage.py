@@ -22,7 +22,7 @@ def told(outage: Outage, *turns: tuple[float, str | None]) -> list[Report]:
 
 
 def test_an_outage_is_shown_at_once_and_told_once_it_has_lasted() -> None:
-    outage = Outage(STREAM)
+    outage = Outage(STREAM, "orb")
     assert told(outage, (0.0, None), (1.0, "no server")) == []
     assert outage.problem is not None
     assert outage.problem.startswith("away since 20")
@@ -30,10 +30,11 @@ def test_an_outage_is_shown_at_once_and_told_once_it_has_lasted() -> None:
     (report,) = told(outage, *((1.0 + step, "no server") for step in range(60)))
     assert (report.is_warning, report.is_error) == (True, False)
     assert report.text == f"{STREAM} is {outage.problem}"
+    assert report.kind == "streams on the engine orb are away"
 
 
 def test_what_was_told_is_told_to_be_over_once() -> None:
-    outage = Outage(STREAM)
+    outage = Outage(STREAM, "orb")
     told(outage, (0.0, "no server"), (LASTING_S, "no server"))
     assert outage.is_open
     (report,) = told(outage, *((20.0 + step, None) for step in range(10)))
@@ -43,13 +44,13 @@ def test_what_was_told_is_told_to_be_over_once() -> None:
 
 
 def test_what_was_over_at_once_is_not_told_of() -> None:
-    outage = Outage(STREAM)
+    outage = Outage(STREAM, "orb")
     assert told(outage, (0.0, "no leader"), *((1.0 + step, None) for step in range(10))) == []
     assert not outage.is_open
 
 
 def test_a_server_that_comes_and_goes_is_told_of_once() -> None:
-    outage = Outage(STREAM)
+    outage = Outage(STREAM, "orb")
     turns = [(float(step), "no server" if step % 2 else None) for step in range(100)]
     assert [each.is_warning for each in told(outage, *turns)] == [True]
     (over,) = told(outage, *((100.0 + step, None) for step in range(10)))

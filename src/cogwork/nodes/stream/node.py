@@ -104,7 +104,7 @@ class StreamNode:
         self._core = context.core
         self.engine: Engine | None = None
         self._sight = Sight()
-        self._outage = Outage(context.address)
+        self._outage = Outage(context.address, self.options.engine)
         self._problem: str | None = None
         self.tail = Tail()
         self.feed = Feed(context.core, self)
@@ -298,6 +298,9 @@ class StreamNode:
             else:
                 self.engine = engine
         self._sight.open(self.engine)
+        if self._problem is not None:
+            text, kind = f"{self.address} is open after all", f"{self._outage.alike} are open"
+            self._emit([Report(text, kind=kind)])
         self._problem = None
         # Before anything is awaited: who subscribes from now on is started by that.
         for reader in list(self._readers.values()):
@@ -310,7 +313,8 @@ class StreamNode:
     def _report_problem(self, problem: str, *, is_error: bool = False) -> None:
         if problem != self._problem:
             self._problem = problem
-            self._emit([Report(f"{self.address}: {problem}", is_error, not is_error)])
+            kind = f"{self._outage.alike} have a problem"
+            self._emit([Report(f"{self.address}: {problem}", is_error, not is_error, kind)])
 
     async def _fail(self) -> None:
         """Refuses what waits, and ends all links: the engine will never take this stream."""

@@ -21,16 +21,19 @@ class Outage:
 
     Attributes:
         problem: What is wrong, since when, and what to do; None while all is well.
+        alike: What this stream and others are called that have the same trouble.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, engine: str) -> None:
         """Knows of none.
 
         Args:
             address: The stream's.
+            engine: What keeps it, and others.
         """
         self.problem: str | None = None
         self._address = address
+        self.alike = f"streams on the engine {engine}"
         self._began = datetime.min.replace(tzinfo=UTC)
         self._began_s: float | None = None
         self._ended_s: float | None = None
@@ -57,7 +60,8 @@ class Outage:
         if self._is_told or now_s - self._began_s < LASTING_S:
             return None
         self._is_told = True
-        return Report(f"{self._address} is {self.problem}", is_warning=True)
+        text = f"{self._address} is {self.problem}"
+        return Report(text, is_warning=True, kind=f"{self.alike} are away")
 
     def _rest(self, now_s: float) -> Report | None:
         """Ends it, where all has been well for long enough."""
@@ -71,4 +75,5 @@ class Outage:
         away_s, was_told = self._ended_s - self._began_s, self._is_told
         self._began_s = self._ended_s = None
         self._is_told = False
-        return Report(f"{self._address} is back after {away_s:.0f} s") if was_told else None
+        text = f"{self._address} is back after {away_s:.0f} s"
+        return Report(text, kind=f"{self.alike} are back") if was_told else None
