@@ -5,6 +5,7 @@ The mock cluster in the client library is no stand-in: it makes no topics and de
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,11 +16,13 @@ pytest.importorskip("confluent_kafka", reason="the extra [kafka] is not installe
 from confluent_kafka import Producer
 
 from cogwork.cli.servers.kafka import KafkaServer
+from cogwork.consensus.batch import Batch
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.kafka.host import KafkaHost
 
-from .faults import KILLS, ServerFaults
+from .faults import KILLS, ServerFaults, name, opened
 from .kafka_jars import jars
 from .servers import OnServer, running
 
@@ -63,3 +66,18 @@ class TestKafkaFaults(OnServer, ServerFaults):
         producer = Producer({"bootstrap.servers": self.server.options["bootstrap"], "log_level": 0})
         producer.produce(f"cogwork.{stream}", data, partition=0)
         assert producer.flush(10) == 0
+
+    def test_what_comes_when_the_brokers_are_known_to_be_lost_was_not_sent(self) -> None:
+        asyncio.run(asyncio.wait_for(self._be_lost(), 60))
+
+    async def _be_lost(self) -> None:
+        host = self.make_host(self.timeout_s)
+        engine = await opened(host, name())
+        await engine.append(Batch.of([b"before"]))
+        self.server.kill()
+        await asyncio.sleep(1)  # the library is told of it
+        with pytest.raises(Unavailable):
+            await engine.append(Batch.of([b"while it is away"]))
+        await asyncio.to_thread(self.server.start)
+        assert (await self._insist(engine, Batch.of([b"after"], b"p"))).first_offset == 1
+        await host.close()

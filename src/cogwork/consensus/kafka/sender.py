@@ -7,14 +7,13 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from cogwork.consensus.kafka.errors import REQUEST_TIMEOUT_S, translated
+from cogwork.consensus.shared.server import ServerDown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from confluent_kafka import KafkaError
 
 __all__ = ("ENTRY_BYTES_MAX", "Sender")
 
@@ -34,10 +33,12 @@ class Sender:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.is_broken = False
+        self._is_cut_off = False
         with translated():
             self._producer = Producer(
                 {
                     **settings,
+                    "error_cb": self._note_error,
                     "enable.idempotence": True,
                     "acks": "all",
                     "linger.ms": 0,
@@ -57,7 +58,15 @@ class Sender:
             await asyncio.to_thread(self._producer.list_topics, topic, REQUEST_TIMEOUT_S)
 
     def send(self, topic: str, entry: bytes) -> asyncio.Future[int]:
-        """Sends a message; its offset comes later."""
+        """Sends a message; its offset comes later.
+
+        Raises:
+            ServerDown: All brokers were lost since something was sent. Nobody has to doubt what was
+                not sent: the next one is, once a broker has answered something else.
+        """
+        if self._is_cut_off:
+            self._is_cut_off = False
+            raise ServerDown("Kafka: no broker can be reached", may_have_happened=False)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[int] = loop.create_future()
 
@@ -89,6 +98,11 @@ class Sender:
             answer.set_exception(KafkaException(error))
         else:
             answer.set_result(message.offset())
+
+    def _note_error(self, error: KafkaError) -> None:
+        """Takes what the library complains of, in its thread; whoever asks is answered."""
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._is_cut_off = True
 
     def _poll(self) -> None:
         while not self._is_closed.is_set():
