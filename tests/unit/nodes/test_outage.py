@@ -57,6 +57,19 @@ def test_a_server_that_comes_and_goes_is_told_of_once() -> None:
     assert over.text == f"{STREAM} is back after 99 s"
 
 
+def test_a_stream_that_has_no_leader_yet_is_opening_until_that_lasts() -> None:
+    outage = Outage(STREAM, "raft")
+    assert outage.state("no leader") == "opening"
+    assert told(outage, (0.0, "no leader"), (1.0, "no leader")) == []
+    assert (outage.state("no leader"), outage.problem) == ("opening", None)
+    assert len(told(outage, (LASTING_S, "no leader"))) == 1
+    assert outage.state("no leader") == "away"
+    told(outage, (LASTING_S + 1, None))
+    assert outage.state(None) == "open"
+    told(outage, (LASTING_S + 2, "no leader"))
+    assert outage.state("no leader") == "away", "it was open before"
+
+
 class Silent:
     """An engine that says nothing by itself; asked, it has a server or none."""
 

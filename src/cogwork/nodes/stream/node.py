@@ -230,7 +230,7 @@ class StreamNode:
     def state(self) -> str:
         """Returns `opening`, `open`, `away` or `failed`."""
         if self.engine is not None:
-            return "open" if self._outage.problem is None else "away"
+            return self._outage.state(self._sight.outage)
         has_ended = self._loop is not None and not self._tasks
         return "failed" if self._publishing.refuses or has_ended else "opening"
 

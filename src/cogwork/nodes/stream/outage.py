@@ -1,7 +1,8 @@
 """When what keeps a stream is away: shown at once, told once it has lasted, and once it is over.
 
 A stream that moves to another leader, or whose server is started anew, is away for a moment; nobody
-needs to hear of that. One that comes and goes is told as one outage.
+needs to hear of that. One that comes and goes is told as one outage. A stream that has just been
+opened and has no leader yet is still opening, as long as that does not last.
 """
 
 from __future__ import annotations
@@ -38,6 +39,17 @@ class Outage:
         self._began_s: float | None = None
         self._ended_s: float | None = None
         self._is_told = False
+        self._was_well = False
+
+    def state(self, reason: str | None) -> str:
+        """Returns `open`, `away`, or `opening` where the stream has not been seen well yet.
+
+        Args:
+            reason: Why it is away at this moment; None where it is not.
+        """
+        if self.problem is not None:
+            return "away"
+        return "open" if reason is None or self._was_well else "opening"
 
     @property
     def is_open(self) -> bool:
@@ -56,8 +68,10 @@ class Outage:
         self._ended_s = None
         if self._began_s is None:
             self._began_s, self._began = now_s, datetime.now(UTC)
-        self.problem = f"away since {self._began:%Y-%m-%dT%H:%M:%SZ}: {reason}"
-        if self._is_told or now_s - self._began_s < LASTING_S:
+        lasts = now_s - self._began_s >= LASTING_S
+        if self._was_well or lasts:
+            self.problem = f"away since {self._began:%Y-%m-%dT%H:%M:%SZ}: {reason}"
+        if self._is_told or not lasts:
             return None
         self._is_told = True
         text = f"{self._address} is {self.problem}"
@@ -66,6 +80,7 @@ class Outage:
     def _rest(self, now_s: float) -> Report | None:
         """Ends it, where all has been well for long enough."""
         self.problem = None
+        self._was_well = True
         if self._began_s is None:
             return None
         if self._ended_s is None:
