@@ -8,6 +8,7 @@ from hosted import Hosted
 from wires import Peer
 
 from cogwork.amqp.outcomes import Accepted
+from cogwork.container.overdue import detach_overdue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +79,7 @@ class Victim(Hosted):
 
     def check_nothing_left(self) -> None:
         """Asserts that the hostile connections that have gone left nothing behind."""
-        self.container._detach_overdue()
+        detach_overdue(self.core)
         for now_s in (self.core.now + 1e6, self.core.now + 2e6):
             for vhost in self.container.vhosts.values():
                 vhost.forget_idle(now_s)

@@ -15,11 +15,12 @@ from cogwork.amqp.types import Symbol
 from cogwork.container.access import Permits
 from cogwork.container.filters import read_filters
 from cogwork.container.gateways.inside import Inside
+from cogwork.container.overdue import POLICY_CODES
 from cogwork.dataplane.checked import CheckedLink
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.stream import StreamNode
-from cogwork.router.addresses import Distribution, SlowSubscriber
+from cogwork.router.addresses import Distribution
 from cogwork.spi.node import Node, Refused, Subscription
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ _OUTCOMES = (
     Symbol("amqp:released:list"),
     Symbol("amqp:modified:list"),
 )
-_POLICIES = {SlowSubscriber.BLOCK: 0, SlowSubscriber.DROP_OLDEST: 1, SlowSubscriber.DETACH: 2}
 
 STREAM_CREDIT = 3
 """Publishers of a stream get so many times the credit of others: what they send is answered only
@@ -188,7 +188,7 @@ class Attachments:
         end.no_local = filters.no_local
         self._enter(link, attachment)
         if attachment.rule is not None:
-            end.policy = _POLICIES[attachment.rule.slow_subscriber]
+            end.policy = POLICY_CODES[attachment.rule.slow_subscriber]
             end.backlog_bytes_max = attachment.rule.block_bytes
         if attachment.node is not None:
             self._subscribe(link, attach, attachment, end)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import socket
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -34,10 +34,10 @@ from cogwork.container.memory import Memory
 from cogwork.container.mesh.lending import shard_of
 from cogwork.container.mesh.service import MeshService
 from cogwork.container.outgoing import Outgoing
+from cogwork.container.overdue import detach_overdue
 from cogwork.container.peers import Peers
 from cogwork.container.reply_addresses import replies_to
 from cogwork.container.schemas.service import CheckThreads, Schemas
-from cogwork.container.settings import BLOCK_TIMEOUT_S
 from cogwork.container.telemetry.audits import Audits
 from cogwork.container.telemetry.heartbeat import Heartbeat
 from cogwork.container.vhost_journals import VhostJournals
@@ -52,9 +52,7 @@ if TYPE_CHECKING:
     from cogwork.container.limits import Limits
     from cogwork.container.settings import Configuration, Vhost
     from cogwork.container.workers import Worker
-    from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.router.addresses import AddressTable
 
 __all__ = ("Container",)
@@ -64,8 +62,6 @@ TICK_S = 0.1
 
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
-
-POLICY_DROP = 1
 
 KEPT_SHOWN_MAX = 10
 """Addresses that stay what they were when the configuration is read again: so many are named."""
@@ -387,7 +383,7 @@ class Container:
                 self.on_node_fault(vhost, error)
         self._effects.tick(now_s)
         self.core.expire_held()
-        self._detach_overdue()
+        detach_overdue(self.core)
         self.peers.beat(now_s)
         self._audits.tick()
         self.gateways.tick(now_s)
@@ -410,61 +406,6 @@ class Container:
                 vhost.close()
                 self._retired.remove(vhost)
 
-    def _detach_overdue(self) -> None:
-        """Detaches the subscribers that are too slow for their address's policy.
-
-        Not those for whom a publisher's unfinished delivery keeps everything back: then it is that
-        publisher who goes. Consumers of one message each may take their time. Nor links to other
-        containers: of the subscribers behind them one is slow, and its own container detaches it;
-        until then publishers are held back.
-        """
-        overdue, self.core.overdue = self.core.overdue, []
-        for end in overdue:
-            publisher = end.waits_for
-            if publisher is not None:
-                end.pardon()
-                self._detach_unfinished(publisher)
-            elif end.is_branch and end.backlog_bytes <= self.core.held_bytes_max // 2:
-                end.pardon()
-            else:
-                self._detach_slow(end, "its backlog is full")
-        for end in self.core.blocked_links():
-            rule = getattr(end.owner.context, "rule", None)
-            limit_s = rule.block_timeout_s if rule is not None else BLOCK_TIMEOUT_S
-            if self.core.now - end.blocked_since_s <= limit_s:
-                continue
-            publisher = end.waits_for
-            if publisher is not None:
-                self._detach_unfinished(publisher)
-            elif end.is_branch:
-                continue
-            elif end.feeder is None and end.backlog_bytes and _may_not_wait(end):
-                self._detach_slow(end, f"it took nothing for {limit_s:g} s")
-
-    def _detach_unfinished(self, end: IncomingLink) -> None:
-        link = cast("Link", end.owner)
-        if not link.is_attached:
-            return
-        log.warning("publisher %r detached: it left a delivery unfinished", link.name)
-        link.detach(
-            AmqpError(
-                condition=Condition.RESOURCE_LIMIT_EXCEEDED,
-                description="a delivery was left unfinished while others waited behind it",
-            )
-        )
-
-    def _detach_slow(self, end: OutgoingLink, reason: str) -> None:
-        link = cast("Link", end.owner)
-        if not link.is_attached:
-            return
-        log.warning("subscriber %r detached: %s", link.name, reason)
-        link.detach(
-            AmqpError(
-                condition=Condition.RESOURCE_LIMIT_EXCEEDED,
-                description=f"the subscriber is too slow: {reason}",
-            )
-        )
-
     def on_node_fault(self, _port: object, error: Exception) -> None:
         """Logs a fault of a node; all others go on."""
         log.error("a node failed: %s", error, exc_info=error)
@@ -476,11 +417,6 @@ def _stay() -> None:
 
 def _number_of(worker: str) -> int:
     return int(worker.rpartition(".")[2])
-
-
-def _may_not_wait(end: OutgoingLink) -> bool:
-    """Says whether a subscriber's policy has it detached: a dropping one only in mid-delivery."""
-    return end.policy != POLICY_DROP or end.is_midway
 
 
 def _declared(tables: Configuration | Vhost) -> list[str]:

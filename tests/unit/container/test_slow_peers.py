@@ -9,6 +9,7 @@ from wires import Peer
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Open
+from cogwork.container.overdue import detach_overdue
 from cogwork.container.settings import Address, Configuration
 
 TIMEOUT_S = 0.05
@@ -42,7 +43,7 @@ def pass_time(hosted: Hosted) -> None:
     """Lets more than the time-out pass, and the container look around."""
     time.sleep(TIMEOUT_S * 1.5)
     hosted.core.tick()
-    hosted.container._detach_overdue()
+    detach_overdue(hosted.core)
     hosted.settle_down()
 
 
@@ -61,7 +62,7 @@ def test_a_subscriber_whose_backlog_is_full_is_detached_at_once(hosted: Hosted) 
     publisher = peer(hosted).publisher("all/a")
     for _ in range(3):
         publisher.send(b"x" * 6000)
-    hosted.container._detach_overdue()
+    detach_overdue(hosted.core)
     hosted.settle_down()
     assert slow.detached is not None
 
@@ -119,7 +120,7 @@ def test_a_full_backlog_behind_an_unfinished_delivery_is_its_publishers_fault(
     hostile.start(b"begin")
     for _ in range(3):
         other.send(b"x" * 6000)
-    hosted.container._detach_overdue()
+    detach_overdue(hosted.core)
     hosted.settle_down()
     assert hostile.detached is not None
     assert consumer.detached is None
