@@ -18,7 +18,6 @@ from msgspec import structs
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.types import UInt
 from cogwork.container.access import Access
-from cogwork.container.addressing import schema_engine_of, table_of, told_streams
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
 from cogwork.container.cluster.departure import Departure
@@ -43,17 +42,18 @@ from cogwork.container.telemetry.heartbeat import Heartbeat
 from cogwork.container.vhost_journals import VhostJournals
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
+from cogwork.container.virtual_hosts import VirtualHosts, plans_of
 from cogwork.container.workers import OFFERED, siblings
 from cogwork.dataplane.core import Core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cogwork.container.limits import Limits
-    from cogwork.container.settings import Configuration, Vhost
+    from cogwork.container.settings import Configuration
+    from cogwork.container.virtual_hosts import Plan
     from cogwork.container.workers import Worker
     from cogwork.dataplane.link import Link
-    from cogwork.router.addresses import AddressTable
 
 __all__ = ("Container",)
 
@@ -62,9 +62,6 @@ TICK_S = 0.1
 
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
-
-KEPT_SHOWN_MAX = 10
-"""Addresses that stay what they were when the configuration is read again: so many are named."""
 
 FAREWELL_S = 0.5
 """So long other containers take, at most, to read what was under way when this one stops."""
@@ -109,9 +106,9 @@ class Container:
         self.started_at = time.time()
         self.core = Core(self.on_node_fault)
         self.outgoing = Outgoing(self.core)
-        self.vhosts: dict[str, VirtualHost] = {}
+        self._virtual_hosts = VirtualHosts(self._make_vhost)
+        self.vhosts = self._virtual_hosts.by_name
         self._access = Access(configuration)
-        self._retired: list[VirtualHost] = []
         self._attachments = Attachments(self.limits, replies_to(self.id, self.incarnation))
         self.peers = Peers(
             self.core,
@@ -142,8 +139,7 @@ class Container:
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
         self._check_threads = CheckThreads()
-        for name, tables in _vhosts_of(configuration).items():
-            self._add_vhost(name, tables, table_of(tables, schema_engine_of(configuration)))
+        self._virtual_hosts.take(plans_of(configuration))
         self.mesh = MeshService(
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
@@ -163,11 +159,11 @@ class Container:
         self.core.held_bytes_max = self.limits.held_bytes
         self.core.congested_at_bytes = self.limits.unsent_bytes
 
-    def _add_vhost(self, name: str, tables: Configuration | Vhost, table: AddressTable) -> None:
+    def _make_vhost(self, name: str, plan: Plan) -> VirtualHost:
         vhost = VirtualHost(
             self.core,
             name,
-            table,
+            plan.table,
             container_id=self.id,
             shard=shard_of(self.id, self.incarnation),
             run=self._effects.run,
@@ -178,10 +174,8 @@ class Container:
         if not name:
             self._audits.begin(vhost)
         vhost.view = View(self, vhost)
-        vhost.schemas = Schemas(vhost, tables.schemas, self._check_threads)
-        self.vhosts[name] = vhost
-        for address in _declared(tables):
-            vhost.entry_of(address)
+        vhost.schemas = Schemas(vhost, plan.tables.schemas, self._check_threads)
+        return vhost
 
     # -- life cycle
 
@@ -194,7 +188,7 @@ class Container:
             TlsFilesError: A certificate cannot be used.
         """
         self.replication.start()
-        self._start_schemas()
+        self._virtual_hosts.start_schemas()
         listeners = self.configuration.listeners
         if self._worker is None:
             self._listeners.open(listeners)
@@ -234,9 +228,7 @@ class Container:
             arrow=old.arrow,
             gateways=old.gateways,
         )
-        wanted = _vhosts_of(configuration)
-        engine = schema_engine_of(configuration)
-        tables = {name: table_of(each, engine) for name, each in wanted.items()}
+        plans = plans_of(configuration)
         self._access.replace(configuration)
         listeners, problems = self._listeners.replaced(configuration.listeners)
         self.configuration = structs.replace(configuration, listeners=listeners)
@@ -245,36 +237,16 @@ class Container:
         self._limit_core()
         self._balance.set_margin(configuration.mesh.redirect_margin)
         self._balance.advertise(tuple(self.advertised))
-        for name, table in tables.items():
-            self._take_vhost(name, wanted[name], table)
-        for name in self.vhosts.keys() - tables.keys():
-            self._retired.append(self.vhosts.pop(name))
+        self._take_vhosts(plans)
         return problems
 
-    def _take_vhost(self, name: str, tables: Configuration | Vhost, table: AddressTable) -> None:
-        vhost = self.vhosts.get(name)
-        if vhost is None:
-            self._add_vhost(name, tables, table)
-            self._start_schemas()
-            if self.mesh.pairs or self.mesh.diallers:
+    def _take_vhosts(self, plans: Mapping[str, Plan]) -> None:
+        fresh = self._virtual_hosts.take(plans)
+        if fresh:
+            self._virtual_hosts.start_schemas()
+        if self.mesh.pairs or self.mesh.diallers:
+            for name in fresh:
                 log.warning("virtual host %r: linked containers know of it after a restart", name)
-            return
-        kept = vhost.take_table(table)
-        if kept:
-            log.warning(
-                "in use, and as before until nobody uses them or until a restart: %s%s",
-                ", ".join(kept[:KEPT_SHOWN_MAX]),
-                f" and {len(kept) - KEPT_SHOWN_MAX} more" if len(kept) > KEPT_SHOWN_MAX else "",
-            )
-        if vhost.schemas is not None:
-            vhost.schemas.take_rules(tables.schemas)
-        for address in _declared(tables):
-            vhost.entry_of(address)
-
-    def _start_schemas(self) -> None:
-        for vhost in self.vhosts.values():
-            if vhost.schemas is not None:
-                vhost.schemas.start()
 
     @property
     def endpoints(self) -> list[str]:
@@ -342,18 +314,12 @@ class Container:
         await _wait_while(lambda: self.mesh.pairs, FAREWELL_S)
         if self._timer is not None:
             self._timer.cancel()
-        await self._close_streams()
-        self._effects.close()
-        self._access.close()
-
-    async def _close_streams(self) -> None:
-        for vhost in (*self.vhosts.values(), *self._retired):
-            if vhost.schemas is not None:
-                await vhost.schemas.closed()
-            vhost.close_streams()
+        await self._virtual_hosts.close_streams()
         self._check_threads.close()
         await self.engines.close()
         await self.replication.close()
+        self._effects.close()
+        self._access.close()
 
     @property
     def unsettled(self) -> int:
@@ -376,7 +342,7 @@ class Container:
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.core.tick()
         now_s = self.core.now
-        for vhost in (*self.vhosts.values(), *self._retired):
+        for vhost in self._virtual_hosts:
             try:
                 self._effects.run(vhost, vhost.nodes.tick(now_s))
             except Exception as error:  # a plug-in's fault must not stop the container's clock
@@ -398,13 +364,7 @@ class Container:
         self.peers.sweep(now_s)
         self._balance.tick(now_s)
         self._memory.sweep(self.core.held_bytes)
-        for vhost in self.vhosts.values():
-            vhost.forget_idle(now_s)
-        if self._retired:
-            used = {client.vhost for client in self.peers.connections.values()}
-            for vhost in [each for each in self._retired if each not in used]:
-                vhost.close()
-                self._retired.remove(vhost)
+        self._virtual_hosts.sweep(now_s, self.peers.connections.values())
 
     def on_node_fault(self, _port: object, error: Exception) -> None:
         """Logs a fault of a node; all others go on."""
@@ -417,18 +377,6 @@ def _stay() -> None:
 
 def _number_of(worker: str) -> int:
     return int(worker.rpartition(".")[2])
-
-
-def _declared(tables: Configuration | Vhost) -> list[str]:
-    """Lists the addresses of queues and streams that are there from the start."""
-    queues = [queue.address for queue in tables.queues]
-    streams = [stream.address for stream in tables.streams]
-    return [*queues, *streams, *told_streams(tables)]
-
-
-def _vhosts_of(configuration: Configuration) -> dict[str, Configuration | Vhost]:
-    """Lists the tables of each virtual host, the default one's first."""
-    return {"": configuration, **{vhost.name: vhost for vhost in configuration.vhosts}}
 
 
 async def _wait_while(holds: Callable[[], object], limit_s: float) -> None:
