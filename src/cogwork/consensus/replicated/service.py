@@ -1,11 +1,8 @@
 """The engine `raft`: all replicas of a container, and the way to those of others.
 
-Theory of operation. Everything happens in *turns*, at most one after each round of readers of the
-event loop: outboxes send what they have, the groups say what they want done, frames go to other
-containers, writes to the write-ahead log in one piece, committed entries to the replicas. What the
-disk thread reports, what others send, and the clock each ask for another turn.
-
-Frames of consensus and calls share a carrier; the first octet tells them apart.
+Theory of operation. Streams are opened, replicas come and go, what others send and the disk reports
+is taken in; what is to be done then happens in turns (`Turns`). Frames of consensus and calls share
+a carrier; the first octet tells them apart.
 """
 
 from __future__ import annotations
@@ -21,8 +18,7 @@ from cogwork.consensus.errors import ConsensusError, Malformed, Unavailable
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.replicated import calls
-from cogwork.consensus.replicated.agenda import TICK_S, Agenda
-from cogwork.consensus.replicated.alarm import Alarm
+from cogwork.consensus.replicated.agenda import Agenda
 from cogwork.consensus.replicated.calls import GetRoom
 from cogwork.consensus.replicated.cluster import NoCluster
 from cogwork.consensus.replicated.desk import Desk
@@ -33,6 +29,7 @@ from cogwork.consensus.replicated.room import Room
 from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.replicated.stream import Stream, demand, group_of
 from cogwork.consensus.replicated.switchboard import CALL, Switchboard
+from cogwork.consensus.replicated.turns import FRAME, Turns
 from cogwork.consensus.replicated.writing import Writing
 from cogwork.consensus.retention import Retention
 
@@ -54,16 +51,6 @@ if TYPE_CHECKING:
     from cogwork.log.wal import Wal
 
 __all__ = ("RaftService",)
-
-FRAME = b"\x00"
-"""The first octet of a parcel with a frame of consensus."""
-
-GATHER_BYTES = 256 << 10
-"""With more on its way to the disk, a turn waits for what the next round of readers brings: what
-is written together, sent together and applied together costs once what it costs."""
-
-TRIM_S = 1.0
-"""How often it is looked for what is too old."""
 
 T = TypeVar("T")
 
@@ -110,7 +97,6 @@ class RaftService:
         self.streams: dict[str, Stream] = {}
         self.desk = Desk(self.streams)
         self.cluster: StreamCluster = NoCluster(own)
-        self._carrier = carrier
         self._wal = wal
         self._queue = queue
         self._switchboard = Switchboard(carrier)
@@ -123,14 +109,15 @@ class RaftService:
         self.pressure = Pressure(self._members)
         self._writing = Writing(wal, report, stop=self._replicas.stop, pace=pace)
         self._agenda = Agenda()
-        self._is_turn_due = False
-        self._call_soon: Callable[[Callable[[], None]], object] | None = None
-        self._alarm = Alarm(self.turn_soon)
-        self._wake_s = 0.0
-        self._ticked_s = 0.0
-        self._trimmed_s = 0.0
-        self._has_gathered = False
-        self._is_closed = False
+        self._turns = Turns(
+            self,
+            self._host,
+            replicas=self._replicas,
+            writing=self._writing,
+            agenda=self._agenda,
+            switchboard=self._switchboard,
+            carrier=carrier,
+        )
 
     # -- the clock
 
@@ -223,8 +210,7 @@ class RaftService:
 
     async def close(self) -> None:
         """Lets go of all streams."""
-        self._is_closed = True
-        self._alarm.cancel()
+        self._turns.close()
         self._replicas.close()
         for stream in self.streams.values():
             stream.end("the container is stopping")
@@ -246,8 +232,10 @@ class RaftService:
         """Takes note that the write-ahead log is durable up to a place."""
         if number := self._writing.durable(lsn):
             self._host.persisted(number)
-        if not self._is_turn_due and (self._host.has_more or self._writing.is_waiting):
-            self.turn_soon()
+        if self._writing.is_waiting:
+            self._turns.soon()
+        else:
+            self._turns.soon_if_ready()
 
     def lost(self, container: str) -> None:
         """Takes note that the connection to a container has broken: nobody waits for it."""
@@ -288,8 +276,7 @@ class RaftService:
                 raise Malformed("a parcel", "its first octet says nothing")
         except Malformed as error:
             self.report(f"container {origin} sent something else: {error}")
-        if not self._is_turn_due and self._host.has_more:
-            self.turn_soon()
+        self._turns.soon_if_ready()
 
     def _take_call(self, origin: str, message: Call | Answer) -> None:
         if isinstance(message, calls.Answer):
@@ -427,65 +414,4 @@ class RaftService:
 
     def turn_soon(self) -> None:
         """Asks for a turn, once the readers of the event loop have brought what there is now."""
-        if not self._is_turn_due and not self._is_closed:
-            self._is_turn_due = True
-            if self._call_soon is None:
-                loop = asyncio.get_running_loop()
-                self._call_soon = getattr(loop, "call_after_readers", loop.call_soon)
-            self._call_soon(self._take_turn)
-
-    def _take_turn(self) -> None:
-        self._is_turn_due = False
-        if self._is_closed:
-            return
-        host = self._host
-        if host.unpersisted_bytes > GATHER_BYTES and not self._has_gathered:
-            self._has_gathered = True
-            self.turn_soon()
-            return
-        self._has_gathered = False
-        now_s = self.now_s()
-        try:
-            self._writing.look_at_pace()
-            if now_s >= self._wake_s:
-                host.tick(now_s)
-            if now_s - self._ticked_s >= TICK_S:
-                self._ticked_s = now_s
-                self._tick(now_s)
-            self._agenda.send(now_s)
-            self._do_what_is_ready()
-            if not self._is_turn_due and host.has_more:
-                self.turn_soon()
-            self._carrier.flush()
-        finally:  # whatever fails, there are more turns
-            self._wake_s = host.wake_s
-            self._alarm.set(min(now_s + self._agenda.pause_s, self._wake_s), now_s)
-
-    def _do_what_is_ready(self) -> None:
-        ready = self._host.ready()
-        members = self._members
-        for number, each in ready.groups:
-            if each.write is not None:
-                self._writing.add(members[number].journal, each.write)
-        if ready.number:
-            self._writing.end_turn(ready.number)
-        for container, frame in ready.frames:
-            self._carrier.send(container, FRAME, *frame)
-        self._write()  # first: whoever is sent something may take the processor from here
-        if ready.frames:
-            self._carrier.flush()  # others wait for that longer than for what comes after it
-        for number, each in ready.groups:
-            self._replicas.take(number, each)
-        for report in ready.reports:
-            self.report(report)
-
-    def _write(self) -> None:
-        if number := self._writing.flush():
-            self._host.persisted(number)
-
-    def _tick(self, now_s: float) -> None:
-        self._switchboard.tick(now_s)
-        if now_s - self._trimmed_s >= TRIM_S:
-            self._trimmed_s = now_s
-            self._replicas.look_to_trim()
-        self._agenda.tick(now_s)
+        self._turns.soon()

@@ -11,7 +11,7 @@ from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import FromTime
-from cogwork.consensus.replicated import calls, member, service
+from cogwork.consensus.replicated import calls, member, turns
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.retention import Retention
 from cogwork.log.segment import Segment
@@ -34,7 +34,7 @@ RECORDS = [b"%04d" % number * 50 for number in range(COUNT)]
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "SEAL_ENTRIES", 10)
     monkeypatch.setattr(member, "SEAL_LATER", 0.0)
-    monkeypatch.setattr(service, "TRIM_S", 0.1)
+    monkeypatch.setattr(turns, "TRIM_S", 0.1)
 
 
 def member_of(containers: Trio, name: str) -> Member:

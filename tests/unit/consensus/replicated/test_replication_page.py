@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cogwork.cluster import declarations
-from cogwork.consensus.replicated import calls, files, journal, service, switchboard
+from cogwork.consensus.replicated import calls, files, journal, switchboard, turns
 from cogwork.consensus.replicated.outbox import OWN_MARK
 from cogwork.consensus.replicated.pacing import Pacing
 
@@ -42,7 +42,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def test_a_parcel_is_known_by_its_first_octet() -> None:
     octets = [int(row[0]) for row in table("parcels")]
-    assert octets == [service.FRAME[0], switchboard.CALL[0]]
+    assert octets == [turns.FRAME[0], switchboard.CALL[0]]
 
 
 def test_every_call_is_there_with_its_answer() -> None:
