@@ -2,8 +2,8 @@
 
 Theory of operation. The engine keeps and orders; the node stands between it and the links. What is
 published comes in parcels (`Intake`) and goes to the engine (`Publishing`). What the engine has
-ordered comes back by one subscription into the `Tail`, and from there, or from the engine, to each
-`Reader` as fast as its link takes it.
+ordered comes back by one subscription into the `Tail`, and from there, or from the engine, to its
+`Readers`, each as fast as its link takes it.
 
 The engine is opened when the node is made. Until it is open senders and readers wait, the former no
 longer than for one that is away later; an engine that cannot be reached is tried again, one that
@@ -18,25 +18,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
-from cogwork.amqp.types import Symbol
 from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
-from cogwork.consensus.errors import (
-    BeyondEnd,
-    ConsensusError,
-    Truncated,
-    Unavailable,
-    reason_of,
-)
-from cogwork.dataplane.blocks import Feed
+from cogwork.consensus.errors import ConsensusError, Truncated, Unavailable, reason_of
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.intake import CaptureOutlet, Intake
 from cogwork.nodes.stream.options import StreamOptions
 from cogwork.nodes.stream.outage import Outage
 from cogwork.nodes.stream.publishing import Publishing
-from cogwork.nodes.stream.reader import Reader
+from cogwork.nodes.stream.readers import Readers
 from cogwork.nodes.stream.sight import Sight
-from cogwork.nodes.stream.start import wish_of
 from cogwork.nodes.stream.status import Meter, reader_rows, wanted
 from cogwork.nodes.stream.tail import Tail
 from cogwork.spi.effects import Detach, Report
@@ -45,29 +36,19 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 
+    from cogwork.amqp.types import Symbol
     from cogwork.consensus.batch import Chunk
     from cogwork.consensus.engine import Bounds, Engine, PromptEngine
     from cogwork.dataplane.intake import Parcel
-    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
     from cogwork.spi.node import NodeContext, Subscription
 
-__all__ = ("CAUGHT_UP", "StreamNode")
-
-CAUGHT_UP = Symbol("cogwork:caught-up")
-"""A capability that a receiver desires on attach: it is to be told when it has caught up."""
-
-TRUNCATED = Symbol("cogwork:stream-truncated")
-
-HELD_BYTES_MAX = 64 * 1024 * 1024
-"""What readers that cannot take anything now may keep of a stream, all of them together."""
+__all__ = ("StreamNode",)
 
 PAUSE_FIRST_S, PAUSE_LONGEST_S = 0.1, 5.0
 
 LOOK_EVERY_S = 1.0
 """How old the bounds and members are that people see."""
-
-_FAULTS = {BeyondEnd: Condition.INVALID_FIELD, Truncated: TRUNCATED}
 
 
 class StreamNode:
@@ -76,8 +57,6 @@ class StreamNode:
     Attributes:
         address: Its address.
         options: Its declaration.
-        tail: Its live end.
-        feed: What its deliveries come from.
         engine: What keeps it; None until it is open.
         capture: What topics give copies to.
         is_idle: Whether nothing of it changes with time: it needs no ticks.
@@ -106,20 +85,19 @@ class StreamNode:
         self._sight = Sight()
         self._outage = Outage(context.address, self.options.engine)
         self._problem: str | None = None
-        self.tail = Tail()
-        self.feed = Feed(context.core, self)
+        self._tail = Tail()
+        self._readers = Readers(
+            context.core, self._tail, run=self._run, emit=context.emit, flush=self._flush
+        )
         self._intake = Intake(context.core, self)
         self.capture = CaptureOutlet(self._intake)
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
         self._entry.add_outlet(self._intake)
         self._intake.inlet = self._entry
         self._publishing = Publishing(self._flush)
-        self._readers: dict[OutgoingLink, Reader] = {}
-        self._held_bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flusher: Flusher | None = None
-        self._has_more = False
         self._epoch = 0
         self._records_in = self._bytes_in = 0
         self._meter = Meter()
@@ -136,18 +114,7 @@ class StreamNode:
     def subscribe(self, subscription: Subscription) -> None:
         """Takes a reader."""
         self.demand_prospects()
-        link = subscription.link
-        reader = Reader(
-            self,
-            subscription,
-            wish_of(subscription.source.filter),
-            is_told=CAUGHT_UP in subscription.desired,
-        )
-        self._readers[link] = reader
-        link.feeder = self.feed
-        link.drains_late = True
-        if self.engine is not None:
-            reader.start()
+        self._readers.add(subscription)
 
     def demand_prospects(self) -> None:
         """Sees that the stream is open, or may yet be.
@@ -160,10 +127,7 @@ class StreamNode:
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Lets a reader go."""
-        reader = self._readers.pop(subscription.link, None)
-        subscription.link.feeder = None
-        if reader is not None:
-            reader.close()
+        self._readers.remove(subscription)
 
     def tick(self, now_s: float) -> Iterable[Effect]:
         """Looks at the stream now and then, for those who ask how it is."""
@@ -187,8 +151,8 @@ class StreamNode:
         self._sight.show()
         bounds, members = self._sight.bounds, self._sight.members
         declared = self.engine.capabilities if self.engine is not None else None
-        behind = [reader.behind for reader in self._readers.values()]
-        first, following = bounds.first, max(bounds.next, self.tail.next)
+        behind = [reader.behind for reader in self._readers]
+        first, following = bounds.first, max(bounds.next, self._tail.next)
         return {
             "state": self.state,
             "problem": self.problem,
@@ -215,9 +179,9 @@ class StreamNode:
             "bytes_per_s": self._meter.bytes_per_s,
             "consumers": len(self._readers),
             "behind": max(behind, default=0),
-            "held_bytes": self._held_bytes,
-            "rejected-by-receivers": self.feed.rejected,
-            "readers": reader_rows(self._readers.values()),
+            "held_bytes": self._readers.held_bytes,
+            "rejected-by-receivers": self._readers.feed.rejected,
+            "readers": reader_rows(self._readers),
             "is_shared": self.options.is_shared,
             "options": self.options.shown(),
         }
@@ -244,17 +208,13 @@ class StreamNode:
         for task in list(self._tasks):
             task.cancel()
         self._publishing.close()
-        for reader in list(self._readers.values()):
-            reader.close()
-            reader.link.feeder = None
-        self._readers.clear()
+        self._readers.close()
         engine, self.engine = self.engine, None
         self._sight.close()
         if engine is not None and self._loop is not None and not self._loop.is_closed():
             self._loop.create_task(_closed(engine))
         self._entry.remove_outlet(self._intake)
         self._intake.close()
-        self.feed.close()
         self._entry.close()
 
     # -- life
@@ -303,8 +263,7 @@ class StreamNode:
             self._emit([Report(text, kind=kind)])
         self._problem = None
         # Before anything is awaited: who subscribes from now on is started by that.
-        for reader in list(self._readers.values()):
-            reader.start()
+        self._readers.open(self.engine)
         with suppress(ConsensusError):
             await self._sight.measure()
         self._publishing.open(self.engine)
@@ -333,7 +292,7 @@ class StreamNode:
         self._end_links(Condition.RESOURCE_DELETED, f"{self.address} {why}")
 
     def _end_links(self, condition: Symbol, text: str) -> None:
-        links = [*self._readers, *self._entry.sources]
+        links = [*(reader.link for reader in self._readers), *self._entry.sources]
         self._emit([Detach(link, condition, text) for link in links])
         self._flush()
 
@@ -376,9 +335,9 @@ class StreamNode:
         self.is_idle = False
         while True:
             try:
-                chunks = engine.read_here(self.tail.next)
+                chunks = engine.read_here(self._tail.next)
             except Truncated as error:
-                self.tail.restart(error.first)
+                self._tail.restart(error.first)
                 continue
             if not chunks:
                 return
@@ -387,28 +346,17 @@ class StreamNode:
 
     def _catch_up(self, following: int) -> None:
         self._problem = self._sight.unread = None
-        if following != self.tail.next:
-            self.tail.restart(following)
-        self._serve()
+        if following != self._tail.next:
+            self._tail.restart(following)
+        self._readers.serve()
 
     def _take(self, chunk: Chunk) -> None:
         self.is_idle = False
         self._epoch = chunk.epoch
         self._records_in += chunk.batch.count
         self._bytes_in += len(chunk.batch.payload)
-        self.tail.add(chunk)
-        self._serve()
-
-    def _serve(self) -> None:
-        """Gives every reader what has come, when the data plane is flushed."""
-        self._has_more = True
-        self.feed.wake()
-
-    def _pump(self, reader: Reader) -> None:
-        try:
-            reader.pump()
-        except ValueError as error:  # damaged records
-            self._end(reader, error)
+        self._tail.add(chunk)
+        self._readers.serve()
 
     def _flush(self) -> None:
         if self._flusher is not None:
@@ -419,65 +367,6 @@ class StreamNode:
     def on_parcels(self, parcels: Sequence[Parcel]) -> None:
         """Has messages appended."""
         self._publishing.take(parcels)
-
-    def on_batch(self, feed: Feed) -> None:
-        """Goes on with readers whose links can take more."""
-        woken, feed.woken = feed.woken, []
-        if self._has_more:
-            self._has_more = False
-            readers = list(self._readers.values())
-        else:
-            found = map(self._readers.get, dict.fromkeys(woken))
-            readers = [reader for reader in found if reader is not None]
-        for reader in readers:
-            self._pump(reader)
-
-    # -- for readers
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether there is one reader only."""
-        return len(self._readers) == 1
-
-    @property
-    def has_room(self) -> bool:
-        """Whether readers that do not take anything now may keep what they have read."""
-        return self._held_bytes < HELD_BYTES_MAX
-
-    def note_held(self, size_bytes: int) -> None:
-        """Counts what readers hold."""
-        self._held_bytes += size_bytes
-
-    def spawn(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
-        """Runs something for a reader; what goes wrong ends its link."""
-        self._run(self._guarded(reader, work))
-
-    async def _guarded(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
-        try:
-            await work
-        except Unavailable:
-            if reader.next is None:
-                await asyncio.sleep(PAUSE_FIRST_S)
-                reader.start()
-            else:
-                self._loop_later(reader)
-        except Exception as error:  # a plug-in's, too: it ends one link and nothing else
-            self._end(reader, error)
-        self._flush()
-
-    def _loop_later(self, reader: Reader) -> None:
-        assert self._loop is not None
-        self._loop.call_later(PAUSE_FIRST_S, reader.retry)
-
-    def _end(self, reader: Reader, error: Exception) -> None:
-        """Ends a reader's link."""
-        if reader.link not in self._readers:
-            return
-        condition = _FAULTS.get(type(error), Condition.INTERNAL_ERROR)
-        info = {"first": error.first} if isinstance(error, Truncated) else None
-        reader.close()
-        text = str(error) if isinstance(error, (CogworkError, ValueError)) else repr(error)
-        self._emit([Detach(reader.link, condition, text[:500], info)])
 
     # -- for management
 

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Iterable, Mapping
 
     from cogwork.consensus.engine import Members
     from cogwork.consensus.replicated.placement import Placement
@@ -54,7 +54,7 @@ class Meter:
         return last[1:] == (records, size_bytes) and not self.records_per_s
 
 
-def reader_rows(readers: Collection[Reader]) -> list[dict[str, object]]:
+def reader_rows(readers: Iterable[Reader]) -> list[dict[str, object]]:
     """Lists readers, those that are furthest behind first."""
     ordered = sorted(readers, key=lambda reader: reader.behind, reverse=True)
     return [

@@ -1,0 +1,197 @@
+"""The receivers of a stream: what they share, and what becomes of each.
+
+Theory of operation. Readers are served together, when the data plane has ended a batch: all of them
+where the stream has grown, else those whose links can take more. What one does beyond that, such as
+reading from the engine, runs in a task of its own; what goes wrong there ends its link and nothing
+else, and an engine that is away is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import CogworkError, Condition
+from cogwork.amqp.types import Symbol
+from cogwork.consensus.errors import BeyondEnd, Truncated, Unavailable
+from cogwork.dataplane.blocks import Feed
+from cogwork.nodes.stream.reader import Reader
+from cogwork.nodes.stream.start import wish_of
+from cogwork.spi.effects import Detach
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from cogwork.consensus.engine import Engine
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.nodes.stream.tail import Tail
+    from cogwork.spi.node import Emit, Subscription
+
+__all__ = ("CAUGHT_UP", "Readers")
+
+CAUGHT_UP = Symbol("cogwork:caught-up")
+"""A capability that a receiver desires on attach: it is to be told when it has caught up."""
+
+TRUNCATED = Symbol("cogwork:stream-truncated")
+
+HELD_BYTES_MAX = 64 * 1024 * 1024
+"""What readers that cannot take anything now may keep of a stream, all of them together."""
+
+PAUSE_S = 0.1
+"""So long an engine that is away is not asked again."""
+
+REASON_MAX = 500
+"""So much of a reason is told."""
+
+_FAULTS = {BeyondEnd: Condition.INVALID_FIELD, Truncated: TRUNCATED}
+
+
+class Readers:
+    """All of one stream. Owned by its node.
+
+    Attributes:
+        engine: The stream; None until it is open.
+        tail: Its live end.
+        feed: What its deliveries come from.
+        held_bytes: What readers keep that they have read.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        tail: Tail,
+        *,
+        run: Callable[[Coroutine[object, object, None]], None],
+        emit: Emit,
+        flush: Callable[[], None],
+    ) -> None:
+        """Has none yet.
+
+        Args:
+            core: The data plane.
+            tail: The stream's live end.
+            run: Runs something for as long as the stream is here.
+            emit: Carries out effects.
+            flush: Has the data plane flushed soon.
+        """
+        self.engine: Engine | None = None
+        self.tail = tail
+        self.feed = Feed(core, self)
+        self.held_bytes = 0
+        self._run = run
+        self._emit = emit
+        self._flush = flush
+        self._readers: dict[OutgoingLink, Reader] = {}
+        self._has_more = False
+
+    def __len__(self) -> int:
+        """Counts them."""
+        return len(self._readers)
+
+    def __iter__(self) -> Iterator[Reader]:
+        """Goes over them as they are now."""
+        return iter(list(self._readers.values()))
+
+    # -- who there is
+
+    def add(self, subscription: Subscription) -> None:
+        """Takes one more."""
+        link = subscription.link
+        wish = wish_of(subscription.source.filter)
+        reader = Reader(self, subscription, wish, is_told=CAUGHT_UP in subscription.desired)
+        self._readers[link] = reader
+        link.feeder = self.feed
+        link.drains_late = True
+        if self.engine is not None:
+            reader.start()
+
+    def remove(self, subscription: Subscription) -> None:
+        """Lets one go."""
+        reader = self._readers.pop(subscription.link, None)
+        subscription.link.feeder = None
+        if reader is not None:
+            reader.close()
+
+    def open(self, engine: Engine) -> None:
+        """Starts those that have waited for the stream; others are started as they come."""
+        self.engine = engine
+        for reader in self:
+            reader.start()
+
+    def close(self) -> None:
+        """Lets all of them go."""
+        self.engine = None
+        for reader in self:
+            reader.close()
+            reader.link.feeder = None
+        self._readers.clear()
+        self.feed.close()
+
+    # -- serving them
+
+    def serve(self) -> None:
+        """Gives every reader what has come, when the data plane is flushed."""
+        self._has_more = True
+        self.feed.wake()
+
+    def on_batch(self, feed: Feed) -> None:
+        """Goes on with readers whose links can take more."""
+        woken, feed.woken = feed.woken, []
+        if self._has_more:
+            self._has_more = False
+            readers = list(self._readers.values())
+        else:
+            found = map(self._readers.get, dict.fromkeys(woken))
+            readers = [reader for reader in found if reader is not None]
+        for reader in readers:
+            self._pump(reader)
+
+    def _pump(self, reader: Reader) -> None:
+        try:
+            reader.pump()
+        except ValueError as error:  # damaged records
+            self._end(reader, error)
+
+    # -- what each of them asks: `Source`
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is one reader only."""
+        return len(self._readers) == 1
+
+    @property
+    def has_room(self) -> bool:
+        """Whether readers that do not take anything now may keep what they have read."""
+        return self.held_bytes < HELD_BYTES_MAX
+
+    def note_held(self, size_bytes: int) -> None:
+        """Counts what readers hold."""
+        self.held_bytes += size_bytes
+
+    def spawn(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
+        """Runs something for a reader; what goes wrong ends its link."""
+        self._run(self._guarded(reader, work))
+
+    async def _guarded(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        except Unavailable:
+            if reader.next is None:
+                await asyncio.sleep(PAUSE_S)
+                reader.start()
+            else:
+                asyncio.get_running_loop().call_later(PAUSE_S, reader.retry)
+        except Exception as error:  # a plug-in's, too: it ends one link and nothing else
+            self._end(reader, error)
+        self._flush()
+
+    def _end(self, reader: Reader, error: Exception) -> None:
+        """Ends a reader's link."""
+        if reader.link not in self._readers:
+            return
+        condition = _FAULTS.get(type(error), Condition.INTERNAL_ERROR)
+        info = {"first": error.first} if isinstance(error, Truncated) else None
+        reader.close()
+        text = str(error) if isinstance(error, (CogworkError, ValueError)) else repr(error)
+        self._emit([Detach(reader.link, condition, text[:REASON_MAX], info)])
