@@ -20,7 +20,7 @@ from archives import STREAM, append, archived, create
 import cogwork
 import cogwork.sync
 import cogwork.testing
-from cogwork.amqp.types import Symbol
+from cogwork.amqp.extensions import OUT_OF_SEQUENCE
 from cogwork.archive import Archive
 from cogwork.archive import replay as replaying
 from cogwork.archive.errors import NothingThere
@@ -170,8 +170,8 @@ class Moody:
         states = self._states.pop(0) if self._states else []
         states += [OutcomeState.ACCEPTED] * (len(messages) - len(states))
         done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-        condition = Symbol(replaying.OUT_OF_SEQUENCE)
-        done.set_result([Outcome("stream/x", state, condition=condition) for state in states])
+        told = [Outcome("stream/x", state, condition=OUT_OF_SEQUENCE) for state in states]
+        done.set_result(told)
         return done
 
 

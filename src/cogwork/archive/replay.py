@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
+from cogwork.amqp.extensions import OUT_OF_SEQUENCE
 from cogwork.amqp.types import ULong
 from cogwork.archive import reading
 from cogwork.archive.errors import ArchiveError, NothingThere
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 __all__ = ("Plan", "Replayed", "plan_of", "replay", "sent_before")
 
 PREFIX = "stream/"
-OUT_OF_SEQUENCE = "cogwork:out-of-sequence"
-"""What a stream says of a message whose predecessor it has not got yet."""
 
 CHUNK_MESSAGES = 500
 CHUNKS_MAX = 8

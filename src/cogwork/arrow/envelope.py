@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from cogwork.amqp.extensions import STREAM_START
 from cogwork.amqp.types import Described, Symbol, ULong
 
 if TYPE_CHECKING:
@@ -32,11 +33,9 @@ __all__ = (
 
 ADDRESS_PREFIX = "_arrow/"
 
-START = Symbol("cogwork:stream-start")
 END = Symbol("cogwork:arrow-end")
 COLUMNS = Symbol("cogwork:arrow-columns")
 BEYOND_END = Symbol("cogwork:beyond-end")
-TRUNCATED = Symbol("cogwork:stream-truncated")
 
 _HEAD = Struct(">21sQ19sQ4sI")
 _OFFSET = b"\x00\x53\x72\xc1\x33\x04\xa3\x0cx-opt-offset\x80"
@@ -79,7 +78,7 @@ def range_of(filter_set: Mapping[Symbol, object] | None) -> Range:
         for each in (filter_set or {}).values()
         if isinstance(each, Described)
     }
-    start, end, columns = found.get(START), found.get(END), found.get(COLUMNS)
+    start, end, columns = found.get(STREAM_START), found.get(END), found.get(COLUMNS)
     if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start <= end:
         raise ValueError("a range has a start and an end: offsets")
     if not isinstance(columns, str):

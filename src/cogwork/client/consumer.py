@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.amqp.extensions import MARKS_RECEIVED
 from cogwork.amqp.performatives import ReceiverSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session_end import Session
 
 __all__ = ("Consumer",)
-
-MARKS_RECEIVED = Symbol("cogwork:marks-received")
 
 RESUME_TIMEOUT_S = 5.0
 """An owner resumes items at once; what it has not resumed by then it has given away."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, CogworkError, Condition
+from cogwork.amqp.extensions import STALE_ATTEMPT, STREAM_TRUNCATED
 from cogwork.amqp.types import Symbol
 
 if TYPE_CHECKING:
@@ -37,10 +38,6 @@ __all__ = (
     "refusal",
     "stale",
 )
-
-MESSAGES_MISSED = Symbol("cogwork:messages-missed")
-STREAM_TRUNCATED = Symbol("cogwork:stream-truncated")
-STALE_ATTEMPT = Symbol("cogwork:stale-attempt")
 
 
 class InvalidUrlError(CogworkError, ValueError):

@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.extensions import MESSAGES_MISSED
 from cogwork.client.errors import (
-    MESSAGES_MISSED,
     ConnectError,
     Disconnected,
     detachment,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from cogwork.amqp.extensions import NO_LOCAL, SELECTOR
 from cogwork.amqp.performatives import ReceiverSettleMode, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol
@@ -26,9 +27,6 @@ __all__ = ("BATCH_MAX", "Receiver", "filters_of")
 
 BATCH_MAX = 1000
 """Messages of one batch: enough to make the cost of a turn small."""
-
-SELECTOR = Symbol("apache.org:selector-filter:string")
-NO_LOCAL = Symbol("apache.org:no-local-filter:list")
 
 M = TypeVar("M", bound=Message)
 

@@ -6,9 +6,9 @@ import asyncio
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from cogwork.amqp.extensions import CAUGHT_UP
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
-from cogwork.amqp.types import Symbol
 from cogwork.client.receiver import BATCH_MAX, Receiver, filters_of
 from cogwork.client.stream_start import start_filters
 from cogwork.consensus.engine import FromOffset
@@ -18,12 +18,11 @@ from cogwork.dataplane.stream_records import Record, Records
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
     from cogwork.consensus.engine import FromTime, Origin
 
 __all__ = ("StreamReader",)
-
-CAUGHT_UP = Symbol("cogwork:caught-up")
 
 
 class StreamReader(Receiver[Record]):

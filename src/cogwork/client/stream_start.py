@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.extensions import STREAM_START, STREAM_TRUNCATED
 from cogwork.amqp.types import Described, Symbol, Timestamp, ULong
 from cogwork.consensus.engine import FromOffset, FromTime, Origin, Snapshot
 
@@ -20,9 +21,6 @@ StreamStart = (
     str | int | date | datetime | Origin | FromOffset | FromTime | Snapshot | type[Snapshot]
 )
 """`first`, `last`, `next`, `snapshot`, an offset, a time, a snapshot, or `Snapshot` itself."""
-
-START = Symbol("cogwork:stream-start")
-TRUNCATED = Symbol("cogwork:stream-truncated")
 
 
 def start_of(
@@ -95,7 +93,7 @@ def start_filters(
         value = ULong(start.offset)
     else:
         value = Timestamp(start.time_ms)
-    filters: dict[Symbol, object] = {Symbol("start"): Described(START, value)}
+    filters: dict[Symbol, object] = {Symbol("start"): Described(STREAM_START, value)}
     if skips:
-        filters[Symbol("truncated")] = Described(TRUNCATED, "first")
+        filters[Symbol("truncated")] = Described(STREAM_TRUNCATED, "first")
     return filters

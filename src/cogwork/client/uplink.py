@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, FrameTooLarge, ProtocolError
+from cogwork.amqp.extensions import ANONYMOUS_RELAY
 from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.redirect import FORCE, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse, build_plain
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from cogwork.io.pump import SocketPump, StreamPump
 
 __all__ = ("Uplink",)
-
-ANONYMOUS_RELAY = Symbol("ANONYMOUS-RELAY")
 
 CLOSE_TIMEOUT_S = 5.0
 """A container answers a close at once, or never, however lively it is."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, FrameTooLarge
+from cogwork.amqp.extensions import LINK_ID, MARKS_RECEIVED
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.performatives import Attach, ReceiverSettleMode, Role, SenderSettleMode
 from cogwork.amqp.terminus import COPY, MOVE, Coordinator, Source, Target
@@ -44,12 +45,6 @@ _OUTCOMES = (
 STREAM_CREDIT = 3
 """Publishers of a stream get so many times the credit of others: what they send is answered only
 when it is on disks, so more is under way. Measured: three times as much keeps two cores busy."""
-
-LINK_ID = Symbol("cogwork:link-id")
-"""The attach property that tells a peer by which name `$management` knows its link."""
-
-MARKS_RECEIVED = Symbol("cogwork:marks-received")
-"""A capability that a client desires on attach: it says `received` for what its application has."""
 
 
 @dataclass(slots=True, eq=False)

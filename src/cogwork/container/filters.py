@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
+from cogwork.amqp.extensions import NO_LOCAL, SELECTOR
 from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.container.selection import selection
 from cogwork.nodes.stream.start import STREAM_FILTERS
@@ -19,8 +20,8 @@ __all__ = ("Filters", "read_filters", "selector_of")
 SELECTOR_BYTES_MAX = 16 * 1024
 """It fits into a frame between containers, with enough of the items that a consumer has."""
 
-_SELECTOR = (Symbol("apache.org:selector-filter:string"), ULong(0x0000468C00000004))
-_NO_LOCAL = (Symbol("apache.org:no-local-filter:list"), ULong(0x0000468C00000003))
+_SELECTOR = (SELECTOR, ULong(0x0000468C00000004))
+_NO_LOCAL = (NO_LOCAL, ULong(0x0000468C00000003))
 
 
 @dataclass(slots=True)

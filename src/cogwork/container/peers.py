@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
+from cogwork.amqp.extensions import ANONYMOUS_RELAY
 from cogwork.amqp.performatives import Attach, Open, Role
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslInit, SaslResponse
@@ -61,7 +62,7 @@ TOLD_MAX = 16
 """Connections beyond the limit that are kept until they are told of it; others are closed."""
 
 VHOST_PREFIX = "vhost:"
-CAPABILITIES = (Symbol("ANONYMOUS-RELAY"), Symbol("cogwork:management"))
+CAPABILITIES = (ANONYMOUS_RELAY, Symbol("cogwork:management"))
 
 log = logging.getLogger("cogwork")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.extensions import STALE_ATTEMPT
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol
 
@@ -20,8 +21,6 @@ __all__ = (
 
 DISK_FAILED = Symbol("cogwork:disk-failed")
 """The condition of what could not be written down, and of what is refused from then on."""
-
-STALE = Symbol("cogwork:stale-attempt")
 
 
 def _rejection(condition: Symbol, description: str | None = None) -> bytes:
@@ -41,7 +40,7 @@ DISK_FAILED_STATE = _rejection(DISK_FAILED, "the queue's disk has failed; nothin
 
 MALFORMED_STATE = _rejection(Condition.DECODE_ERROR, "the message's sections are malformed")
 
-STALE_STATE = _rejection(STALE)
+STALE_STATE = _rejection(STALE_ATTEMPT)
 """For an attempt that its shard knows nothing of any more."""
 
 

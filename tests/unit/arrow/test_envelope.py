@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from cogwork.amqp.extensions import STREAM_START
 from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.arrow.envelope import (
     HEAD_BYTES,
-    START,
     Range,
     decode_batch,
     encode_batch,
@@ -21,7 +21,7 @@ WANTED = Range(3, 9, ("offset", "body"))
 
 
 def filters() -> dict[Symbol, object]:
-    return {Symbol("start"): Described(START, ULong(3)), **range_filters(WANTED)}
+    return {Symbol("start"): Described(STREAM_START, ULong(3)), **range_filters(WANTED)}
 
 
 def test_a_range_is_what_its_filters_say() -> None:

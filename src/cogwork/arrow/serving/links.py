@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.extensions import STREAM_TRUNCATED
 from cogwork.amqp.performatives import Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Symbol, ULong
-from cogwork.arrow.envelope import ADDRESS_PREFIX, BEYOND_END, TRUNCATED, encode_batch, range_of
+from cogwork.arrow.envelope import ADDRESS_PREFIX, BEYOND_END, encode_batch, range_of
 from cogwork.arrow.errors import ArrowError, BeyondEnd, StreamTruncated, UnknownStream
 from cogwork.arrow.schema import columns_of
 from cogwork.arrow.serving.records import Records
@@ -166,7 +167,7 @@ def _error_of(error: Exception) -> AmqpError:
         return AmqpError(condition=Condition.NOT_FOUND, description=text)
     if isinstance(error, StreamTruncated):
         info: dict[Symbol, object] = {Symbol("first"): ULong(error.first)}
-        return AmqpError(condition=TRUNCATED, description=text, info=info)
+        return AmqpError(condition=STREAM_TRUNCATED, description=text, info=info)
     if isinstance(error, BeyondEnd):
         return AmqpError(condition=BEYOND_END, description=text)
     return AmqpError(condition=Condition.INTERNAL_ERROR, description=text)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.extensions import MARKS_RECEIVED
 from cogwork.amqp.outcomes import Received
 from cogwork.amqp.types import Symbol, UInt, ULong
 from cogwork.container.filters import selector_of
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.performatives import Attach
 
-__all__ = ("HANDED", "MARKS_RECEIVED", "TAG_BYTES", "LoanTerms", "terms_of")
-
-MARKS_RECEIVED = Symbol("cogwork:marks-received")
+__all__ = ("HANDED", "TAG_BYTES", "LoanTerms", "terms_of")
 
 ITEMS_MAX = 1500
 """What a consumer has from one shard at most, however little the rest of an attach takes."""

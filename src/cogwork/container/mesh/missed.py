@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.extensions import MESSAGES_MISSED
 from cogwork.container.attachments import Attachment
-from cogwork.container.mesh.names import MESSAGES_MISSED
 from cogwork.dataplane.entry import MULTICAST_CODE
 from cogwork.dataplane.lost_branch import LostBranch
 from cogwork.dataplane.outgoing import OutgoingLink

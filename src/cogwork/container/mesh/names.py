@@ -19,7 +19,6 @@ __all__ = (
     "HOPS_MAX",
     "INCARNATION",
     "MESH",
-    "MESSAGES_MISSED",
     "MISSED",
     "MOVE",
     "NUMBER",
@@ -76,6 +75,3 @@ DURABILITY: Final = Symbol("cogwork:durability")
 MISSED: Final = Symbol("cogwork:missed")
 """In attach: what went by while the container that attaches had given the other one up: a map from
 the patterns and addresses that the other one wanted to how many milliseconds ago that was last."""
-
-MESSAGES_MISSED: Final = Symbol("cogwork:messages-missed")
-"""The condition of a detach: a subscriber lacks messages that publishers were told are accepted."""

@@ -24,6 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, CogworkError, Condition
+from cogwork.amqp.extensions import OUT_OF_SEQUENCE
 from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.consensus.batch import Batch
@@ -76,7 +77,7 @@ class _NeverOpen(CogworkError):
 
 CONDITIONS: dict[type[CogworkError], Symbol] = {
     SequenceReused: Symbol("cogwork:sequence-reused"),
-    OutOfSequence: Symbol("cogwork:out-of-sequence"),
+    OutOfSequence: OUT_OF_SEQUENCE,
     InvalidAppend: Condition.NOT_ALLOWED,
     BeyondEnd: Condition.INVALID_FIELD,
     InvalidSnapshot: Condition.LINK_MESSAGE_SIZE_EXCEEDED,

@@ -12,7 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
-from cogwork.amqp.types import Symbol
+from cogwork.amqp.extensions import CAUGHT_UP, STREAM_TRUNCATED
 from cogwork.consensus.errors import BeyondEnd, Truncated, Unavailable
 from cogwork.dataplane.blocks import Feed
 from cogwork.nodes.stream.reader import Reader
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ("CAUGHT_UP", "Readers")
 
-CAUGHT_UP = Symbol("cogwork:caught-up")
-"""A capability that a receiver desires on attach: it is to be told when it has caught up."""
-
-TRUNCATED = Symbol("cogwork:stream-truncated")
-
 HELD_BYTES_MAX = 64 * 1024 * 1024
 """What readers that cannot take anything now may keep of a stream, all of them together."""
 
@@ -44,7 +39,7 @@ PAUSE_S = 0.1
 REASON_MAX = 500
 """So much of a reason is told."""
 
-_FAULTS = {BeyondEnd: Condition.INVALID_FIELD, Truncated: TRUNCATED}
+_FAULTS = {BeyondEnd: Condition.INVALID_FIELD, Truncated: STREAM_TRUNCATED}
 
 
 class Readers:

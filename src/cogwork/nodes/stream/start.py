@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
+from cogwork.amqp.extensions import STREAM_START, STREAM_TRUNCATED
 from cogwork.amqp.types import Described, Symbol, Timestamp
 from cogwork.consensus.engine import FromOffset, FromTime, Origin
 from cogwork.spi.node import Refused
@@ -18,11 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ("STREAM_FILTERS", "Wish", "wish_of")
 
-START = Symbol("cogwork:stream-start")
-TRUNCATED = Symbol("cogwork:stream-truncated")
 RABBITMQ = Symbol("rabbitmq:stream-offset-spec")
 
-STREAM_FILTERS = frozenset({START, TRUNCATED, RABBITMQ})
+STREAM_FILTERS = frozenset({STREAM_START, STREAM_TRUNCATED, RABBITMQ})
 """Descriptors of the filters that a stream knows besides the selector."""
 
 _EXPECTED = "first, last, next, snapshot, a whole number (an offset) or a timestamp is expected"
@@ -53,9 +52,9 @@ def wish_of(filter_set: Mapping[Symbol, object] | None) -> Wish:
     for described in (filter_set or {}).values():
         if not isinstance(described, Described):
             continue
-        if described.descriptor in (START, RABBITMQ):
+        if described.descriptor in (STREAM_START, RABBITMQ):
             start = _start_of(described.value)
-        elif described.descriptor == TRUNCATED:
+        elif described.descriptor == STREAM_TRUNCATED:
             skips = _skips(described.value)
     return Wish(start, skips)
 
@@ -79,5 +78,5 @@ def _skips(value: object) -> bool:
     if value in ("detach", "first"):
         return value == "first"
     raise Refused(
-        f"{TRUNCATED} {value!r:.80}: detach or first is expected", Condition.INVALID_FIELD
+        f"{STREAM_TRUNCATED} {value!r:.80}: detach or first is expected", Condition.INVALID_FIELD
     )

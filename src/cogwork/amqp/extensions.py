@@ -1,0 +1,53 @@
+"""What a container and its clients say beyond AMQP 1.0: names that both ends must spell alike."""
+
+from __future__ import annotations
+
+from cogwork.amqp.types import Symbol
+
+__all__ = (
+    "ANONYMOUS_RELAY",
+    "CAUGHT_UP",
+    "LINK_ID",
+    "MARKS_RECEIVED",
+    "MESSAGES_MISSED",
+    "NO_LOCAL",
+    "OUT_OF_SEQUENCE",
+    "SELECTOR",
+    "STALE_ATTEMPT",
+    "STREAM_START",
+    "STREAM_TRUNCATED",
+)
+
+ANONYMOUS_RELAY = Symbol("ANONYMOUS-RELAY")
+"""A capability of a connection: a link to the null target takes messages to any address
+(Using the Anonymous Terminus for Message Routing 1.0 §2.1)."""
+
+SELECTOR = Symbol("apache.org:selector-filter:string")
+NO_LOCAL = Symbol("apache.org:no-local-filter:list")
+"""Descriptors of the filters that all brokers know."""
+
+STREAM_START = Symbol("cogwork:stream-start")
+"""The descriptor of a filter: where in a stream a receiver starts."""
+
+STREAM_TRUNCATED = Symbol("cogwork:stream-truncated")
+"""The descriptor of a filter: what to do where the start has been given up. And the condition of a
+detach that says so."""
+
+CAUGHT_UP = Symbol("cogwork:caught-up")
+"""A capability that a stream's receiver desires: it is to be told when it has caught up."""
+
+MARKS_RECEIVED = Symbol("cogwork:marks-received")
+"""A capability that a queue's consumer desires: it says `received` for what its application has."""
+
+LINK_ID = Symbol("cogwork:link-id")
+"""The property of the container's attach by whose value `$management` knows the link."""
+
+STALE_ATTEMPT = Symbol("cogwork:stale-attempt")
+"""The condition of a claim that comes too late: the item was given to somebody else."""
+
+MESSAGES_MISSED = Symbol("cogwork:messages-missed")
+"""The condition of a detach: a subscriber lacks messages that publishers were told are accepted."""
+
+OUT_OF_SEQUENCE = Symbol("cogwork:out-of-sequence")
+"""The condition of a stream's rejection: the message before this one, by its producer's count, has
+not come."""
