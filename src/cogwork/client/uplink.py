@@ -12,11 +12,12 @@ from cogwork.amqp.errors import AmqpError, Condition, FrameTooLarge, ProtocolErr
 from cogwork.amqp.extensions import ANONYMOUS_RELAY
 from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.redirect import FORCE, REDIRECTS
-from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse, build_plain
+from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, build_plain
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.client.errors import AuthenticationError, ConnectError, connection_error
 from cogwork.client.link_end import LEFT_PAUSE_S, LinkEnd, has_more
 from cogwork.client.redirection import Redirected, redirection_of
+from cogwork.dataplane.host import DiallingSide
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
@@ -34,7 +35,7 @@ CLOSE_TIMEOUT_S = 5.0
 """A container answers a close at once, or never, however lively it is."""
 
 
-class Uplink:
+class Uplink(DiallingSide):
     """A connection, and the host that the data plane asks.
 
     Attributes:
@@ -180,17 +181,6 @@ class Uplink:
         return session.open_link(end.name, end.role)
 
     # -- what the data plane asks: SASL and open
-
-    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:  # noqa: ARG002  # the contract's
-        """Never asked of a client."""
-        return ()
-
-    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
-        """Never asked of a client."""
-
-    def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
-        """Never asked of a client."""
-        return False
 
     def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
         """Chooses the mechanism: the one that was asked for, else what the URL has."""

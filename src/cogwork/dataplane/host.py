@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.session_end import Session
 
-__all__ = ("Host", "Transport")
+__all__ = ("DiallingSide", "Host", "Transport")
 
 
 class Transport(Protocol):
@@ -76,3 +76,18 @@ class Host(Protocol):
 
     def on_drained(self, link: Link) -> None:
         """The sender used up the credit that we asked it to drain."""
+
+
+class DiallingSide:
+    """What is never asked of a side that dials, nor of one that takes over when logins are over."""
+
+    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:  # noqa: ARG002  # the contract's
+        """Offers nothing."""
+        return ()
+
+    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
+        """Lets nobody in."""
+
+    def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
+        """Lets nobody in without it, either."""
+        return False

@@ -17,13 +17,14 @@ from cogwork.dataplane.codec import decode
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.host import DiallingSide
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.port import Port
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
-    from cogwork.amqp.sasl import SaslInit, SaslResponse
+    from cogwork.amqp.sasl import SaslInit
     from cogwork.container.gateways.pipe import MemoryPipe
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
@@ -41,7 +42,7 @@ RECEIVED = 0x23
 """A delivery state that is no outcome (AMQP 1.0 §3.4.1)."""
 
 
-class GatewayDoor:
+class GatewayDoor(DiallingSide):
     """One gateway's connection, and the host that the data plane asks.
 
     Attributes:
@@ -229,17 +230,6 @@ class GatewayDoor:
     def on_attach(self, link: Link, attach: Attach) -> None:  # noqa: ARG002  # the contract's
         """Containers attach no links of their own to clients."""
         link.refuse(Condition.NOT_ALLOWED, "a gateway takes no links")
-
-    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:  # noqa: ARG002  # the contract's
-        """Never asked of a client."""
-        return ()
-
-    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
-        """Never asked of a client."""
-
-    def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
-        """Never asked of a client."""
-        return False
 
     def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
         """Never asked: there is no SASL inside a process."""

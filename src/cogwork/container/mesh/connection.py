@@ -30,12 +30,12 @@ from cogwork.container.mesh.names import (
     OTHER_CONTAINER,
 )
 from cogwork.dataplane.connection_settings import ConnectionSettings
+from cogwork.dataplane.host import DiallingSide
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.loan import Loan
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach, Begin
-    from cogwork.amqp.sasl import SaslResponse
     from cogwork.container.mesh.urls import LinkUrl
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
@@ -129,7 +129,7 @@ class LinkContext(Protocol):
         """It is over."""
 
 
-class MeshConnection:
+class MeshConnection(DiallingSide):
     """What both kinds of connection have in common: login, open, and the end.
 
     Attributes:
@@ -209,17 +209,6 @@ class MeshConnection:
         self.connection.close(error)
 
     # -- what the connection asks: SASL and open
-
-    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:  # noqa: ARG002  # the contract's
-        """Never asked: logins are over, or this side dialled."""
-        return ()
-
-    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
-        """Never asked."""
-
-    def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
-        """Never asked."""
-        return False
 
     def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
         """Logs in as the link's URL and certificate allow."""
