@@ -20,11 +20,11 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from cogwork.log.disk_queue import WriteFailed
 from cogwork.log.errors import DiskFull, LogBusy, LogFailed, RecordTooLarge
 from cogwork.log.file_header import HEADER_BYTES
 from cogwork.log.file_name import file_name
 from cogwork.log.flush import Flush
+from cogwork.log.flushes import Flushes
 from cogwork.log.mark import KIND_END, KIND_MARK, MARK_BYTES, Mark
 from cogwork.log.open_files import OpenFiles
 from cogwork.log.pins import Pins
@@ -114,10 +114,13 @@ class Wal:
         self._pins = Pins()
         self._files = OpenFiles(directory)
         self._parts: list[bytes] = []
-        self._unsent: deque[Flush] = deque()
-        self._sent: deque[Flush] = deque()
+        self._flushes = Flushes(
+            queue,
+            on_written=self._advance,
+            on_full=lambda: self._set_full(is_full=True),
+            on_failed=lambda flush, error: self._fail(file_name(flush.number), error),
+        )
         self._releases: deque[tuple[int, dict[int, int]]] = deque()
-        self._sent_bytes = 0
         self._start = self._position = 0
         self._number = 0
         self._flush_count = 0
@@ -126,8 +129,6 @@ class Wal:
         self._last_record_end = 0
         self._mark = Mark(0, 1)
         self._asked_for = (0, 0)
-        self._stalled: deque[Flush] = deque()
-        self._is_retrying = False
         self._is_low = self._is_full = False
         self._failure: LogFailed | None = None
         self._retry_s = 0.0
@@ -210,7 +211,7 @@ class Wal:
     @property
     def waiting_bytes(self) -> int:
         """How much is not durable yet."""
-        return self._sent_bytes + self._position - self._start
+        return self._flushes.size_bytes + self._position - self._start
 
     def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
         """Appends a record; it is on its way with the next `flush`.
@@ -235,7 +236,7 @@ class Wal:
         if (
             self._is_full
             or self._failure is not None
-            or self._sent_bytes + self._position - self._start > self._waiting_bytes_max
+            or self._flushes.size_bytes + self._position - self._start > self._waiting_bytes_max
         ):
             raise self._refusal()
         assert 0 < group <= GROUP_MAX
@@ -254,7 +255,7 @@ class Wal:
             if self._position + MARK_BYTES <= self._limit:
                 self._append_mark(KIND_MARK)
             self._close_buffer()
-        self._send()
+        self._flushes.send()
         self._press()
 
     def tick(self, now_s: float) -> None:
@@ -266,10 +267,10 @@ class Wal:
         Args:
             now_s: By a clock that never goes back.
         """
-        if now_s >= self._retry_s and (self._stalled or self._reserve.error is not None):
+        if now_s >= self._retry_s and (self._flushes.is_stalled or self._reserve.error is not None):
             self._retry_s = now_s + RETRY_AFTER_S
             self._try_again()
-        if not self._parts and not self._sent and not self._unsent and self._has_news():
+        if not self._parts and self._flushes.is_empty and self._has_news():
             self._append_mark(KIND_MARK)
             self._close_buffer()
         self.flush()
@@ -308,10 +309,9 @@ class Wal:
     def _close_buffer(self) -> None:
         size_bytes = self._position - self._start
         fd, oldest_number = self._files.fd(self._number), self._mark.oldest_number
-        self._unsent.append(Flush(fd, self._parts, size_bytes, self.end_lsn, oldest_number))
+        self._flushes.add(Flush(fd, self._parts, size_bytes, self.end_lsn, oldest_number))
         self._parts = []
         self._flush_count += 1
-        self._sent_bytes += size_bytes
         self._start = self._position
 
     def _has_news(self) -> bool:
@@ -323,54 +323,22 @@ class Wal:
 
     # -- the disk
 
-    def _send(self) -> None:
-        while self._unsent and not self._stalled and self._failure is None:
-            if not self._write(self._unsent[0]):
-                return
-            self._sent.append(self._unsent.popleft())
-
-    def _write(self, flush: Flush) -> bool:
-        def then(error: OSError | None) -> None:
-            self._written(flush, error)
-
-        return self._queue.write(flush.fd, flush.position, flush.data, then)
-
-    def _written(self, flush: Flush, error: OSError | None) -> None:
-        is_retried = self._is_retrying and flush is self._stalled[0]
-        if is_retried:
-            self._is_retrying = False
-        if self._failure is not None:
-            return
-        if error is None:
-            flush.is_done = True
-            if is_retried:
-                self._stalled.popleft()
-                self._retry_write()
-            self._advance()
-        elif not isinstance(error, WriteFailed) or not is_full(error):
-            self._fail(file_name(flush.number), error)
-        else:
-            if not is_retried:
-                self._stalled.append(flush)
-            self._set_full(is_full=True)
-
     def _advance(self) -> None:
         """Counts as durable what is, without a gap."""
         before_lsn = self.durable_lsn
-        while self._sent and self._sent[0].is_done:
-            flush = self._sent.popleft()
-            self._sent_bytes -= flush.size_bytes
+        for flush in self._flushes.take_durable():
             self.durable_lsn = flush.end_lsn
             self._retire(flush.oldest_number)
         if self.durable_lsn != before_lsn:
             self._release()
             self.on_durable(self.durable_lsn)
         self._look_for_space()
-        self._send()
+        self._flushes.send()
         self._fill_next()
 
     def _fail(self, name: str, error: OSError) -> None:
         self._failure = LogFailed(self._directory.path_of(name), error.errno or 0)
+        self._flushes.stop()
         self.on_failure(self._failure)
 
     # -- space
@@ -381,19 +349,15 @@ class Wal:
             self.on_full(is_full)
 
     def _look_for_space(self) -> None:
-        is_short = self._failure is not None or self._stalled or self._reserve.error is not None
-        if self._is_full and not is_short:
+        is_short = self._flushes.is_stalled or self._reserve.error is not None
+        if self._is_full and self._failure is None and not is_short:
             self._set_full(is_full=False)
 
     def _try_again(self) -> None:
         """Makes the next file, and writes what could not be written."""
         if self._reserve.is_idle:
             self._prepare_next()
-        self._retry_write()
-
-    def _retry_write(self) -> None:
-        if self._stalled and not self._is_retrying:
-            self._is_retrying = self._write(self._stalled[0])
+        self._flushes.retry()
 
     def _prepare_next(self) -> None:
         self._reserve.prepare(self._number + 1, self._files.take_spare(), self._prepared)
@@ -423,7 +387,7 @@ class Wal:
         is_better = self._reserve.fd is not None and self._reserve.is_filled > self._is_filled
         if is_better and self._is_open and self._failure is None:
             self._go_on_in_next_file(0)
-            self._send()
+            self._flushes.send()
 
     # -- what nobody needs any more
 
