@@ -1,4 +1,4 @@
-"""Queues on disk and their log: tickets, checkpoints, no room, a failed disk, declarations."""
+"""Queues on disk and their log: tickets, no room, a failed disk, declarations."""
 
 from __future__ import annotations
 
@@ -6,96 +6,18 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from journal_box import Box, FakeLog
 from kept_queues import KeptQueue
-from text_messages import text_of
 
 from cogwork.amqp.outcomes import Rejected
 from cogwork.container import journals as journals_module
-from cogwork.container.journal_records import (
-    BEGIN,
-    CHANGES,
-    END,
-    FIRST_GROUP,
-    GONE,
-    PART,
-    Begin,
-    Replayed,
-)
+from cogwork.container.journal_records import BEGIN, CHANGES, END, FIRST_GROUP, GONE, PART
 from cogwork.container.journals import QueueJournals
 from cogwork.log.errors import DiskFull, LogBusy, LogFailed
-from cogwork.log.record import Record
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cogwork.amqp.errors import CogworkError
-
-
-class FakeLog:
-    """A write-ahead log in memory, durable when a test says so."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.end_lsn = 0
-        self.durable_lsn = 0
-        self.problem: CogworkError | None = None
-        self.refused = 0
-        self.low: dict[int, int] = {}
-
-    def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
-        if self.problem is not None:
-            self.refused += 1
-            raise self.problem
-        lsn = self.end_lsn
-        self.records.append(Record(lsn, group, kind, index, term, payload))
-        self.end_lsn += 40 + len(payload)
-        return lsn
-
-    def flush(self) -> None:
-        """Nothing to do."""
-
-    def low_water(self, group: int, lsn: int) -> None:
-        self.low[group] = lsn
-
-    room_bytes = 64 << 20
-
-    def oldest_groups(self) -> list[int]:
-        """The only queue holds an old file, until it has written its items anew."""
-        return [] if self.low.get(FIRST_GROUP) else [FIRST_GROUP]
-
-    def kinds(self) -> list[int]:
-        return [record.kind for record in self.records]
-
-
-class Box:
-    """A container's journals with one queue, step by step."""
-
-    def __init__(self) -> None:
-        self.queue = KeptQueue()
-        self.queue.store.journal = None
-        self.journals = QueueJournals(self.queue.core, "box", has_disk=True)
-        self.log = FakeLog()
-        self.handle = self.journals.open("", "queue/a", {"priorities": 3}, self.queue.store)
-        self.journals.start(self.log, {})  # type: ignore[arg-type]  # as much of a log as is needed
-
-    async def turn(self, *, is_durable: bool = True) -> None:
-        for _ in range(5):
-            await asyncio.sleep(0)
-            if is_durable:
-                self.log.durable_lsn = self.log.end_lsn
-                self.journals.durable(self.log.end_lsn)
-        self.queue.publisher.hear()
-
-    @property
-    def accepted(self) -> int:
-        return len(self.queue.publisher.dispositions)
-
-
-@pytest.fixture
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
-        yield runner
 
 
 def test_answers_go_out_once_the_log_is_durable(runner: asyncio.Runner) -> None:
@@ -284,144 +206,6 @@ def test_a_failed_disk_closes_who_would_be_told_what_is_not_true(
             box.journals.open("", "queue/b", {}, box.queue.store)
 
     runner.run(story())
-
-
-def test_a_checkpoint_makes_older_records_superfluous(runner: asyncio.Runner) -> None:
-    async def story() -> None:
-        box = Box()
-        box.queue.send("a", "b")
-        await box.turn()
-        box.journals.press(FIRST_GROUP)
-        box.queue.send("c")
-        await box.turn()
-        begin = max(at for at, kind in enumerate(box.log.kinds()) if kind == BEGIN)
-        assert box.log.kinds()[begin:] == [BEGIN, PART, END]
-        assert box.log.low[FIRST_GROUP] == box.log.records[begin].lsn
-        replayed = Replayed()
-        for record in box.log.records[begin:]:
-            replayed.take(record.kind, record.payload)
-        assert replayed.is_complete
-        assert replayed.begin.options == {"priorities": 3}
-        assert len(replayed.image.items) == 3
-
-    runner.run(story())
-
-
-def stranded(box: Box) -> tuple[QueueJournals, Any]:
-    """What another life makes of a queue that nobody declares, and its log."""
-    again = QueueJournals(box.queue.core, "box", has_disk=True)
-    for record in box.log.records:
-        again.replay(record)
-    log: Any = FakeLog()
-    log.end_lsn = log.durable_lsn = box.log.end_lsn
-    again.start(log, {})
-    return again, log
-
-
-def replayed_of(records: list[Record]) -> Replayed:
-    replayed = Replayed()
-    for record in records:
-        replayed.take(record.kind, record.payload)
-    return replayed
-
-
-def test_a_queue_that_is_not_had_here_does_not_keep_the_log_for_ever(
-    runner: asyncio.Runner,
-) -> None:
-    async def story() -> None:
-        box = Box()
-        consumer = box.queue.peer()
-        consumer.consumer(box.queue.store, 1)
-        box.queue.send("a", "b")
-        await box.turn()
-        box.queue.store.journal = None
-        again, log = stranded(box)
-        for number in (1, 2):
-            again.press(FIRST_GROUP)
-            again.press(FIRST_GROUP)
-            for _ in range(5):
-                await asyncio.sleep(0)
-            assert log.kinds() == [BEGIN, PART, END] * number
-            begin = log.records[-3]
-            assert log.low == {FIRST_GROUP: begin.lsn}
-            replayed = replayed_of(log.records)
-            assert replayed.begin.address == "queue/a"
-            assert replayed.begin.options == {"priorities": 3}
-            items = replayed.image.items.values()
-            assert sorted((text_of(item.message), item.is_out) for item in items) == [
-                ("a", True),
-                ("b", False),
-            ]
-
-    runner.run(story())
-
-
-def test_a_queue_that_is_had_again_writes_its_account_alone(runner: asyncio.Runner) -> None:
-    async def story() -> None:
-        box = Box()
-        box.queue.send("a")
-        await box.turn()
-        box.queue.store.journal = None
-        again, log = stranded(box)
-        again.press(FIRST_GROUP)
-        store = KeptQueue().store
-        again.open("", "queue/a", {"priorities": 3}, store)
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert END not in log.kinds()
-        assert store.depth == 1
-
-    runner.run(story())
-
-
-def test_an_account_that_is_not_complete_does_not_count() -> None:
-    replayed = Replayed()
-    head = Begin("", "queue/a", 7, 1).encode()
-    replayed.take(BEGIN, head)
-    assert not replayed.is_complete
-    replayed.take(END, b"")
-    replayed.take(BEGIN, head)
-    image = replayed.image
-    replayed.take(CHANGES, b"\x03" + bytes(8))
-    assert replayed.image is image
-    replayed.take(END, b"")
-    assert replayed.image is not image
-
-
-def test_an_audit_is_not_told_again_of_what_is_only_remembered() -> None:
-    queue = KeptQueue(is_audited=True)
-    queue.journal.gathered(1)
-    consumer = queue.peer()
-    consumer.consumer(queue.store, 10)
-    queue.send("a", "b")
-    queue.commit()
-    consumer.hear()
-    for arrival in consumer.take():
-        consumer.settle(arrival)
-    trail: Any = queue.store.trail
-    trail.take(100)
-    queue.journal.gathered(2)
-    queue.journal.told(2)
-    queue.commit()
-    replayed = Replayed()
-    head = Begin("", "queue/a", 7, 1).encode()
-    replayed.take(BEGIN, head)
-    replayed.take(END, b"")
-    for payload in queue.records:
-        replayed.take(CHANGES, payload)
-    assert (replayed.image.untold, len(replayed.image.commits)) == ([], 2)
-    replayed.take(BEGIN, head)
-    for payload in queue.checkpointed().records:
-        replayed.take(PART, payload)
-    replayed.take(END, b"")
-    assert replayed.image.is_audited
-    assert (replayed.image.untold, len(replayed.image.commits)) == ([], 2)
-
-
-@pytest.mark.parametrize("payload", [b"", b"\x02" + bytes(8) + b"{}", b"\x01" + bytes(8) + b"{}"])
-def test_a_head_that_is_none_is_refused(payload: bytes) -> None:
-    with pytest.raises(ValueError, match="queue"):
-        Begin.decode(payload)
 
 
 def test_a_deleted_queue_leaves_nothing(runner: asyncio.Runner) -> None:

@@ -1,0 +1,168 @@
+"""Items that leave a queue: they are there until their letter is accepted, or they have arrived."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from kept_queues import KeptQueue
+from text_messages import text_of
+
+from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.message import Header
+from cogwork.amqp.outcomes import Rejected
+from cogwork.amqp.types import Symbol, UInt
+from cogwork.dataplane.restoration import restore
+
+
+@pytest.fixture
+def queue() -> KeptQueue:
+    return KeptQueue()
+
+
+def test_a_dead_item_is_there_until_its_letter_was_accepted() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.send("a", header=Header(ttl=UInt(1)))
+    queue.commit()
+    queue.store.tick(time.monotonic() + 1)
+    queue.core.flush()
+    assert queue.dead == ["a"]
+    queue.commit()
+    assert queue.restarted(flushes=False).count("leaving") == 1
+    queue.store.moved([number for number, *_ in queue.letters])
+    queue.commit()
+    again = queue.restarted(flushes=False)
+    assert (again.count("leaving"), again.store.depth) == (0, 0)
+
+
+def test_the_dead_are_no_more_where_they_have_no_address_any_more() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.send("a", "b", header=Header(ttl=UInt(1)))
+    queue.send("c")
+    queue.commit()
+    queue.store.tick(time.monotonic() + 1)
+    queue.core.flush()
+    queue.commit()
+    again = KeptQueue()
+    again.store.keeps_dead = False
+    again.store.clear()
+    again.store.journal = again.journal
+    restore(again.store, queue.image())
+    assert (again.texts(), again.count("leaving"), again.count("dropped")) == (["c"], 0, 2)
+    again.records = list(queue.records)
+    assert again.restarted().count("leaving") == 0
+
+
+def reject(queue: KeptQueue, reason: str) -> None:
+    """Has a consumer reject the first item."""
+    consumer = queue.peer()
+    link = consumer.consumer(queue.store, 1)
+    queue.commit()
+    consumer.hear()
+    error = AmqpError(condition=Symbol("amqp:precondition-failed"), description=reason)
+    consumer.settle(consumer.take()[0], Rejected(error=error))
+    consumer.detach(queue.store, link)
+    queue.core.flush()
+
+
+def test_a_dead_item_is_dead_after_every_restart_until_its_letter_is_accepted() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.send("a", "b")
+    reject(queue, "it is green")
+    again = queue.restarted().restarted().checkpointed().restarted()
+    assert again.texts() == ["b", "a"]  # who looks sees it, behind those that wait
+    assert (again.store.depth, again.count("leaving")) == (1, 1)
+    again.core.flush()
+    ((number, why, message, error, failures),) = again.letters
+    assert (why, text_of(message), failures) == ("rejected", "a", 0)
+    assert error is not None
+    assert b"it is green" in error
+    again.store.leave_dead([number])
+    assert [each[0] for each in again.store.take_dead(10)] == [number]
+    again.store.moved([number])
+    again.commit()
+    assert again.restarted().count("leaving") == 0
+
+
+@pytest.mark.parametrize("policy", ["block", "reject", "drop-oldest"])
+def test_a_queue_takes_no_more_while_as_many_dead_wait_as_it_may_hold(policy: str) -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.store.policy = policy
+    queue.store.maximum_length = 2
+    for text in ("a", "b"):
+        queue.send(text)
+        reject(queue, "no")
+    queue.commit()
+    queue.publisher.hear()
+    queue.publisher.dispositions.clear()
+    queue.send("c")
+    queue.commit()
+    queue.publisher.hear()
+    states = [disposition.state for disposition in queue.publisher.dispositions]
+    if policy == "reject":
+        assert isinstance(states[0], Rejected)
+    else:
+        assert states == []
+    assert queue.store.depth == 0
+    queue.store.moved([number for number, *_ in queue.letters])
+    queue.core.flush()
+    assert queue.store.depth == (0 if policy == "reject" else 1)
+
+
+def test_what_finds_no_room_is_kept_until_its_letter_is_accepted() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.store.policy = "drop-oldest"
+    queue.store.maximum_length = 1
+    queue.send("later", message_annotations={Symbol("x-opt-delivery-delay"): 60_000})
+    queue.send("dropped")
+    again = queue.restarted()
+    assert (again.store.depth, again.count("leaving")) == (1, 1)
+    again.core.flush()
+    ((_, why, message, _, _),) = again.letters
+    assert (why, text_of(message)) == ("maximum-length", "dropped")
+
+
+def test_what_is_moved_is_here_until_it_has_arrived(queue: KeptQueue) -> None:
+    queue.send("a", "b", "c")
+    numbers: list[int] = []
+    assert [text_of(each) for each in queue.store.take_ready(2, numbers)] == ["a", "b"]
+    assert (queue.store.depth, queue.count("leaving")) == (1, 2)
+    assert queue.restarted().texts() == ["a", "b", "c"]
+    assert queue.checkpointed().restarted().texts() == ["a", "b", "c"]
+    queue.store.moved(numbers[:1])
+    queue.store.enter_again(numbers[1:])
+    assert queue.texts() == ["c", "b"]
+    queue.commit()
+    again = queue.restarted()
+    assert (again.texts(), again.count("leaving")) == (["c", "b"], 0)
+
+
+def test_what_was_given_to_another_container_is_in_doubt_after_a_crash(queue: KeptQueue) -> None:
+    queue.send("a", "b")
+    queue.commit()
+    assert queue.core.held_connections == 0
+    numbers: list[int] = []
+    queue.store.take_ready(1, numbers)
+    queue.store.tombstone(numbers)
+    assert queue.core.held_connections > 0
+    for again in (queue.restarted(), queue.checkpointed().restarted()):
+        assert (again.count("in-doubt"), again.count("ready")) == (1, 1)
+    queue.store.enter_again(numbers)
+    assert queue.restarted().texts() == ["b", "a"]
+
+
+@pytest.mark.parametrize("act", ["purge", "expire"])
+def test_what_is_on_its_way_is_left_alone(queue: KeptQueue, act: str) -> None:
+    queue.send("a", header=Header(ttl=UInt(1)))
+    numbers: list[int] = []
+    queue.store.take_ready(1, numbers)
+    if act == "purge":
+        assert queue.store.purge() == 0
+    else:
+        queue.store.tick(time.monotonic() + 1)
+    queue.core.flush()
+    assert (queue.count("leaving"), queue.dead) == (1, [])
+    queue.store.moved(numbers)
+    queue.store.moved(numbers)
+    queue.store.enter_again(numbers)
+    assert (queue.count("leaving"), queue.store.depth) == (0, 0)

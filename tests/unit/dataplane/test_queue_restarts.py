@@ -1,0 +1,213 @@
+"""What a restart makes of a queue's journal: the items, their attempts, and their times."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from kept_queues import KeptQueue
+from text_messages import text_of
+
+from cogwork.amqp.message import Header, Properties, decode_sections
+from cogwork.amqp.outcomes import Modified, Received, Released
+from cogwork.amqp.types import Symbol, UInt
+from cogwork.dataplane.restoration import restore
+from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
+
+RECEIVED = Received(section_number=0, section_offset=0)
+
+
+@pytest.fixture
+def queue() -> KeptQueue:
+    return KeptQueue()
+
+
+def test_items_are_ready_in_their_old_order(queue: KeptQueue) -> None:
+    queue.send("a", "b", "c")
+    queue.send("first", header=Header(priority=9))
+    again = queue.restarted()
+    assert again.texts() == ["first", "a", "b", "c"]
+    again.send("d")
+    assert again.restarted().texts() == ["first", "a", "b", "c", "d"]
+
+
+def test_a_client_that_comes_back_goes_on_with_its_attempt(queue: KeptQueue) -> None:
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10)
+    queue.send("a", "b")
+    queue.commit()
+    consumer.hear()
+    first, second = consumer.take()
+    consumer.settle(second, RECEIVED, settled=False)
+    consumer.settle(second, settled=False)
+    again = queue.restarted()
+    assert (again.count("in-doubt"), again.count("ready")) == (1, 0)
+    link = again.peer().consumer(again.store)
+    stale = first.tag[:12] + bytes(4)
+    assert again.store.resume(link, [first.tag, stale]) == [KEEP_CODE, STALE_CODE]
+
+
+def test_a_claim_whose_confirmation_was_lost_is_confirmed_again(queue: KeptQueue) -> None:
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10, marks_received=True)
+    queue.send("a")
+    queue.commit()
+    consumer.hear()
+    (item,) = consumer.take()
+    consumer.settle(item, settled=False)
+    again = queue.restarted().checkpointed()
+    link = again.peer().consumer(again.store)
+    assert again.store.resume(link, [item.tag]) == [SETTLE_CODE]
+
+
+def test_new_items_get_numbers_that_none_had(queue: KeptQueue) -> None:
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10)
+    queue.send("a")
+    queue.commit()
+    consumer.hear()
+    (old,) = consumer.take()
+    consumer.settle(old)
+    again = queue.restarted().checkpointed()
+    other = again.peer()
+    other.consumer(again.store, 10)
+    again.send("b")
+    again.commit()
+    other.hear()
+    (new,) = other.take()
+    assert new.parts.item >> 32 > old.parts.item >> 32
+
+
+def test_failed_attempts_count_after_a_restart(queue: KeptQueue) -> None:
+    queue.store.maximum_delivery_count = 2
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 1)
+    queue.send("a")
+    queue.commit()
+    consumer.hear()
+    consumer.settle(consumer.take()[0], Modified(delivery_failed=True))
+    again = queue.restarted()
+    assert again.facts()[0]["failures"] == 1
+    assert again.count("ready") == 1
+    other = again.peer()
+    other.consumer(again.store, 1)
+    again.commit()
+    other.hear()
+    header = decode_sections(other.take()[0].message).header
+    assert header is not None
+    assert (header.delivery_count, header.first_acquirer) == (1, False)
+
+
+def test_a_released_item_is_not_in_doubt(queue: KeptQueue) -> None:
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 1)
+    queue.send("a")
+    queue.commit()
+    consumer.hear()
+    consumer.settle(consumer.take()[0], Released())
+    again = queue.restarted()
+    assert (again.count("ready"), again.count("in-doubt")) == (1, 0)
+
+
+def test_ttl_and_delay_run_on(queue: KeptQueue) -> None:
+    queue.send("short", header=Header(ttl=UInt(50)))
+    queue.send("long", header=Header(ttl=UInt(60_000)))
+    queue.send("late", message_annotations={Symbol("x-opt-delivery-delay"): UInt(60_000)})
+    time.sleep(0.06)
+    again = queue.restarted()
+    assert again.count("delayed") == 1
+    again.store.tick(time.monotonic())
+    again.core.flush()
+    assert again.texts() == ["long", "late"]
+    again.store.tick(time.monotonic() + 61)
+    again.core.flush()
+    assert again.texts() == ["late"]
+
+
+def test_an_item_stands_where_its_delay_ended(queue: KeptQueue) -> None:
+    queue.send("first", "second")
+    for text, delay_ms in (("third", 20), ("last", 60_000), ("fourth", 25)):
+        queue.send(text, message_annotations={Symbol("x-opt-delivery-delay"): UInt(delay_ms)})
+    time.sleep(0.03)
+    queue.core.tick()
+    queue.store.tick(time.monotonic())
+    queue.send("fifth", "sixth")
+    expected = ["first", "second", "third", "fourth", "fifth", "sixth", "last"]
+    assert queue.texts() == expected
+    again = queue.restarted()
+    assert again.texts() == expected
+    assert again.checkpointed().restarted().texts() == expected
+
+
+def test_a_message_id_is_remembered_when_its_message_has_gone() -> None:
+    queue = KeptQueue(deduplication_window_s=60.0, deduplication_count=10)
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10)
+    queue.send("a", properties=Properties(message_id="1"))
+    queue.commit()
+    consumer.hear()
+    consumer.settle(consumer.take()[0])
+    again = queue.restarted().checkpointed().restarted()
+    again.send("a", properties=Properties(message_id="1"))
+    again.send("b", properties=Properties(message_id="2"))
+    assert again.texts() == ["b"]
+    assert again.count("duplicates") == 1
+
+
+def test_every_remembered_message_id_survives_a_checkpoint() -> None:
+    queue = KeptQueue(deduplication_window_s=60.0)
+    consumer = queue.peer()
+    consumer.consumer(queue.store, queue.seen_max // 2)
+    numbers = range(queue.seen_max)
+    for number in numbers:
+        queue.send("x", properties=Properties(message_id=str(number)))
+    queue.commit()
+    consumer.hear()
+    for arrival in consumer.take():
+        consumer.settle(arrival)
+    queue.commit()
+    again = queue.checkpointed().restarted()
+    for number in numbers:
+        again.send("x", properties=Properties(message_id=str(number)))
+    assert again.count("duplicates") == len(numbers)
+
+
+def test_the_newest_message_ids_are_remembered() -> None:
+    queue = KeptQueue(deduplication_window_s=60.0)
+    for number in range(2 * queue.seen_max + 10):
+        queue.send("x", properties=Properties(message_id=f"{number:04}"))
+    queue.commit()
+    seen = [message_id[2:].decode() for _, message_id in queue.image().seen]
+    assert len(seen) == queue.seen_max
+    assert f"{2 * queue.seen_max + 9:04}" in seen
+
+
+def test_a_doubt_does_not_begin_before_the_log_was_read() -> None:
+    queue = KeptQueue()
+    queue.peer().consumer(queue.store, 1)
+    queue.send("a")
+    queue.commit()
+    again = KeptQueue()
+    again.store.in_doubt_timeout_s = 0.2
+    created_s = time.monotonic()
+    time.sleep(0.1)
+    restore(again.store, queue.image())
+    again.store.tick(created_s + 0.25)
+    assert again.count("in-doubt") == 1
+    again.store.tick(created_s + 0.5)
+    assert again.count("in-doubt") == 0
+
+
+def test_a_group_in_doubt_goes_to_nobody_else() -> None:
+    queue = KeptQueue(is_ordered=True)
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 1)
+    queue.send("a1", "a2", properties=Properties(group_id="a"))
+    queue.send("b1", properties=Properties(group_id="b"))
+    queue.commit()
+    again = queue.restarted()
+    other = again.peer()
+    other.consumer(again.store, 10)
+    again.commit()
+    other.hear()
+    assert [text_of(arrival.message) for arrival in other.take()] == ["b1"]
