@@ -12,6 +12,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.nodes.queue import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
 from cogwork.spi.node import Refused
@@ -38,22 +39,19 @@ class Disks:
     def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
         self._mesh = mesh
         self._vhost = vhost
-        self._elsewhere: dict[str, dict[str, bool]] = {}
+        self._elsewhere = Elsewhere()
         self._told: dict[str, bool] = {}
         self._warned: set[str] = set()
         self._changed: set[str] = set()
 
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of a container that keeps a queue on disk, or would."""
-        self._elsewhere.setdefault(interest.address, {})[container] = bool(interest.consumers)
+        self._elsewhere.take(container, interest)
         self.changed(interest.address)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Takes note that a container keeps a queue on disk no longer."""
-        others = self._elsewhere.get(interest.address, {})
-        others.pop(container, None)
-        if not others:
-            self._elsewhere.pop(interest.address, None)
+        self._elsewhere.lose(container, interest)
         self.changed(interest.address)
 
     def changed(self, address: str) -> None:
@@ -81,7 +79,7 @@ class Disks:
     def _would_keep(self, address: str) -> bool:
         """Tells whether a queue that others have on disk would be so here, once it is used."""
         # Whoever only would be one to have it is no reason for anybody else to say the same.
-        if True not in self._elsewhere.get(address, {}).values():
+        if not any(said.consumers for said in self._elsewhere.at(address).values()):
             return False
         try:
             rule = self._vhost.rule_of(address)[1]
@@ -103,7 +101,7 @@ class Disks:
     def _warn(self, address: str) -> None:
         """Logs, once, that a queue which is on disk elsewhere is in memory here."""
         node = self._vhost.nodes.get(address)
-        others = sorted(self._elsewhere.get(address, ()))
+        others = sorted(self._elsewhere.at(address))
         if not others or not isinstance(node, QueueNode) or node.options.durability != MEMORY:
             self._warned.discard(address)
         elif address not in self._warned:
@@ -117,7 +115,7 @@ class Disks:
 
     def problem(self, address: str, durability: str) -> str | None:
         """Says where a queue of this container is kept otherwise; None where it is nowhere."""
-        there = self._elsewhere.get(address, {})
+        there = self._elsewhere.at(address)
         if durability == DISK:
             lacking = self._mesh.mesh.routes.next_hops.keys() - there.keys()
             return f"not on disk at {_names(sorted(lacking))}" if lacking else None

@@ -24,6 +24,7 @@ from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Attach, Role
 from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import COPY, Source, Target
+from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.container.mesh.loan_terms import HANDED, TAG_BYTES, LoanTerms, terms_of
 from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.dataplane.loan import Borrower, Loan
@@ -208,7 +209,7 @@ class Lending:
         self._mesh = mesh
         self._vhost = vhost
         self._consumers: dict[str, dict[Subscription, Consumer]] = {}
-        self._shards: dict[str, set[str]] = {}
+        self._shards = Elsewhere()
         self._told: dict[str, int] = {}
         self._count = 0
 
@@ -295,16 +296,13 @@ class Lending:
 
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of a shard with a backlog."""
-        self._shards.setdefault(interest.address, set()).add(container)
+        self._shards.take(container, interest)
         for consumer in self._consumers.get(interest.address, {}).values():
             self._borrow(consumer, container)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Takes note that a shard has no backlog any more: its loans end once they are idle."""
-        shards = self._shards.get(interest.address, set())
-        shards.discard(container)
-        if not shards:
-            self._shards.pop(interest.address, None)
+        self._shards.lose(container, interest)
 
     def restore(self) -> None:
         """Opens the loans that should be open and are not."""
@@ -317,7 +315,7 @@ class Lending:
         """Lists the containers with a backlog, and those from which the consumer has something."""
         if consumer.node.replica is not None:
             return set() if self._owner_of(consumer) is None else {OWNER}
-        return self._shards.get(address, set()) | set(consumer.borrower.containers())
+        return {*self._shards.at(address), *consumer.borrower.containers()}
 
     def _owner_of(self, consumer: Consumer) -> str | None:
         """Returns the other container that owns a replicated queue."""

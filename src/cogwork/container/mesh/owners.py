@@ -12,6 +12,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.nodes.queue import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
 
@@ -35,7 +36,7 @@ class Owners:
         self._mesh = mesh
         self._vhost = vhost
         self._reach = reach
-        self._elsewhere: dict[str, dict[str, int]] = {}
+        self._elsewhere = Elsewhere()
         self._told: dict[str, int] = {}
         self._ways: dict[str, Away] = {}
         self._changed: set[str] = set()
@@ -45,25 +46,23 @@ class Owners:
     def owner_of(self, address: str) -> str | None:
         """Returns the other container that owns a queue and can be reached."""
         routes = self._mesh.mesh.routes
-        owners = self._elsewhere.get(address, {})
+        owners = self._elsewhere.at(address)
         reachable = [each for each in owners if routes.is_reachable(each)]
-        return max(reachable, key=lambda each: owners[each], default=None)
+        return max(reachable, key=lambda each: owners[each].consumers, default=None)
 
     def epoch_of(self, address: str, container: str) -> int:
         """Returns in which epoch another container owns a queue; 0 where it does not."""
-        return self._elsewhere.get(address, {}).get(container, 0)
+        said = self._elsewhere.at(address).get(container)
+        return 0 if said is None else said.consumers
 
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of a container that owns a queue."""
-        self._elsewhere.setdefault(interest.address, {})[container] = interest.consumers
+        self._elsewhere.take(container, interest)
         self.changed(interest.address)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Takes note that a container owns a queue no longer."""
-        others = self._elsewhere.get(interest.address, {})
-        others.pop(container, None)
-        if not others:
-            self._elsewhere.pop(interest.address, None)
+        self._elsewhere.lose(container, interest)
         self.changed(interest.address)
 
     def changed(self, address: str) -> None:

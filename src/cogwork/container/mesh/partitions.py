@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.absences import Absences
+from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.nodes.queue import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
 from cogwork.router.partitions import owners_of
@@ -90,7 +91,7 @@ class Partitions:
         self._vhost = vhost
         self._reach = reach
         self._queues: dict[str, PartitionedQueue] = {}
-        self._elsewhere: dict[str, dict[str, Interest]] = {}
+        self._elsewhere = Elsewhere()
         self._absences = Absences(mesh)
         self._created = 0
         self._is_settling = False
@@ -116,17 +117,14 @@ class Partitions:
 
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of a container that shares a queue, and of what it holds."""
-        self._elsewhere.setdefault(interest.address, {})[container] = interest
+        self._elsewhere.take(container, interest)
         self._absences.end(container, interest.address)
         self._settle_soon()
 
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Takes note that a container shares a queue no longer."""
-        others = self._elsewhere.get(interest.address, {})
-        others.pop(container, None)
+        self._elsewhere.lose(container, interest)
         self._absences.begin(container, interest)
-        if not others:
-            self._elsewhere.pop(interest.address, None)
         self._settle_soon()
 
     # -- settling
@@ -198,7 +196,7 @@ class Partitions:
         """
         routes = self._mesh.mesh.routes
         members = {}
-        for container, interest in self._elsewhere.get(queue.address, {}).items():
+        for container, interest in self._elsewhere.at(queue.address).items():
             if interest.consumers == queue.inlet.count and routes.is_reachable(container):
                 members[container] = interest.producers
         if not self._mesh.is_leaving:
@@ -209,7 +207,7 @@ class Partitions:
         """Lists who is waited for, with the partitions that each held, or may hold."""
         if not queue.node.is_on_disk:
             return {}
-        elsewhere = self._elsewhere.get(queue.address, {})
+        elsewhere = self._elsewhere.at(queue.address)
         away = self._absences.of(queue.address, queue.inlet.count, elsewhere)
         return {each: held | _bits_of(queue.owners, each) for each, held in away.items()}
 

@@ -24,6 +24,7 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.branch import Branch
 from cogwork.container.mesh.disks import Disks
+from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.container.mesh.lending import Lending
 from cogwork.container.mesh.missed import Missed
 from cogwork.container.mesh.names import MISSED, VHOST
@@ -76,7 +77,7 @@ class Reach:
         self._mesh = mesh
         self._lost = LostBranch(mesh.core)
         self._branches: dict[str, Branch] = {}
-        self._wanted: dict[str, set[str]] = {}
+        self._wanted = Elsewhere()
         self._used: dict[str, AddressEntry] = {}
         self._ways: dict[str, dict[str, Away]] = {}
         self._topic_entries: dict[str, AddressEntry] = {}
@@ -156,7 +157,7 @@ class Reach:
             else:
                 self._bind(interest.address, branch.outlet)
             return
-        self._wanted.setdefault(interest.address, set()).add(container)
+        self._wanted.take(container, interest)
         self._reconcile(interest.address)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
@@ -181,10 +182,7 @@ class Reach:
                 if branch.way is not None:
                     branch.way.detach()
             return
-        wanting = self._wanted.get(interest.address, set())
-        wanting.discard(container)
-        if not wanting:
-            self._wanted.pop(interest.address, None)
+        self._wanted.lose(container, interest)
         self._reconcile(interest.address)
 
     # -- topics
@@ -302,7 +300,7 @@ class Reach:
         if address.startswith(REPLY_PREFIX):
             container = self.reply_ways.container_for(address)
             return set() if container is None or address in self._gone else {container}
-        return self._wanted.get(address, set())
+        return set(self._wanted.at(address))
 
     def _reconcile(self, address: str) -> None:
         """Gives an address that is used here the links that it should have, and no others."""
@@ -395,7 +393,7 @@ class Reach:
     def _reserve(self, way: Away, entry: AddressEntry) -> None:
         """Has a way's loss told from now on, until it is known whether there is another."""
         address = way.address or ""
-        is_wanted = address in self._used and way.container in self._wanted.get(address, ())
+        is_wanted = address in self._used and way.container in self._wanted.at(address)
         if is_wanted and entry.distribution == MULTICAST_CODE and self._lost not in entry.outlets:
             entry.add_outlet(self._lost)
 
