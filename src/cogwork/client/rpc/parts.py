@@ -22,8 +22,9 @@ from cogwork.client.rpc.wire import CREDIT, CREDIT_MAX, END, ERROR, MORE, PART, 
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
-    from cogwork.client.rpc.caller import Caller, Request
+    from cogwork.client.rpc.caller import Caller
     from cogwork.client.rpc.replies import Replies
+    from cogwork.client.rpc.request import Request
     from cogwork.client.rpc.targets import Target
     from cogwork.dataplane.dispatches import Post
     from cogwork.io.turn import Waiter

@@ -57,6 +57,9 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 GRACE_S = 5.0
 
+WATCH_S = 0.5
+"""How often `wait` looks whether the links stand."""
+
 log = logging.getLogger("cogwork.client.rpc")
 
 
@@ -422,12 +425,11 @@ class Service:
             finally:
                 await made.aclose()
         elif inspect.isgenerator(made):
-            with_close = made
             try:
-                for value in with_close:
+                for value in made:
                     await work.part(value)
             finally:
-                with_close.close()
+                made.close()
         else:
             await work.part(await made if inspect.isawaitable(made) else made)
 
@@ -463,10 +465,6 @@ class Service:
         for outlet, reply_to, number in self._keyed.finish(key, encoded):
             if encoded is not None:
                 _repeat(outlet, encoded, reply_to, number)
-
-
-WATCH_S = 0.5
-"""How often `wait` looks whether the links stand."""
 
 
 def _seconds(value: object) -> float:
