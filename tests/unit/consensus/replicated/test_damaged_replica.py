@@ -140,8 +140,10 @@ def test_a_leader_with_damaged_segments_goes_on(tmp_path: Path) -> None:
             leading = member_of(containers, leader)
             leading.retention = Retention(age_s=3600)  # what it is to give up, it has to look up
             term = leading.group.term
-            await asyncio.sleep(1)
-            assert any("damaged" in text for text in containers.reports), "it has looked"
+            async with asyncio.timeout(5):
+                while not any("damaged" in text for text in containers.reports):
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.3)  # it has looked, and may not step down for what it has found
             await engines["a"].append(Batch.of([b"more"]))
             assert leading.group.term == term
             assert leading.group.leadership is not None
@@ -162,14 +164,18 @@ def test_a_segment_that_cannot_be_removed_goes_later(
         async with sealed(tmp_path) as (containers, engines, leader):
             store = member_of(containers, leader).files.segments
             remove = store._directory.remove
+            refused: list[str] = []
 
             def refuse(name: str) -> None:
+                refused.append(name)
                 raise PermissionError(1, "Operation not permitted", name)
 
             monkeypatch.setattr(store._directory, "remove", refuse)
             names = {segment.name for segment in store.segments}
             await engines["a"].trim(COUNT)
-            await asyncio.sleep(0.5)
+            async with asyncio.timeout(5):
+                while len(refused) <= len(names):
+                    await asyncio.sleep(0.01)
             told = [text for text in containers.reports if "could not be removed" in text]
             assert len(told) == 1, "it is tried often, and told once"
             assert {segment.name for segment in store.segments} >= names
