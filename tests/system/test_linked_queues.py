@@ -14,8 +14,8 @@ from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Described, Symbol
-from cogwork.container.mesh.lending import shard_of
 from cogwork.container.mesh.names import FRAME_BYTES
+from cogwork.container.mesh.shards import shard_of
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Advertisement
 from cogwork.router.mesh.wire import encode

@@ -30,8 +30,8 @@ from cogwork.container.journals import QueueJournals
 from cogwork.container.leaving import Leaving
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
-from cogwork.container.mesh.lending import shard_of
 from cogwork.container.mesh.service import MeshService
+from cogwork.container.mesh.shards import shard_of
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.overdue import detach_overdue
 from cogwork.container.peers import Peers

@@ -34,7 +34,7 @@ from cogwork.container.journal_records import (
     Replayed,
 )
 from cogwork.container.low_space import LowSpace
-from cogwork.container.mesh.lending import DURABLE_LIFE, shard_of
+from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
 from cogwork.container.queue_journal import QueueJournal, StrandedQueue
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at

@@ -9,10 +9,11 @@ import pytest
 
 from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source
-from cogwork.container.mesh.lending import OWNER, Borrowing, Lender
+from cogwork.container.mesh.borrowing import OWNER, Borrowing
+from cogwork.container.mesh.lender import Lender
 
 if TYPE_CHECKING:
-    from cogwork.container.mesh.lending import Consumer
+    from cogwork.container.mesh.borrowing import Consumer
 
 TAG = b"what the consumer has"
 

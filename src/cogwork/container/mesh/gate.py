@@ -14,7 +14,7 @@ from cogwork.amqp.extensions import MARKS_RECEIVED
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
-from cogwork.container.mesh.lending import Lender
+from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.missed import let_go, read_missed
 from cogwork.container.mesh.move_intake import Intake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST

@@ -15,32 +15,31 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Attach, Role
-from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import COPY, Source, Target
+from cogwork.container.mesh.backlogs import Backlogs
+from cogwork.container.mesh.borrowing import OWNER, Borrowing, Consumer
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.container.mesh.loan_terms import HANDED, TAG_BYTES, LoanTerms, terms_of
+from cogwork.container.mesh.loan_terms import HANDED, TAG_BYTES, terms_of
 from cogwork.container.mesh.names import BORROWER, VHOST
+from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
 from cogwork.dataplane.loan import Borrower, Loan
-from cogwork.dataplane.refusals import STALE_STATE
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE
 from cogwork.nodes.queue.node import QueueNode
-from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
+    from cogwork.router.mesh.messages import Interest
     from cogwork.spi.node import Node, Subscription
 
-__all__ = ("DURABLE_LIFE", "Lender", "Lending", "shard_of")
+__all__ = ("Lending",)
 
 BROKEN_S = 5.0
 """So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
@@ -56,150 +55,7 @@ PRESENTED_MAX = 1000
 IDLE_S = 30.0
 """A loan that has brought nothing for so long is ended."""
 
-ACCEPTED, REJECTED = 0x24, 0x25
 log = logging.getLogger("cogwork")
-
-
-OWNER = ""
-"""Stands for the container that owns a replicated queue, whichever that is now."""
-
-DURABLE_LIFE = 0
-"""The incarnation by which the shards of queues on disk are numbered: they outlive others."""
-
-
-def shard_of(container: str, incarnation: int) -> int:
-    """Returns the number of a container's shards, which its items' tags begin with."""
-    return crc32(f"{container}.{incarnation:x}".encode())
-
-
-@dataclass(slots=True, eq=False)
-class Borrowing:
-    """A loan as Python sees it: the link of one consumer to one shard.
-
-    Attributes:
-        lending: Whose it is.
-        borrower: The consumer's side.
-        container: The shard's container, or `OWNER`.
-        lender: The container that the link leads to.
-        end: The compiled half.
-        tags: What the consumer has from an earlier link.
-        deliveries: How many there were when it was looked at last.
-        busy_s: When it brought something last.
-    """
-
-    lending: Lending
-    consumer: Consumer
-    container: str
-    lender: str
-    end: Loan
-    tags: list[bytes]
-    deliveries: int = 0
-    busy_s: float = field(default_factory=time.monotonic)
-    link: Link = field(init=False)
-
-    def attached(self, link: Link) -> None:
-        """The shard answered: what it does not know any more is over.
-
-        Where the loan has been ended meanwhile, it is another one's to say so.
-        """
-        remote = link.remote
-        if remote is None or remote.source is None or self.end.detached:
-            return
-        known = remote.unsettled or {}
-        for tag in self.tags:
-            if tag in self.consumer.borrower.expected:
-                self._learn(tag, known)
-            elif tag not in known:
-                self.consumer.borrower.close_tag(tag, REJECTED, STALE_STATE)
-            elif isinstance(known[tag], Accepted):
-                self.consumer.borrower.close_tag(tag, ACCEPTED)
-            else:
-                self.end.owed += 1
-        self.consumer.borrower.add(self.end)
-        self.lending.answered(self.consumer, self.container)
-
-    def _learn(self, tag: bytes, known: dict[bytes, DeliveryState | None]) -> None:
-        """Takes in what the shard says of an item that the client has from another container."""
-        if tag in known:
-            self.consumer.subscription.known[tag] = known[tag]
-        if tag in known and not isinstance(known[tag], Accepted):
-            self.end.awaited += 1
-        else:
-            self.consumer.borrower.forget(tag)
-
-    def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
-        """It is about to end."""
-        self.consumer.borrower.remove(self.end)
-        if self.consumer.loans.get(self.container) is self:
-            del self.consumer.loans[self.container]
-        self.lending.lost()
-
-    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
-        """It is over."""
-        if error is not None:
-            log.debug("loan from container %s: %s", self.container, error.description)
-
-
-@dataclass(slots=True, eq=False)
-class Consumer:
-    """A consumer of this container.
-
-    Attributes:
-        address: The queue.
-        subscription: Its link, and what it asked for.
-        attach: How it attached.
-        terms: What shards elsewhere are told of that.
-        borrower: Its side of all loans.
-        keeps_order: Whether the queue's groups are kept in order.
-        node: The queue here.
-        loans: By the shard's container.
-        name: What shards know it by, whatever link it has.
-        broken_since_s: Since when it has something from a shard that cannot be reached.
-        asked: Whose shards are to say what has become of items that it presents.
-        asked_s: When they were asked, or told to go on.
-    """
-
-    address: str
-    subscription: Subscription
-    attach: Attach
-    terms: LoanTerms
-    borrower: Borrower
-    keeps_order: bool
-    node: QueueNode
-    name: str
-    loans: dict[str, Borrowing] = field(default_factory=dict)
-    broken_since_s: float | None = None
-    asked: set[str] = field(default_factory=set)
-    asked_s: float = field(default_factory=time.monotonic)
-
-
-@dataclass(slots=True, eq=False)
-class Lender:
-    """A link by which a shard of this container lends to another one's consumer.
-
-    Attributes:
-        node: The queue.
-        subscription: Its standing there.
-    """
-
-    node: Node
-    subscription: Subscription
-
-    def attached(self, link: Link) -> None:
-        """Never happens: the other container attaches."""
-
-    def stopping(self, link: Link) -> None:
-        """It is about to end: by the other container, or because the way there is broken.
-
-        Where the other container only leaves it (AMQP 1.0 §2.6.4), its consumer is still there, and
-        has what it has.
-        """
-        # Only a link that goes with its session ends without a detach by either side.
-        self.subscription.is_cut_off = link.state is LinkState.DETACHED or link.was_left
-        self.node.unsubscribe(self.subscription)
-
-    def detached(self, link: Link, error: AmqpError | None) -> None:
-        """Nothing is left to do."""
 
 
 class Lending:
@@ -210,7 +66,7 @@ class Lending:
         self._vhost = vhost
         self._consumers: dict[str, dict[Subscription, Consumer]] = {}
         self._shards = Elsewhere()
-        self._told: dict[str, int] = {}
+        self._backlogs = Backlogs(mesh, vhost)
         self._count = 0
 
     # -- this container's consumers
@@ -394,40 +250,16 @@ class Lending:
         """Has what was lost opened again."""
         self._mesh.restoration.later()
 
-    # -- this container's backlog
+    # -- time
 
     def tick(self, now_s: float) -> None:
         """Tells the others of backlogs that have changed much, and ends idle loans."""
-        told = self._told
-        seen: set[str] = set()
-        for address, node in self._vhost.nodes.items():
-            if not isinstance(node, QueueNode) or node.replica is not None:
-                continue
-            if node.store.waiting or address in told:
-                seen.add(address)
-                self._tell(address, node.store.waiting)
-        for address in [each for each in told if each not in seen]:
-            self._tell(address, 0)
+        self._backlogs.tick()
         for consumers in list(self._consumers.values()):
             for consumer in list(consumers.values()):
                 self._end_silence(consumer, now_s)
                 self._end_idle(consumer, now_s)
                 self._end_broken(consumer, now_s)
-
-    def _tell(self, address: str, waiting: int) -> None:
-        """Tells a backlog in steps of two; down only by more than one step, or to nothing."""
-        step = waiting.bit_length()
-        before = self._told.get(address, 0)
-        if step == before or (step and before - step == 1):
-            return
-        if step:
-            self._told[address] = step
-        else:
-            self._told.pop(address, None)
-        backlog = 1 << (step - 1) if step else 0
-        self._mesh.set_interest(
-            Interest(InterestKind.QUEUE, self._vhost.name, address, backlog=backlog)
-        )
 
     def _end_silence(self, consumer: Consumer, now_s: float) -> None:
         """Waits no longer for shards that do not say, or do not send, what a client presents."""

@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cogwork.container.mesh.lending import Lender
+from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.move_way import ForgottenError, MoveError, MoveWay, NotTakenError
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.nodes.queue.node import QueueNode

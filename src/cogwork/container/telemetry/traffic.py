@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, cast
 
 from cogwork.container.mesh.away import Away
-from cogwork.container.mesh.lending import Lender
+from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.queue import QueueNode
