@@ -7,7 +7,6 @@ a carrier; the first octet tells them apart.
 
 from __future__ import annotations
 
-import asyncio
 import random
 import secrets
 import time
@@ -99,7 +98,7 @@ class RaftService:
         self.cluster: StreamCluster = NoCluster(own)
         self._wal = wal
         self._queue = queue
-        self._switchboard = Switchboard(carrier)
+        self._switchboard = Switchboard(own, carrier, self._carry_out)
         chance = random.Random(secrets.randbits(64))
         pace = Pace()
         self._host = RaftHost(own, incarnation, chance, self.now_s(), settings, pace=pace)
@@ -270,19 +269,13 @@ class RaftService:
             if kind == FRAME[0]:
                 self._host.receive(origin, view[1:], self.now_s())
             elif kind == CALL[0]:
-                self._take_call(origin, calls.decode(view[1:]))
+                self._switchboard.take(origin, calls.decode(view[1:]))
                 self.turn_soon()
             else:
                 raise Malformed("a parcel", "its first octet says nothing")
         except Malformed as error:
             self.report(f"container {origin} sent something else: {error}")
         self._turns.soon_if_ready()
-
-    def _take_call(self, origin: str, message: Call | Answer) -> None:
-        if isinstance(message, calls.Answer):
-            self._switchboard.take(origin, message)
-            return
-        self._carry_out(message, lambda answer: self._switchboard.send(origin, answer))
 
     def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
         if isinstance(call, GetRoom):
@@ -298,10 +291,7 @@ class RaftService:
 
     def send_call(self, to: str, call: Call, answered: Callable[[Answer], None]) -> bool:
         """Sends a call of an outbox; returns False where it is dropped."""
-        if to != self.own:
-            return self._switchboard.expect(to, call, answered, self.now_s())
-        self._carry_out(call, answered)
-        return True
+        return self._switchboard.expect(to, call, answered, self.now_s())
 
     async def ask(
         self, to: str, make: Callable[[int, str], Call], stream: str, timeout_s: float
@@ -312,22 +302,8 @@ class RaftService:
             ConsensusError: It says why not, or says nothing.
         """
         call = make(self._switchboard.next_number(), stream)
-        if to != self.own:
-            self.turn_soon()
-            return demand(await self._switchboard.ask(to, call, timeout_s))
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-        def answered(answer: Answer) -> None:
-            if not future.done():
-                future.set_result(answer)
-
-        self._carry_out(call, answered)
         self.turn_soon()
-        try:
-            async with asyncio.timeout(timeout_s):
-                return demand(await future)
-        except TimeoutError:
-            raise Unavailable("the replica here has not come so far") from None
+        return demand(await self._switchboard.ask(to, call, timeout_s))
 
     def leader_of(self, stream: str) -> str | None:
         """Returns who leads a stream's replicas, as far as it is known here."""

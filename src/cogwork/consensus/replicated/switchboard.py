@@ -1,4 +1,4 @@
-"""Calls between containers: who waits for which answer.
+"""Calls between containers, and of a container to itself: who waits for which answer.
 
 A container's calls are numbered from another place in each of its lives: an answer to a former one,
 which may come long after a new start, must not pass for the answer to another call.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.consensus.errors import Unavailable
@@ -42,15 +43,25 @@ class Carrier(Protocol):
 
 
 class Switchboard:
-    """Sends calls, and gives answers to those who asked."""
+    """Sends calls, has those carried out that come here, and gives answers to those who asked."""
 
-    def __init__(self, carrier: Carrier) -> None:
+    def __init__(
+        self,
+        own: str,
+        carrier: Carrier,
+        carry_out: Callable[[Call, Callable[[Answer], object]], None],
+    ) -> None:
         """Waits for nothing.
 
         Args:
+            own: The container's id.
             carrier: The way to other containers.
+            carry_out: Does what a call wants here, and calls what it is given with the answer, now
+                or later.
         """
+        self._own = own
         self._carrier = carrier
+        self._carry_out = carry_out
         self._number = secrets.randbits(NUMBER_BITS)
         self._expecting: dict[int, tuple[float, str, Callable[[Answer], None]]] = {}
         self._asking: dict[int, tuple[Future[Answer], str]] = {}
@@ -62,7 +73,10 @@ class Switchboard:
 
     def expect(self, to: str, call: Call, answered: Callable[[Answer], None], now_s: float) -> bool:
         """Sends a call; returns False where it is dropped. Its answer may come, or never."""
-        if not self.send(to, call):
+        if to == self._own:
+            self._carry_out(call, answered)
+            return True
+        if not self._send(to, call):
             return False
         self._expecting[call.number] = now_s, to, answered
         return True
@@ -82,30 +96,41 @@ class Switchboard:
         """
         loop = asyncio.get_running_loop()
         future: Future[Answer] = loop.create_future()
-        timer = loop.call_later(timeout_s, _expire, future, to)
+        if to == self._own:
+            why_none = "the replica here has not come so far"
+        else:
+            why_none = f"container {to} does not answer"
+        timer = loop.call_later(timeout_s, _expire, future, why_none)
         self._asking[call.number] = future, to
         try:
-            if not self.send(to, call):
+            if to == self._own:
+                self._carry_out(call, partial(self.take, to))
+            elif not self._send(to, call):
                 raise Unavailable(f"there is no way to container {to}")
             return await future
         finally:
             timer.cancel()
             self._asking.pop(call.number, None)
 
-    def send(self, to: str, message: Call | Answer) -> bool:
-        """Sends a call or an answer."""
+    def _send(self, to: str, message: Call | Answer) -> bool:
         return self._carrier.send(to, CALL, calls.encode(message))
 
-    def take(self, origin: str, answer: Answer) -> None:
-        """Takes an answer; one that nobody waits for, or not from there, is passed over."""
-        _, asked, answered = self._expecting.get(answer.number, (0.0, None, None))
-        if answered is not None and asked == origin:
-            del self._expecting[answer.number]
-            answered(answer)
+    def take(self, origin: str, message: Call | Answer) -> None:
+        """Takes what a container says: an answer, or a call that is to be answered.
+
+        An answer that nobody waits for, or not from there, is passed over.
+        """
+        if not isinstance(message, calls.Answer):
+            self._carry_out(message, partial(self._send, origin))
             return
-        future, asked = self._asking.get(answer.number, (None, None))
+        _, asked, answered = self._expecting.get(message.number, (0.0, None, None))
+        if answered is not None and asked == origin:
+            del self._expecting[message.number]
+            answered(message)
+            return
+        future, asked = self._asking.get(message.number, (None, None))
         if future is not None and asked == origin and not future.done():
-            future.set_result(answer)
+            future.set_result(message)
 
     def close(self) -> None:
         """Nobody is answered any more."""
@@ -115,6 +140,6 @@ class Switchboard:
         self._expecting.clear()
 
 
-def _expire(future: Future[Answer], to: str) -> None:
+def _expire(future: Future[Answer], why: str) -> None:
     if not future.done():
-        future.set_exception(Unavailable(f"container {to} does not answer"))
+        future.set_exception(Unavailable(why))

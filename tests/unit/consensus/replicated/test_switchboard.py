@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
+from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.switchboard import Switchboard
 
 if TYPE_CHECKING:
-    from cogwork.consensus.replicated.calls import Answer
+    from collections.abc import Callable
+
+    from cogwork.consensus.replicated.calls import Answer, Call
 
 
 class Wire:
@@ -20,6 +26,18 @@ class Wire:
     def flush(self) -> None: ...
 
 
+class Nowhere(Wire):
+    """A way that leads to nobody."""
+
+    def send(self, _to: str, *_parts: bytes) -> bool:
+        return False
+
+
+def never(call: Call, _answer: object) -> None:
+    """Carries out no calls: here nobody makes any."""
+    raise AssertionError(call)
+
+
 def asked(board: Switchboard, to: str) -> tuple[int, list[Answer]]:
     """Asks a container; returns the number of the call, and where its answer will be."""
     answers: list[Answer] = []
@@ -29,7 +47,7 @@ def asked(board: Switchboard, to: str) -> tuple[int, list[Answer]]:
 
 
 def test_an_answer_to_a_former_life_is_none_to_this_one() -> None:
-    former, present = Switchboard(Wire()), Switchboard(Wire())
+    former, present = Switchboard("a", Wire(), never), Switchboard("a", Wire(), never)
     number, _ = asked(former, "b")
     _, answers = asked(present, "b")
     present.take("b", calls.Bounded(number, 1, 2, 3))
@@ -37,7 +55,7 @@ def test_an_answer_to_a_former_life_is_none_to_this_one() -> None:
 
 
 def test_only_who_was_asked_answers() -> None:
-    board = Switchboard(Wire())
+    board = Switchboard("a", Wire(), never)
     number, answers = asked(board, "b")
     board.take("c", calls.Bounded(number, 1, 2, 3))
     assert answers == []
@@ -45,3 +63,30 @@ def test_only_who_was_asked_answers() -> None:
     board.take("b", answer)
     board.take("b", answer)
     assert answers == [answer]
+
+
+def test_what_a_container_asks_itself_is_carried_out_here() -> None:
+    def carry_out(call: Call, answer: Callable[[Answer], object]) -> None:
+        answer(calls.Bounded(call.number, 4, 5, 6))
+
+    async def story() -> None:
+        board = Switchboard("a", Nowhere(), carry_out)
+        call = calls.GetBounds(board.next_number(), "orders")
+        assert await board.ask("a", call, 1) == calls.Bounded(call.number, 4, 5, 6)
+        answers: list[Answer] = []
+        assert board.expect("a", call, answers.append, 0.0)
+        assert len(answers) == 1
+        with pytest.raises(Unavailable, match="no way to container b"):
+            await board.ask("b", call, 1)
+
+    asyncio.run(story())
+
+
+def test_whoever_does_not_answer_in_time_is_named() -> None:
+    async def story() -> None:
+        board = Switchboard("a", Wire(), lambda _call, _answer: None)
+        for to, why in {"a": "the replica here has not come so far", "b": "container b"}.items():
+            with pytest.raises(Unavailable, match=why):
+                await board.ask(to, calls.GetBounds(board.next_number(), "orders"), 0.01)
+
+    asyncio.run(story())
