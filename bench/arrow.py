@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +26,7 @@ from parties import children, tree_cpu_s
 import cogwork
 from cogwork import sync
 from cogwork.arrow import ArrowClient
+from cogwork.cli.loadgen.usage import ProcessUsage
 from cogwork.client import Message
 from cogwork.io.time_slice import set_time_slice
 
@@ -81,11 +81,6 @@ def fill(url: str, rows: int, size: int) -> None:
 def readers_cpu_s(pid: int) -> float:
     """Returns what a container's readers have taken."""
     return sum(map(tree_cpu_s, children(pid)))
-
-
-def resident_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
 
 
 def read(url: str, rows: int, columns: list[str] | None) -> float:
@@ -201,7 +196,8 @@ def while_ten_pull(url: str, pid: int, arguments: argparse.Namespace) -> None:
     What is told is the median of the rounds, and of their ratios.
     """
     alone, beside, rates_beside = [], [], []
-    before_mib, extra_mib = resident_mib(pid), 0.0
+    usage = ProcessUsage(pid)
+    before_bytes, extra_bytes = usage.rss_bytes(), 0
     with Pulling(url, arguments.rows) as pulling:
         # It is the container's waiting that is measured, not that of whoever measures.
         set_time_slice(SLICE_US)
@@ -212,12 +208,15 @@ def while_ten_pull(url: str, pid: int, arguments: argparse.Namespace) -> None:
             beside.append(asyncio.run(latencies(url, ROUND_S)))
             had = sum(each.value for each in pulling.rows) - had
             rates_beside.append(had / (time.perf_counter() - since_s))
-            extra_mib = max(extra_mib, resident_mib(pid) - before_mib)
+            extra_bytes = max(extra_bytes, usage.rss_bytes() - before_bytes)
             pulling.told.go.clear()
             wait_until_still(pid)
             alone.append(asyncio.run(latencies(url, ROUND_S)))
         set_time_slice(0)
-    line: dict[str, Any] = {"case": "ten pull", "extra_memory_mib": round(extra_mib, 1)}
+    line: dict[str, Any] = {
+        "case": "ten pull",
+        "extra_memory_mib": round(extra_bytes / (1 << 20), 1),
+    }
     line["rows_per_s"] = round(median(rates_beside))
     for name, share in (("p50", 0.5), ("p99", 0.99)):
         pairs = [

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import resource
 import selectors
 import socket
@@ -32,6 +31,7 @@ from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Attach, Begin, Flow, Open, Role, encode_performative
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Symbol
+from cogwork.cli.loadgen.usage import ProcessUsage
 from cogwork.cli.manager import Manager
 from cogwork.cli.servers.process import free_ports
 from cogwork.dataplane.codec import encode
@@ -181,16 +181,6 @@ class Crowd:
         self.peers.clear()
 
 
-def resident_mb(process_id: int) -> float:
-    pages = int(Path(f"/proc/{process_id}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE") / 1e6
-
-
-def cpu_s(process_id: int) -> float:
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def serve(folder: Path, connections: int) -> tuple[subprocess.Popen[bytes], int]:
     (port,) = free_ports(1)
     file = folder / "cogwork.toml"
@@ -222,17 +212,18 @@ def measure(services: int, callers: int, connections: int) -> dict[str, object]:
         process, port = serve(Path(folder), wanted)
         try:
             crowd = Crowd(port, connections)
-            start_mb, start_s = resident_mb(process.pid), cpu_s(process.pid)
+            usage = ProcessUsage(process.pid)
+            start_mb, start_s = usage.rss_bytes() / 1e6, usage.cpu_s()
             crowd.attach((service, number) for number in range(services))
-            services_mb = resident_mb(process.pid)
+            services_mb = usage.rss_bytes() / 1e6
             crowd.attach((caller, number) for number in range(callers))
             time.sleep(1)
-            full_mb, full_s = resident_mb(process.pid), cpu_s(process.pid)
+            full_mb, full_s = usage.rss_bytes() / 1e6, usage.cpu_s()
             links = links_of(port)
             crowd.leave()
             crowd.attach((service, number) for number in range(services))
             crowd.attach((caller, number) for number in range(callers))
-            again_mb = resident_mb(process.pid)
+            again_mb = usage.rss_bytes() / 1e6
             crowd.leave()
         finally:
             process.terminate()

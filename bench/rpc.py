@@ -24,19 +24,13 @@ from typing import TYPE_CHECKING, Any
 from bench_proton import proton_client, proton_service
 
 import cogwork
+from cogwork.cli.loadgen.usage import ProcessUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 WARM_UP = 300
 CASES = ("coroutine", "function", "direct", "proton")
-
-
-def cpu_s(pid: int) -> float:
-    """Returns the CPU time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 @contextmanager
@@ -124,11 +118,15 @@ def latency(waits_s: list[float]) -> dict[str, float]:
 
 async def rate(work: Callable[[], Any], calls: int, pids: list[int]) -> dict[str, Any]:
     """Measures calls side by side."""
-    before = [cpu_s(pid) for pid in pids]
+    processes = [ProcessUsage(pid) for pid in pids]
+    before = [each.cpu_s() for each in processes]
     began_s = time.perf_counter()
     await work()
     took_s = time.perf_counter() - began_s
-    spent = [round((cpu_s(pid) - b) * 1000 / calls, 4) for pid, b in zip(pids, before, strict=True)]
+    spent = [
+        round((each.cpu_s() - then) * 1000 / calls, 4)
+        for each, then in zip(processes, before, strict=True)
+    ]
     return {
         "calls_per_s": round(calls / took_s),
         "cpu_s_per_1000": dict(zip(("container", "service", "client"), spent, strict=True)),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cogwork
+from cogwork.cli.loadgen.usage import ProcessUsage
 from cogwork.cli.servers.process import free_ports
 from cogwork.log.errors import LogError
 from cogwork.log.file_header import HEADER_BYTES, FileHeader
@@ -48,8 +48,6 @@ MADE_TOGETHER = 50
 
 HARD_STATE = 1
 """The kind of record in which a replica keeps its term."""
-
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Trio:
@@ -137,11 +135,11 @@ class Trio:
 
     def cpu_s(self) -> float:
         """Returns the CPU seconds of all containers."""
-        return sum(cpu_s_of(process.pid) for process in self.processes.values())
+        return ProcessUsage(*(process.pid for process in self.processes.values())).cpu_s()
 
     def memory_bytes(self) -> list[int]:
         """Returns the memory of each container."""
-        return [_memory_bytes(process.pid) for process in self.processes.values()]
+        return [ProcessUsage(each.pid).rss_bytes() for each in self.processes.values()]
 
     def terms(self) -> dict[int, int]:
         """Returns the term of each group: each election that anybody stood in makes it more."""
@@ -167,15 +165,6 @@ async def _read(mesh: cogwork.Mesh, streams: list[str]) -> list[dict[str, Any]]:
         for name in streams
     ]
     return rows
-
-
-def cpu_s_of(process_id: int) -> float:
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def _memory_bytes(process_id: int) -> int:
-    return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 @contextmanager
@@ -227,7 +216,7 @@ class Subscribers:
             process.stdout.readline()
 
     def cpu_s(self) -> float:
-        return sum(cpu_s_of(process.pid) for process in self.processes)
+        return ProcessUsage(*(process.pid for process in self.processes)).cpu_s()
 
     def end(self) -> list[dict[str, Any]]:
         found = []

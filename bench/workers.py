@@ -91,23 +91,13 @@ class Usage(ProcessUsage):
 
     def __init__(self, pids: list[int]) -> None:
         """Looks the processes up."""
-        super().__init__(pids[0])
+        super().__init__(*pids)
         self._each = [ProcessUsage(pid) for pid in pids]
         self._looks: list[list[float]] = []
 
     def cpu_s(self) -> float:
         self._looks.append([each.cpu_s() for each in self._each])
         return sum(self._looks[-1])
-
-    def rss_bytes(self) -> int:
-        return sum(each.rss_bytes() for each in self._each)
-
-    def peak_rss_bytes(self) -> int:
-        return sum(each.peak_rss_bytes() for each in self._each)
-
-    def reset_peak(self) -> None:
-        for each in self._each:
-            each.reset_peak()
 
     @property
     def busiest_cpu_s(self) -> float:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import subprocess
 import sys
 import tempfile
@@ -25,22 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
+from cogwork.cli.loadgen.usage import ProcessUsage
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 WARM_UP = 200
 TIMEOUT_MS = 20_000
-
-
-def cpu_s(process: int | None) -> float:
-    """Reads what a process has used of the processor."""
-    if process is None:
-        return 0.0
-    with open(f"/proc/{process}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 def answer_plainly(pipe: Connection) -> None:
@@ -215,13 +206,17 @@ def compare(
     """Measures each case in turn, round by round."""
     medians: dict[str, list[float]] = {name: [] for name in cases}
     used: dict[str, float] = dict.fromkeys(cases, 0.0)
+    usages = {
+        name: ProcessUsage() if process is None else ProcessUsage(process)
+        for name, (_, process) in cases.items()
+    }
     for run, _ in cases.values():
         round_of(run, WARM_UP)
     for _ in range(rounds):
-        for name, (run, process) in cases.items():
-            before = cpu_s(process)
+        for name, (run, _) in cases.items():
+            before = usages[name].cpu_s()
             medians[name].append(round_of(run, calls // rounds))
-            used[name] += cpu_s(process) - before
+            used[name] += usages[name].cpu_s() - before
     best = {name: median(values) for name, values in medians.items()}
     return {
         "case": "ZeroMQ round trip",

@@ -5,22 +5,22 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from cogwork.cli.loadgen.usage import ProcessUsage
 from cogwork.cli.main import run
 from cogwork.cli.servers.process import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 COGWORK = [sys.executable, "-m", "cogwork.cli.main"]
 
@@ -104,8 +104,7 @@ class Served:
 
     def resident_kib(self) -> int:
         """Returns the memory that the process has in use."""
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGESIZE") // 1024
+        return ProcessUsage(self.process.pid).rss_bytes() // 1024
 
 
 def ran(*words: str) -> subprocess.CompletedProcess[str]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogwork import sync
 from cogwork.arrow import ArrowClient
+from cogwork.cli.loadgen.usage import ProcessUsage
 
 from .arrow_readers import RECORDS, offsets, readers_of, readers_only, same, stocked
 from .served import READY_TIMEOUT_S, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from .meshes import Member
 
@@ -29,8 +29,6 @@ PACE_S = 0.002
 PULLING = 4
 SHARE_MAX = 0.25
 """It may take a tenth of a processor; without traffic it takes a half or more."""
-
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -52,19 +50,14 @@ def traffic(url: str) -> Iterator[None]:
         thread.join()
 
 
-def processor_s(process_id: int) -> float:
-    """Returns what a process has had of the processors."""
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-
-
 def share_of_reader(member: Member, client: ArrowClient) -> float:
     """Has several read all of a stream; returns which share of a processor the reader had."""
     (reader,) = readers_of(member)
-    began_s, before_s = time.monotonic(), processor_s(reader)
+    usage = ProcessUsage(reader)
+    began_s, before_s = time.monotonic(), usage.cpu_s()
     with ThreadPoolExecutor(PULLING) as pool:
         list(pool.map(lambda _: sum(1 for _ in client.read("orders", 0, RECORDS)), range(PULLING)))
-    return (processor_s(reader) - before_s) / (time.monotonic() - began_s)
+    return (usage.cpu_s() - before_s) / (time.monotonic() - began_s)
 
 
 def test_live_traffic_goes_before_reads_that_give_the_same_rows(tmp_path: Path) -> None:
