@@ -17,7 +17,6 @@ __all__ = (
     "MIN_MAX_FRAME_SIZE",
     "PROTOCOL_HEADER_BYTES",
     "SASL_HEADER",
-    "TLS_HEADER",
     "Frame",
     "FrameHeader",
     "FrameReader",
@@ -27,7 +26,6 @@ __all__ = (
 )
 
 AMQP_HEADER: Final = b"AMQP\x00\x01\x00\x00"
-TLS_HEADER: Final = b"AMQP\x02\x01\x00\x00"
 SASL_HEADER: Final = b"AMQP\x03\x01\x00\x00"
 PROTOCOL_HEADER_BYTES: Final = 8
 

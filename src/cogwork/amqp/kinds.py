@@ -27,13 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = (
-    "ANY",
     "BINARY",
     "BOOLEAN",
     "COMPOSITES",
     "DELIVERY_TAG",
     "FIELDS",
-    "MAP",
     "MESSAGE_ID",
     "STRING",
     "SYMBOL",
@@ -264,7 +262,6 @@ def nested(name: str, *class_names: str) -> Kind:
     return Kind(name, (Described,), encode, decode, class_names)
 
 
-ANY = Kind("*", ())
 BOOLEAN = Kind("boolean", (bool,), _of(bool))
 UBYTE = _integer("ubyte", UByte)
 USHORT = _integer("ushort", UShort)
@@ -274,7 +271,6 @@ STRING = Kind("string", (str,), _text_to_wire)
 BINARY = Kind("binary", (bytes,), _of(bytes))
 SYMBOL = Kind("symbol", (Symbol,), _symbol_to_wire)
 SYMBOLS = Kind("symbols", (Symbol, Array), _symbols_to_wire, _symbols_from_wire)
-MAP = Kind("map", (dict,), _of(dict))
 FIELDS = Kind("fields", (dict,), _fields_to_wire, _fields_from_wire)
 TIMESTAMP = Kind("timestamp", (datetime, Timestamp), _timestamp_to_wire)
 MESSAGE_ID = Kind("message-id", (ULong, uuid.UUID, bytes, str), _message_id_to_wire)
