@@ -11,22 +11,15 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from raft_telling import event_text, message_text, state_text
+
 from cogwork.consensus.errors import ConsensusError
 from cogwork.consensus.raft.core import Recovered
 from cogwork.consensus.raft.entries import Entry, Kind
 from cogwork.consensus.raft.group import Group
 from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.messages import Commit
 from cogwork.consensus.raft.pace import Pace
-from cogwork.consensus.raft.ready import (
-    HardState,
-    LeaderChanged,
-    MembershipChanged,
-    ReadFailed,
-    Reported,
-    RoleChanged,
-    TransferEnded,
-)
+from cogwork.consensus.raft.ready import HardState
 from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.wire import VERSION, decode, encode
@@ -35,12 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cogwork.consensus.raft.messages import Message
-    from cogwork.consensus.raft.ready import Event, Ready, Write
+    from cogwork.consensus.raft.ready import Ready, Write
 
 TURNS_MAX = 1000
-
-UNTOLD = {"rejected", "hint_index", "hint_term", "round", "durable"}
-"""Fields of messages that are not shown where they say nothing."""
 
 
 class Still(Random):
@@ -147,11 +137,11 @@ class Stage:
     def _do(self, member: Member, ready: Ready) -> None:
         name = member.name
         assert member.group is not None
-        self.lines.extend(f"{name} {told}" for event in ready.events if (told := _event(event)))
+        self.lines.extend(f"{name} {told}" for event in ready.events if (told := event_text(event)))
         if ready.write is not None:
             self._write(member, ready.write)
         for to, message in ready.messages:
-            self._tell(f"{name} -> {to}  {_message(message)}", message)
+            self._tell(f"{name} -> {to}  {message_text(message)}", message)
             if (name, to, type(message).__name__) in self.losses:
                 self.losses.remove((name, to, type(message).__name__))
                 self.lines.append("    which is lost")
@@ -292,7 +282,7 @@ class Stage:
         try:
             group.step(sender, message, self.now_s)
         except ConsensusError as error:
-            self.lines.append(f"{to} passes over {_message(message)}: {error}")
+            self.lines.append(f"{to} passes over {message_text(message)}: {error}")
 
     def do_drop(self, *ends: str) -> None:
         """`drop [from [to]]`: messages are lost."""
@@ -391,7 +381,7 @@ class Stage:
         for member in self.members.values():
             if names and member.name not in names:
                 continue
-            self.lines.append(f"{member.name}: {_state(member)}")
+            self.lines.append(f"{member.name}: {state_text(member.group)}")
 
     def do_log(self, *names: str) -> None:
         """`log [a]`: the terms of the entries, by index."""
@@ -430,64 +420,3 @@ def _over_the_wire(message: Message) -> Message:
     assert group == 7
     assert decoded == message or type(decoded).__name__ == "Append"
     return decoded  # type: ignore[return-value]  # a message of a group, as what was encoded
-
-
-def _message(message: Message) -> str:
-    parts = [type(message).__name__]
-    for name in message.__struct_fields__:
-        value = getattr(message, name)
-        if name == "entries":
-            parts.extend(_entry(entry) for entry in value)
-        elif name == "snapshot":
-            parts.append(f"snapshot={value.index}/{value.term}")
-        elif name == "data":
-            parts.append(f"({len(value)} octets)")
-        elif isinstance(value, bool):
-            parts.extend([name.removeprefix("is_")] if value else [])
-        elif value or name not in UNTOLD or isinstance(message, Commit):
-            parts.append(f"{name}={value}")
-    return " ".join(parts)
-
-
-def _entry(entry: Entry) -> str:
-    if entry.kind == Kind.NOOP:
-        return f"[{entry.index}/{entry.term}]"
-    if entry.kind == Kind.MEMBERS:
-        return f"[{entry.index}/{entry.term} {_members(Membership.from_bytes(entry.payload))}]"
-    return f"[{entry.index}/{entry.term} {entry.payload.decode()}]"
-
-
-def _members(membership: Membership) -> str:
-    text = " ".join(membership.voters)
-    if membership.learners:
-        text += f" / {' '.join(membership.learners)}"
-    if membership.is_joint:
-        text += f" (before: {' '.join(membership.old_voters)})"
-    return text
-
-
-def _state(member: Member) -> str:
-    group = member.group
-    if group is None:
-        return "down"
-    parts = [f"{group.role.value} in term {group.term}"]
-    parts.append(f"vote={group.vote} leader={group.leader}")
-    parts.append(f"last={group.last_index} durable={group.durable_index} commit={group.commit}")
-    parts.append(f"members={_members(group.membership)}")
-    return ", ".join(parts) + (", asleep" if group.is_quiescent else "")
-
-
-def _event(event: Event) -> str:
-    match event:
-        case RoleChanged(role, term):
-            return f"is {role.value} in term {term}"
-        case LeaderChanged(leader, term):
-            return f"knows {leader or 'nobody'} to lead in term {term}"
-        case MembershipChanged(index, membership):
-            return f"has members {_members(membership)} since {index}"
-        case TransferEnded(to, is_done):
-            return f"has {'handed' if is_done else 'not handed'} over to {to}"
-        case ReadFailed(token):
-            return f"fails to read {token}"
-        case Reported(text):
-            return f"reports: {text}"
