@@ -30,6 +30,7 @@ from cogwork.container.mesh.names import FAILED
 from cogwork.container.redirect import Newcomer
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
+from cogwork.dataplane.host import ListeningSide
 from cogwork.io.stream import StreamError
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from cogwork.container.workers import LinkSocket
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.session import SessionEndpoint
-    from cogwork.dataplane.session_end import Session
 
 __all__ = ("Peers",)
 
@@ -67,7 +66,7 @@ CAPABILITIES = (ANONYMOUS_RELAY, Symbol("cogwork:management"))
 log = logging.getLogger("cogwork")
 
 
-class Peers:
+class Peers(ListeningSide):
     """Owned by the container.
 
     Attributes:
@@ -160,21 +159,10 @@ class Peers:
         if excess >= TOLD_MAX or self.is_draining:
             sock.close()
             return None
-        self.accepted += 1
         fd = sock.fileno() if listen.is_plain else -1
         connection = Connection(self._core, self, self._settings, fd)
-        client = ClientContext(
-            listen,
-            mechanisms,
-            self.accepted,
-            self._vhosts[""],
-            self._access.permissions(None),
-            sock,
-            time.time(),
-            is_excess=excess >= 0,
-        )
-        connection.context = client
-        self.connections[connection] = client
+        client = self._enter(connection, listen, mechanisms, sock)
+        client.is_excess = excess >= 0
         return connection, client
 
     def join(self, place: Inside, mechanisms: tuple[Symbol, ...], user: str | None) -> Connection:
@@ -185,21 +173,32 @@ class Peers:
             mechanisms: As a listener offers them.
             user: Whose permissions hold; None is an anonymous peer.
         """
-        self.accepted += 1
         connection = Connection(self._core, self, self._settings)
         connection.identity = user
+        self._enter(connection, place, mechanisms, NoSocket(place.name))
+        return connection
+
+    def _enter(
+        self,
+        connection: Connection,
+        place: Listen | LinkSocket | Inside,
+        mechanisms: tuple[Symbol, ...],
+        sock: socket.socket | NoSocket,
+    ) -> ClientContext:
+        """Counts a connection, and gives it its standing: none yet."""
+        self.accepted += 1
         client = ClientContext(
             place,
             mechanisms,
             self.accepted,
             self._vhosts[""],
             self._access.permissions(None),
-            NoSocket(place.name),
+            sock,
             time.time(),
         )
         connection.context = client
         self.connections[connection] = client
-        return connection
+        return client
 
     def _log_refused(self) -> None:
         """Says once a second that connections are refused, however many there are."""
@@ -310,10 +309,6 @@ class Peers:
             return False
         return ANONYMOUS in self.sasl_mechanisms(connection)
 
-    def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
-        """Never asked of a server."""
-        raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
-
     def on_open(self, connection: Connection, opened: Open) -> None:
         """Finds the virtual host, answers the open, and has it decided who has to go elsewhere."""
         client = self.client_of(connection)
@@ -417,20 +412,11 @@ class Peers:
         link.answer()
         link.session.connection.flush()
 
-    def on_attached(self, link: Link) -> None:
-        """Never happens: a container attaches no links of its own to clients."""
-
     def on_stopping(self, link: Link) -> None:
         """Gives back what the link held."""
         self._attachments.release(link, self.client_of(link.session.connection))
 
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
-        """Nothing is left to do."""
-
-    def on_session_begun(self, session: SessionEndpoint) -> None:
-        """Never happens: a container begins no sessions of its own with clients."""
-
-    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
         """Nothing is left to do."""
 
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
@@ -451,14 +437,6 @@ class Peers:
             log.warning("connection %d: %s", number, error)
         else:
             log.error("connection %d: %s", number, error, exc_info=error)
-
-    def on_settled_by_sender(
-        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
-    ) -> None:
-        """A publisher settled: what it was told stays told."""
-
-    def on_drained(self, link: Link) -> None:
-        """Never asked for: a container does not drain publishers."""
 
 
 def _opening(container_id: str, limits: Limits, offered: Mapping[Symbol, object]) -> Open:

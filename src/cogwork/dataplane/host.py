@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from cogwork.amqp.errors import Condition, ProtocolError
+
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach, Open
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.session_end import Session
 
-__all__ = ("DiallingSide", "Host", "Transport")
+__all__ = ("DiallingSide", "Host", "ListeningSide", "Transport")
 
 
 class Transport(Protocol):
@@ -91,3 +93,28 @@ class DiallingSide:
     def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
         """Lets nobody in without it, either."""
         return False
+
+
+class ListeningSide:
+    """What is never asked of a side that listens and attaches nothing itself, or leaves it idle."""
+
+    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
+        """Chooses nothing: it is this side that offers."""
+        raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
+
+    def on_attached(self, link: Link) -> None:
+        """Never: it attaches no links."""
+
+    def on_session_begun(self, session: SessionEndpoint) -> None:
+        """Never: it begins no sessions."""
+
+    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
+        """Nothing is left to do: the links have been told."""
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """What a sender was told stays told."""
+
+    def on_drained(self, link: Link) -> None:
+        """Never: it does not drain senders."""

@@ -9,13 +9,13 @@ import logging
 import secrets
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp.performatives import Open
 from cogwork.amqp.redirect import Host as HostPort
 from cogwork.amqp.sasl import PLAIN, SaslCode, SaslInit, SaslResponse, parse_plain
 from cogwork.client.rpc.direct.links import DirectLinks
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
+from cogwork.dataplane.host import ListeningSide
 from cogwork.io.listener import Listener, listening_socket
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.tls_stream import TlsStream
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.outlet import Outlet
     from cogwork.dataplane.inbox import Inbox
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.session import SessionEndpoint
-    from cogwork.dataplane.session_end import Session
 
 __all__ = ("DirectListener",)
 
@@ -51,7 +49,7 @@ _numbers = itertools.count(1)
 log = logging.getLogger("cogwork.client.rpc")
 
 
-class DirectListener:
+class DirectListener(ListeningSide):
     """Takes the connections of callers; the host that the data plane asks.
 
     Attributes:
@@ -170,10 +168,6 @@ class DirectListener:
         """Nobody is anonymous."""
         return False
 
-    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
-        """Never asked of a server."""
-        raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
-
     def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
         """Answers the open."""
         connection.open(
@@ -189,9 +183,6 @@ class DirectListener:
         """A caller attaches a link."""
         self._connections[link.session.connection].attach(link, attach)
 
-    def on_attached(self, link: Link) -> None:
-        """Never: only callers attach."""
-
     def on_stopping(self, link: Link) -> None:
         """A link's compiled half is about to end."""
         links = self._connections.get(link.session.connection)
@@ -204,12 +195,6 @@ class DirectListener:
         if links is not None:
             links.detached(link)
 
-    def on_session_begun(self, session: SessionEndpoint) -> None:
-        """Never: only callers begin sessions."""
-
-    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:
-        """Nothing is left to do."""
-
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
         """A caller has gone, and with it everybody who waits for what it asked."""
         links = self._connections.pop(connection, None)
@@ -219,11 +204,3 @@ class DirectListener:
     def on_fault(self, connection: Connection, error: BaseException) -> None:  # noqa: ARG002  # the contract's
         """Something was wrong with one connection."""
         log.info("a direct connection failed: %s", error)
-
-    def on_settled_by_sender(
-        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
-    ) -> None:
-        """A caller settled: what it was told stays told."""
-
-    def on_drained(self, link: Link) -> None:
-        """Never asked for."""
