@@ -1,0 +1,55 @@
+"""What becomes of virtual hosts that a new configuration has no more."""
+
+from hosted import LISTEN, Hosted
+from wires import Peer
+
+from cogwork.amqp.frames import AMQP_HEADER
+from cogwork.amqp.performatives import Open
+from cogwork.container.settings import Configuration, Queue, Vhost
+from cogwork.container.virtual_hosts import plans_of
+
+
+def configured(*vhosts: Vhost) -> Configuration:
+    return Configuration(id="hosted", listeners=[LISTEN], vhosts=list(vhosts))
+
+
+def in_blue(hosted: Hosted) -> Peer:
+    peer = Peer(hosted)
+    peer.feed(AMQP_HEADER)
+    peer.say(Open(container_id="peer", hostname="vhost:blue"))
+    peer.begin()
+    return peer
+
+
+def sweep(hosted: Hosted) -> None:
+    hosts = hosted.container._virtual_hosts
+    hosts.sweep(hosted.core.now, hosted.container.peers.connections.values())
+
+
+def test_one_that_is_configured_no_more_lives_on_until_its_last_client_has_gone() -> None:
+    hosted = Hosted(configured(Vhost(name="blue")))
+    hosts = hosted.container._virtual_hosts
+    blue = hosted.container.vhosts["blue"]
+    peer = in_blue(hosted)
+    consumer = peer.consumer("a", credit=10)
+    assert hosts.take(plans_of(configured())) == []
+    assert list(hosted.container.vhosts) == [""]
+    sweep(hosted)
+    peer.publisher("a").send(b"still here")
+    assert consumer.bodies == [b"still here"]
+    assert blue in list(hosts)
+    peer.connection.lose()
+    sweep(hosted)
+    assert blue not in list(hosts)
+    assert not blue.space.entries
+
+
+def test_one_that_comes_again_is_a_new_one() -> None:
+    hosted = Hosted(configured(Vhost(name="blue")))
+    hosts = hosted.container._virtual_hosts
+    before = hosted.container.vhosts["blue"]
+    hosts.take(plans_of(configured()))
+    again = configured(Vhost(name="blue", queues=[Queue(address="queue/x")]))
+    assert hosts.take(plans_of(again)) == ["blue"]
+    assert hosted.container.vhosts["blue"] is not before
+    assert "queue/x" in hosted.container.vhosts["blue"].nodes
