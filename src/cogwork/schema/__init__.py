@@ -14,7 +14,8 @@ from cogwork.schema.errors import (
     InvalidSchema,
     SchemaError,
 )
-from cogwork.schema.registry import SCHEMAS, Registered, Registry
+from cogwork.schema.events import Registered
+from cogwork.schema.registry import SCHEMAS, Registry
 from cogwork.schema.schema import Schema, make_schema
 
 __all__ = (

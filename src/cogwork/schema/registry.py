@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cogwork.router.patterns import address_words, is_pattern, takes
+from cogwork.router.patterns import is_pattern
 from cogwork.schema.errors import Conflict, Incompatible, InvalidBody, InvalidSchema, NotRegistered
+from cogwork.schema.events import Event, Registered, Unregistered, decode_event
+from cogwork.schema.pattern_index import PatternIndex
 from cogwork.schema.schema import KINDS, SCHEMA_BYTES_MAX, Schema, make_schema
+from cogwork.schema.version import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ("SCHEMAS", "Registered", "Registry", "Unregistered", "Version", "decode")
+__all__ = ("SCHEMAS", "Registry", "decode")
 
 SCHEMAS = "stream/$schemas"
 """Where a registry is kept: the address of its stream, in each virtual host."""
@@ -42,115 +45,13 @@ ADDRESS_LENGTH_MAX = 1024
 MESSAGE_LENGTH_MAX = 1024
 CACHE_MAX = 10_000
 
-FORMAT = 1
-
-WILD = ("*", "#")
-
-
-class Registered(msgspec.Struct, frozen=True, tag="registered", tag_field="event"):
-    """An address has a schema from now on.
-
-    Attributes:
-        address: An address, or a pattern of addresses with the wildcards `*` and `#`.
-        version: One more than that of the schema which the address had; 1 for the first one.
-        kind: `json` or `protobuf`.
-        definition: The schema.
-        message: The message's full name, for Protocol Buffers.
-        id: Names the event, for whoever made it.
-        format: Of the event.
-    """
-
-    address: str
-    version: int
-    kind: str
-    definition: bytes
-    message: str = ""
-    id: str = ""
-    format: int = FORMAT
-
-    def is_like(self, kind: str, definition: bytes, message: str) -> bool:
-        """Tells whether a schema is this one.
-
-        Args:
-            kind: `json` or `protobuf`.
-            definition: The schema as it was registered.
-            message: The full name of the message, for Protocol Buffers.
-        """
-        return (self.kind, self.definition, self.message) == (kind, definition, message)
-
-
-class Unregistered(msgspec.Struct, frozen=True, tag="unregistered", tag_field="event"):
-    """An address has no schema any more, and no versions.
-
-    Attributes:
-        address: The address or pattern.
-        version: The newest one that it had.
-        id: Names the event, for whoever made it.
-        format: Of the event.
-    """
-
-    address: str
-    version: int
-    id: str = ""
-    format: int = FORMAT
-
-
-Event = Registered | Unregistered
-
-_EVENT = msgspec.json.Decoder(Event)
-EVENT_BYTES_MAX = SCHEMA_BYTES_MAX * 2
-
-
-class Version:
-    """A schema of an address, compiled when it is used.
-
-    Attributes:
-        event: What was registered.
-    """
-
-    __slots__ = ("_problem", "_schema", "event")
-
-    def __init__(self, event: Registered) -> None:
-        self.event = event
-        self._schema: Schema | None = None
-        self._problem = ""
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether `schema` takes no time."""
-        return self._schema is not None or bool(self._problem)
-
-    def forget(self) -> None:
-        """Gives back what was compiled."""
-        self._schema = None
-
-    def schema(self) -> Schema:
-        """Returns the schema.
-
-        Raises:
-            InvalidSchema: It is none, or what it needs is not installed here.
-        """
-        if self._problem:
-            raise InvalidSchema(self._problem)
-        schema = self._schema
-        if schema is None:
-            try:
-                event = self.event
-                schema = make_schema(event.kind, event.definition, event.message)
-            except InvalidSchema as error:
-                self._problem = str(error)
-                raise
-            self._schema = schema
-        return schema
-
 
 class Registry:
     """Schemas by address. Where several patterns take one, the one with most plain words counts."""
 
     def __init__(self) -> None:
         self._versions: dict[str, list[Version]] = {}
-        self._patterns: dict[str, dict[str, tuple[list[str], int]]] = {}
-        self._patterns_count = 0
+        self._patterns = PatternIndex()
         self._found: dict[str, list[Version] | None] = {}
         self._size_bytes = 0
 
@@ -256,7 +157,7 @@ class Registry:
         if event.address not in self._versions:
             if len(self._versions) >= ADDRESSES_MAX:
                 raise InvalidSchema(f"{ADDRESSES_MAX} addresses have schemas already")
-            if self._patterns_count >= PATTERNS_MAX and is_pattern(event.address):
+            if len(self._patterns) >= PATTERNS_MAX and is_pattern(event.address):
                 raise InvalidSchema(f"{PATTERNS_MAX} patterns have schemas already")
         if self._size_bytes + len(event.definition) > REGISTRY_BYTES_MAX:
             raise InvalidSchema(f"all schemas have more than {REGISTRY_BYTES_MAX} octets")
@@ -265,7 +166,7 @@ class Registry:
         versions = self._versions.get(event.address)
         if versions is None:
             versions = self._versions[event.address] = []
-            self._index(event.address)
+            self._patterns.add(event.address)
         else:
             versions[-1].forget()
         versions.append(Version(event))
@@ -273,22 +174,10 @@ class Registry:
         if len(versions) > VERSIONS_MAX:
             self._size_bytes -= len(versions.pop(0).event.definition)
 
-    def _index(self, address: str) -> None:
-        """Has a pattern found by its first word; one that begins with a wildcard by none."""
-        words = address_words(address)
-        if is_pattern(address):
-            plain = sum(word not in WILD for word in words)
-            first = "" if words[0] in WILD else words[0]
-            self._patterns.setdefault(first, {})[address] = (words, plain)
-            self._patterns_count += 1
-
     def _remove(self, address: str) -> None:
         for each in self._versions.pop(address, ()):
             self._size_bytes -= len(each.event.definition)
-        first = address_words(address)[0]
-        several = self._patterns.get("" if first in WILD else first, {})
-        if several.pop(address, None) is not None:
-            self._patterns_count -= 1
+        self._patterns.remove(address)
 
     # -- snapshots
 
@@ -371,14 +260,8 @@ class Registry:
         exact = self._versions.get(address)
         if exact is not None:
             return exact
-        words = address_words(address)
-        found = [
-            (plain, name)
-            for first in ("", words[0])
-            for name, (pattern, plain) in self._patterns.get(first, {}).items()
-            if takes(pattern, words)
-        ]
-        return self._versions[max(found)[1]] if found else None
+        pattern = self._patterns.find(address)
+        return None if pattern is None else self._versions[pattern]
 
     def check(self, address: str, content_type: str | None, body: bytes) -> str | None:
         """Says what is wrong with a message; None where nothing is.
@@ -455,20 +338,3 @@ def decode(
             f"the content-type is to be {schema.content_type}, not {content_type!r:.80}"
         )
     return schema.decode(body, steps_max)
-
-
-def decode_event(data: bytes) -> Event:
-    """Reads an event.
-
-    Raises:
-        InvalidSchema: It is none.
-    """
-    if len(data) > EVENT_BYTES_MAX:
-        raise InvalidSchema(f"{len(data)} octets are no event of a registry")
-    try:
-        found: Event = _EVENT.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidSchema(f"no event of a registry: {error}") from error
-    if found.format != FORMAT:
-        raise InvalidSchema(f"the event's format is {found.format}, not {FORMAT}")
-    return found

@@ -16,6 +16,7 @@ from cogwork.schema import (
     make_schema,
     registry,
 )
+from cogwork.schema.events import EVENT_BYTES_MAX
 from cogwork.schema.schema import SCHEMA_BYTES_MAX
 
 NUMBER = b'{"type": "number"}'
@@ -161,7 +162,7 @@ def test_what_is_no_address_is_not_registered(address: str) -> None:
         b'{"event": "registered", "address": "", "version": 1, "kind": "json", "definition": ""}',
         b'{"event": "unregistered", "address": "a", "version": 1, "format": 2}',
         b"[" * 100_000,
-        b" " * (registry.EVENT_BYTES_MAX + 1),
+        b" " * (EVENT_BYTES_MAX + 1),
     ],
 )
 def test_what_is_no_event_changes_nothing(event: bytes) -> None:

@@ -16,7 +16,7 @@ from cogwork.schema.errors import TooCostly
 from cogwork.schema.registry import decode
 
 if TYPE_CHECKING:
-    from cogwork.schema.registry import Version
+    from cogwork.schema.version import Version
 
 __all__ = ("SCHEMA_MISMATCH", "SCHEMA_MISSING", "SCHEMA_UNUSABLE", "failed", "judge")
 

@@ -1,0 +1,51 @@
+"""The patterns that have schemas, found by the first word of an address."""
+
+from __future__ import annotations
+
+from cogwork.router.patterns import address_words, is_pattern, takes
+
+__all__ = ("PatternIndex",)
+
+WILD = ("*", "#")
+
+
+class PatternIndex:
+    """Patterns by their first word; those that begin with a wildcard are by none."""
+
+    def __init__(self) -> None:
+        """Has none."""
+        self._patterns: dict[str, dict[str, tuple[list[str], int]]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Counts them."""
+        return self._count
+
+    def add(self, address: str) -> None:
+        """Takes an address, where that is a pattern."""
+        if is_pattern(address):
+            words = address_words(address)
+            plain = sum(word not in WILD for word in words)
+            self._patterns.setdefault(_first(words), {})[address] = (words, plain)
+            self._count += 1
+
+    def remove(self, address: str) -> None:
+        """Lets an address go, where that is one of them."""
+        several = self._patterns.get(_first(address_words(address)), {})
+        if several.pop(address, None) is not None:
+            self._count -= 1
+
+    def find(self, address: str) -> str | None:
+        """Returns the pattern with most plain words of those that take an address, if any does."""
+        words = address_words(address)
+        found = [
+            (plain, name)
+            for first in ("", words[0])
+            for name, (pattern, plain) in self._patterns.get(first, {}).items()
+            if takes(pattern, words)
+        ]
+        return max(found)[1] if found else None
+
+
+def _first(words: list[str]) -> str:
+    return "" if words[0] in WILD else words[0]
