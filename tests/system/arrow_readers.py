@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,10 +16,12 @@ from cogwork.client import Message
 
 from .clusters import command
 from .meshes import Member, meshed
+from .processes import children_of
 from .served import READY_TIMEOUT_S, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -49,8 +50,7 @@ def publish(url: str, stream: str, count: int, start: int = 0) -> None:
 def readers_of(member: Member) -> list[int]:
     """Finds the processes of a container's readers."""
     assert member.process is not None
-    children = Path(f"/proc/{member.process.pid}/task/{member.process.pid}/children").read_text()
-    return [int(child) for child in children.split()]
+    return children_of(member.process.pid)
 
 
 def has_readers(url: str) -> bool:

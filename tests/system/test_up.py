@@ -19,6 +19,7 @@ import pytest
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.fleet import Fleet
 
+from .processes import children_of
 from .served import COGWORK, done, within
 
 if TYPE_CHECKING:
@@ -229,12 +230,6 @@ def test_it_can_be_ended_while_it_starts(number: signal.Signals) -> None:
     assert process.returncode == ExitCode.OK, err
     assert out == ""
     assert not any(is_alive(child) for child in children)
-
-
-def children_of(process_id: int) -> list[int]:
-    path = f"/proc/{process_id}/task/{process_id}/children"
-    with open(path) as file:
-        return [int(word) for word in file.read().split()]
 
 
 def test_one_that_cannot_start_ends_the_others_with_its_code(

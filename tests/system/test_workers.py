@@ -25,6 +25,7 @@ from cogwork.cli.servers.process import free_ports
 from cogwork.client.errors import Released
 
 from .meshes import Member
+from .processes import children_of
 from .served import COGWORK, READY_TIMEOUT_S, Served, served, within
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ class Workers:
     def process_id(self, name: str) -> int:
         """Returns the process of a worker, as its children are now."""
         return next(
-            each for each in children(self.process.pid) if f'"number":{name[-1]},' in words_of(each)
+            each
+            for each in children_of(self.process.pid)
+            if f'"number":{name[-1]},' in words_of(each)
         )
 
     @property
@@ -75,17 +78,12 @@ class Workers:
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ends all; returns the exit code. Checks that nothing is left."""
-        workers = children(self.process.pid)
+        workers = children_of(self.process.pid)
         self.process.send_signal(number)
         code = self.process.wait(TIMEOUT_S)
         assert not any(map(is_alive, workers)), self.log
         assert list((self.folder / "tmp").iterdir()) == []
         return code
-
-
-def children(process_id: int) -> list[int]:
-    path = Path(f"/proc/{process_id}/task/{process_id}/children")
-    return [int(word) for word in path.read_text().split()]
 
 
 def words_of(process_id: int) -> str:
@@ -324,21 +322,21 @@ def test_a_killed_worker_is_started_again_and_found_again(tmp_path: Path) -> Non
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_all_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     with working(tmp_path / "w") as running:
-        assert len(children(running.process.pid)) == 2
+        assert len(children_of(running.process.pid)) == 2
         assert running.stop(number) == ExitCode.OK
         assert running.log.count("stopping: 0 deliveries") == 2
 
 
 def test_workers_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
     with working(tmp_path / "w") as running:
-        workers = children(running.process.pid)
+        workers = children_of(running.process.pid)
         running.process.kill()
         within(TIMEOUT_S, lambda: not any(map(is_alive, workers)), "the workers end")
 
 
 def test_what_a_killed_supervisor_leaves_is_removed_by_the_next(tmp_path: Path) -> None:
     with working(tmp_path / "w") as running:
-        workers = children(running.process.pid)
+        workers = children_of(running.process.pid)
         abandoned = running.sockets[0].parent
         running.process.kill()
         within(TIMEOUT_S, lambda: not any(map(is_alive, workers)), "the workers end")
