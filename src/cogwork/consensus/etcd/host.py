@@ -1,0 +1,111 @@
+"""An etcd cluster, as a container's engine has it."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import quote, urlsplit
+
+from cogwork.consensus.capabilities import Capabilities
+from cogwork.consensus.durability import Durability
+from cogwork.consensus.etcd.gateway import Gateway, head_of, octets_text, ranges_of
+from cogwork.consensus.etcd.log import EtcdLog
+from cogwork.consensus.shared.host import SharedHost, number_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cogwork.consensus.engine import EngineContext
+
+__all__ = ("EtcdHost",)
+
+CAPABILITIES = Capabilities(durability=Durability.DISK, is_uniform=False)
+"""What an etcd of one member gives; a cluster of more gives a quorum."""
+
+ENTRY_BYTES_MAX = 1 << 20
+"""etcd takes requests of 1.5 MiB, if its `--max-request-bytes` does not say otherwise."""
+
+
+class EtcdHost(SharedHost):
+    """Streams on one etcd cluster.
+
+    Options: `url`, such as `http://localhost:2379`, or several behind commas; `prefix` of the keys;
+    `user` and `password`; `ca_file`, `cert_file` and `key_file` for TLS; `entry_bytes_max`, where
+    the server's `--max-request-bytes` is not the usual one.
+
+    Args:
+        context: What it is made with.
+    """
+
+    engine: ClassVar[str] = "etcd"
+    host_options: ClassVar[tuple[str, ...]] = (
+        *("url", "prefix", "user", "password", "ca_file", "cert_file", "key_file"),
+        "entry_bytes_max",
+    )
+    declared: ClassVar[Capabilities] = CAPABILITIES
+
+    def __init__(self, context: EngineContext | None = None) -> None:
+        super().__init__(context)
+        options = self.context.options
+        urls = [
+            each.strip() for each in text_of(options, "url", "http://localhost:2379").split(",")
+        ]
+        for url in urls:
+            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+                raise ValueError(f"url is like http://localhost:2379, not {url!r}")
+        self._prefix = text_of(options, "prefix", "cogwork")
+        self._entry_bytes_max = int(number_of(options, "entry_bytes_max", ENTRY_BYTES_MAX))
+        user = None
+        if "user" in options:
+            user = (text_of(options, "user", "cogwork"), text_of(options, "password", ""))
+        self._gateway = Gateway([url.rstrip("/") for url in urls], _tls(options), user)
+
+    async def make_log(self, stream: str, options: Mapping[str, object]) -> EtcdLog:
+        """Returns the log of a stream; makes it where it is new."""
+        del options
+        base = f"{self._prefix}/{quote(stream, safe='')}/".encode()
+        new_id = os.urandom(8).hex().encode()
+        head = octets_text(base + b"head")
+        answer = await self._gateway.ask(
+            "kv/txn",
+            {
+                "compare": [{"key": head, "target": "VERSION", "result": "EQUAL", "version": "0"}],
+                "success": [{"request_put": {"key": head, "value": octets_text(new_id + b":0")}}],
+                "failure": [{"request_range": {"key": head}}],
+            },
+        )
+        if not answer.get("succeeded"):
+            new_id = head_of(ranges_of(answer)[0])[0]
+        members = await self._gateway.ask("cluster/member/list", {})
+        voters = [each for each in members.get("members", ()) if not each.get("isLearner")]
+        return EtcdLog(self._gateway, base, new_id, self._entry_bytes_max, len(voters))
+
+    async def drop_log(self, stream: str) -> None:
+        """Deletes the log of a stream, if there is one."""
+        base = f"{self._prefix}/{quote(stream, safe='')}/".encode()
+        request = {"key": octets_text(base), "range_end": octets_text(_after(base))}
+        await self._gateway.ask("kv/deleterange", request)
+
+    async def disconnect(self) -> None:
+        """Leaves the cluster."""
+        await self._gateway.close()
+
+
+def _tls(options: Mapping[str, object]) -> ssl.SSLContext | None:
+    if not any(name in options for name in ("ca_file", "cert_file", "key_file")):
+        return None
+    ca_file = text_of(options, "ca_file", "") if "ca_file" in options else None
+    try:
+        tls = ssl.create_default_context(cafile=ca_file)
+        if "cert_file" in options:
+            key_file = text_of(options, "key_file", "") if "key_file" in options else None
+            tls.load_cert_chain(text_of(options, "cert_file", ""), key_file)
+    except OSError as error:
+        raise ValueError(f"the certificates of etcd cannot be read: {error}") from error
+    return tls
+
+
+def _after(prefix: bytes) -> bytes:
+    """Returns what is above all keys with a prefix, which does not end with 255."""
+    return prefix[:-1] + bytes((prefix[-1] + 1,))
