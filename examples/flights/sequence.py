@@ -1,4 +1,7 @@
-"""The fourth act: every flight is a record of a replicated stream, read at a, at b and at c."""
+"""The fourth act: every flight is a record of a replicated stream, read at a, at b and at c.
+
+The container that leads the stream is killed. Whoever was connected to it goes on at another one.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,7 @@ class Kept:
 
 
 async def append_and_read(triangle: Triangle, flights: Flights, advance: Advance) -> Kept:
-    """Appends every flight at a, and has three read them while the leader is killed."""
+    """Appends every flight, first at a, and has three read them while the leader is killed."""
     kept = Kept({place: Sequence() for place in PLACES})
     appended = _Appended(flights, advance)
     stream = {"type": "stream", "name": STREAM}
@@ -105,14 +108,15 @@ async def append_and_read(triangle: Triangle, flights: Flights, advance: Advance
     async with AsyncExitStack() as stack:
         readers = []
         for place in PLACES:
-            mesh = await stack.enter_async_context(triangle.connect(place))
+            mesh = await stack.enter_async_context(triangle.roam(place))
             await triangle.leader_of(STREAM, as_seen=mesh)
             start = appended.half if place == LATE else None
             reading = _read(mesh, kept.read[place], len(flights), start, advance)
             readers.append(asyncio.create_task(reading))
         killing = asyncio.create_task(_kill_the_leader(triangle, appended, kept))
+        publisher = await stack.enter_async_context(triangle.roam("a"))
         started_s = time.perf_counter()
-        await appended.send_all(triangle.clients["a"])
+        await appended.send_all(publisher)
         kept.took_s = time.perf_counter() - started_s
         kept.gap_s = appended.gap_s
         await killing
