@@ -286,6 +286,16 @@ def test_what_goes_wrong_is_one_line_and_a_code(
     assert SECRET not in line
 
 
+def test_a_line_that_is_no_text_is_named(container: Served, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes("grün\n".encode() + b"\xff\xfe\n")
+    code, line = failing("send", container.url, "queue/lines", "--file", str(file))
+    assert code == ExitCode.ERROR
+    assert line == "cogwork: line 2 has the byte 0xff: text in UTF-8 is expected\n"
+    container.run("send", container.url, "queue/lines", "--file", str(file), "--count", "1")
+    assert container.run("receive", container.url, "queue/lines", "--count", "1") == "grün\n"
+
+
 def test_queues_from_the_cradle_to_the_grave(container: Served) -> None:
     url = container.url
     declared = ("queue", "declare", url, "queue/cradle", "--option", "dead_letter=queue/grave")

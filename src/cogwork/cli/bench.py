@@ -20,6 +20,7 @@ from cogwork.cli.loadgen.peer import dial
 from cogwork.cli.loadgen.scenarios import SCENARIOS, Load, run_scenario
 from cogwork.cli.loadgen.url import Url
 from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.cli.quantities import Finite
 from cogwork.cli.tables import console
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class _BenchCommand(click.Command):
 @click.option("--count", type=click.IntRange(1), help="Deliveries to make in all.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.1),
+    type=Finite(0.1),
     default=5.0,
     show_default=True,
     help="How long to send, without --count.",
@@ -147,7 +148,7 @@ class _BenchCommand(click.Command):
 )
 @click.option(
     "--subscriptions-per-s",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=0.0,
     help="For `topic`: how many more come and go meanwhile.",
 )

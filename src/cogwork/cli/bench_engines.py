@@ -18,6 +18,7 @@ from cogwork.cli.engine import engine_table
 from cogwork.cli.exit_codes import ExitCode, line_of
 from cogwork.cli.loadgen.streams import Figures, measure, measure_failover
 from cogwork.cli.measured import default_path, save
+from cogwork.cli.quantities import Finite
 from cogwork.cli.servers.etcd import EtcdServer
 from cogwork.cli.servers.nats import NatsServer
 from cogwork.cli.servers.process import Missing, Server
@@ -74,7 +75,7 @@ MEASURED: Final = ("orb", "raft", "redis", "etcd", "nats", "kafka")
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.1),
+    type=Finite(0.1),
     default=3.0,
     show_default=True,
     help="How long each measurement takes.",

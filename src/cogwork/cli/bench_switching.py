@@ -21,6 +21,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.loadgen.peer import dial
 from cogwork.cli.loadgen.switching import SHAPES, SIZES_BYTES, Shape, measure_isr, measure_xsr
 from cogwork.cli.loadgen.url import Url
+from cogwork.cli.quantities import Finite
 from cogwork.cli.servers.container import linked_containers
 from cogwork.cli.tables import console
 from cogwork.io.tls import client_context
@@ -65,7 +66,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--seconds",
-            type=click.FloatRange(0.1),
+            type=Finite(0.1),
             default=2.0,
             show_default=True,
             help="How long each run sends; a figure takes two.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
 
@@ -20,7 +21,7 @@ TIMEOUT_S = 10.0
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=DURATION,
     default=TIMEOUT_S,
     show_default=True,
     metavar="S",

@@ -44,7 +44,12 @@ def engine() -> None:
 
 
 @engine.command("list")
-@click.option("--file", type=click.Path(path_type=Path), help="The figures of `bench engines`.")
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    show_default="where it leaves them",
+    help="The figures of `bench engines`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_(file: Path | None, as_json: bool) -> None:
     """List the engines, what they declare, and what was measured here."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cogwork.client import Mesh
 
-__all__ = ("Progress", "is_there", "members", "move", "named", "options", "watch")
+__all__ = ("Progress", "is_there", "members", "move", "named", "options", "some", "watch")
 
 OPERATIONS = {"stream": "MOVE", "queue": "RELOCATE"}
 LEADING = {"stream": "leader", "queue": "owner"}
@@ -39,6 +39,13 @@ def named(text: str | None) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()] if text else []
 
 
+def some(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    """Refuses, as a parameter's callback, a list of names that has none."""
+    if text is not None and not named(text):
+        raise click.BadParameter(f"{text!r} names no container: A,B,C is expected")
+    return text
+
+
 def options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options that say who is to hold something."""
     wanted = "The ids of all that are to hold it, the most senior first."
@@ -47,7 +54,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object."),
         click.option("--no-wait", is_flag=True, help="End before they hold it."),
         click.option("--learners", metavar="D,E", show_default="nobody", help=copied),
-        click.option("--replicas", required=True, metavar="A,B,C", help=wanted),
+        click.option("--replicas", required=True, metavar="A,B,C", callback=some, help=wanted),
     ):
         command = option(command)
     return command

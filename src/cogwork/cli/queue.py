@@ -16,6 +16,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.group import reach_all
 from cogwork.cli.listing import show
 from cogwork.cli.manager import Manager
+from cogwork.cli.quantities import COUNT
 from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
 from cogwork.cli.shared_queue import SharedQueue
 from cogwork.cli.sums import added_up
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ("queue",)
 
-COUNT = click.IntRange(min=1)
 KEPT = {
     "memory": "in memory, until the container stops",
     "disk": "on disk",
@@ -58,6 +58,13 @@ COLUMNS = {
 }
 
 
+def an_address(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
+    """Sees that a queue is named at all."""
+    if not text:
+        raise click.BadParameter("it is empty: a queue's address, as work/orders, is expected")
+    return text
+
+
 @click.group(no_args_is_help=False)
 def queue() -> None:
     """List, declare, peek into, purge, move and relocate queues."""
@@ -83,7 +90,7 @@ def list_(url: str, as_json: bool) -> None:
 
 @queue.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.option(
     "--option",
     "pairs",
@@ -126,7 +133,7 @@ def declare(
 
 @queue.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.option("--count", type=COUNT, default=10, show_default=True, help="How many items.")
 @click.option("--json", "as_json", is_flag=True, help="Whole items, one JSON object a line.")
 def peek(url: str, address: str, count: int, as_json: bool) -> None:
@@ -154,7 +161,7 @@ def _item_as_text(item: dict[str, Any]) -> str:
 
 @queue.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def purge(url: str, address: str, as_json: bool) -> None:
     """Drop all items of a queue that no consumer holds."""
@@ -171,7 +178,7 @@ def purge(url: str, address: str, as_json: bool) -> None:
 
 @queue.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def delete(url: str, address: str, as_json: bool) -> None:
     """Give up a queue with all its items. Nobody may be attached to it."""
@@ -185,8 +192,8 @@ def delete(url: str, address: str, as_json: bool) -> None:
 
 @queue.command()
 @click.argument("url")
-@click.argument("source")
-@click.argument("target")
+@click.argument("source", callback=an_address)
+@click.argument("target", callback=an_address)
 @click.option("--count", type=COUNT, show_default="all", help="How many items at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def move(url: str, source: str, target: str, count: int | None, as_json: bool) -> int:
@@ -200,7 +207,7 @@ def move(url: str, source: str, target: str, count: int | None, as_json: bool) -
 
 @queue.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @moving.options
 def relocate(
     url: str, address: str, *, replicas: str, learners: str | None, no_wait: bool, as_json: bool
@@ -217,7 +224,7 @@ def relocate(
 
 @queue.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.option("--count", type=COUNT, show_default="all", help="How many items at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def redrive(url: str, address: str, count: int | None, as_json: bool) -> int:

@@ -10,6 +10,7 @@ import click
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.onlooking import while_read
+from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
 from cogwork.cli.stream_names import address_of, is_elsewhere
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ("receive",)
 
+PLACES = "first, last, next, snapshot, today, an offset, or a time as 06:00 or 2026-11-20T06:00"
+
 CREDIT_MAX = 500
 """Enough for full speed; what is not printed any more goes back."""
 
@@ -36,7 +39,9 @@ def _place(
     try:
         return None if text is None else start_of(text)
     except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+        raise click.BadParameter(
+            f"{text!r:.80} is no place in a stream: {PLACES} is one"
+        ) from error
 
 
 @click.command()
@@ -46,7 +51,7 @@ def _place(
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=DURATION,
     metavar="S",
     help="Stop when nothing came for so many seconds.",
 )

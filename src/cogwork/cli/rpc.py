@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cogwork.cli.exit_codes import line_of
+from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.client.rpc.codec import UnknownCodecError, codec_named
@@ -179,7 +180,7 @@ def a_codec(_ctx: click.Context, _parameter: click.Parameter, name: str | None) 
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=DURATION,
     default=TIMEOUT_S,
     show_default=True,
     metavar="S",
@@ -201,6 +202,8 @@ def rpc(
     method, with 7 if no reply came in time, and with 8 if nobody serves the topic.
     """
     ways = {"cast": is_cast, "fanout": is_fanout, "stream": is_stream}
+    if not options["method"]:
+        raise click.UsageError("METHOD: a name is expected, not ''")
     way = chosen((name for name, is_meant in ways.items() if is_meant), server)
     asked = Asked(way=way, server=server, **options)
     try:

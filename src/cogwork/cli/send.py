@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import count, islice, repeat
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cogwork.cli.exit_codes import ExitCode, line_of
+from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
 from cogwork.client import Message
 
@@ -68,7 +69,7 @@ class Outgoing:
         """Yields each message's body."""
         if self.lines is None:
             return repeat(self.body or "", self.count or 1)
-        return islice((line.removesuffix("\n") for line in self.lines), self.count)
+        return islice(map(_text_of, count(1), self.lines), self.count)
 
     @property
     def total(self) -> int | None:
@@ -89,6 +90,21 @@ class Outgoing:
         return (Message(body, **given) for body in self.bodies())
 
 
+def _text_of(number: int, line: str) -> str:
+    """Returns what is sent of a line.
+
+    Raises:
+        click.ClickException: It is no text.
+    """
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        byte = ord(line[error.start]) & 0xFF
+        text = f"line {number} has the byte 0x{byte:02x}: text in UTF-8 is expected"
+        raise click.ClickException(text) from error
+    return line.removesuffix("\n")
+
+
 def parse_properties(
     _ctx: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
 ) -> dict[str, str]:
@@ -107,7 +123,11 @@ def parse_properties(
 @click.argument("address")
 @click.argument("body", required=False)
 @click.option(
-    "--file", "lines", type=click.File(), metavar="LINES", help="Send each line; - is stdin."
+    "--file",
+    "lines",
+    type=click.File(encoding="utf-8", errors="surrogateescape"),
+    metavar="LINES",
+    help="Send each line; - is stdin.",
 )
 @click.option(
     "--count",
@@ -127,7 +147,7 @@ def parse_properties(
 @click.option(
     "--ttl",
     "ttl_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=DURATION,
     metavar="S",
     help="How long each message lives, in seconds.",
 )

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cogwork.amqp.types import ULong
 from cogwork.cli import deletion, moving
 from cogwork.cli.listing import show_all
 from cogwork.cli.manager import Manager
 from cogwork.cli.moving import is_there, members, named
+from cogwork.cli.quantities import COUNT, COUNT_MAX
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream_names import address_of, new_name
@@ -57,15 +59,17 @@ READER_COLUMNS = {
 class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
     """A number with a unit, such as 7d or 10GiB."""
 
-    def __init__(self, name: str, units: dict[str, Any]) -> None:
+    def __init__(self, name: str, units: dict[str, Any], least: float = 0.0) -> None:
         """Knows its units.
 
         Args:
             name: What it is a quantity of, for the usage line.
             units: What one of each counts.
+            least: What it has to be.
         """
         self.name = name
         self._units = units
+        self._least = least
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -75,7 +79,12 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
         if match is None or match[2] not in self._units or float(match[1]) <= 0:
             known = ", ".join(f"1{unit}" for unit in self._units if unit)
             self.fail(f"{value!r} is none: {known} are", param, ctx)
-        return float(match[1]) * float(self._units[match[2]])
+        amount = float(match[1]) * float(self._units[match[2]])
+        if not self._least <= amount <= COUNT_MAX:
+            self.fail(
+                f"{value!r} is too {'little' if amount < self._least else 'much'}", param, ctx
+            )
+        return amount
 
 
 @click.group(no_args_is_help=False)
@@ -95,14 +104,17 @@ def stream() -> None:
 @click.option(
     "--replicas",
     metavar="A,B,C",
+    callback=moving.some,
     show_default="three of the voters",
     help="The containers that hold it on the engine raft.",
 )
 @click.option("--retention", type=Quantity("time", SECONDS), help="Give up what is older: 7d.")
 @click.option(
-    "--retention-bytes", type=Quantity("size", BYTES), help="Give up the oldest beyond: 10GiB."
+    "--retention-bytes",
+    type=Quantity("size", BYTES, least=1),
+    help="Give up the oldest beyond: 10GiB.",
 )
-@click.option("--retention-records", type=click.IntRange(min=1), help="The same by their number.")
+@click.option("--retention-records", type=COUNT, help="The same by their number.")
 @click.option("--capture", multiple=True, metavar="TOPIC", help="Keep these topics; repeatable.")
 @click.option(
     "--option", "pairs", multiple=True, metavar="K=V", help="An option of the engine; repeatable."
@@ -283,7 +295,9 @@ def delete(url: str, name: str, as_json: bool) -> None:
 @stream.command()
 @click.argument("url")
 @click.argument("name")
-@click.option("--before", type=click.IntRange(min=0), required=True, help="The first one to keep.")
+@click.option(
+    "--before", type=click.IntRange(0, ULong.MAX), required=True, help="The first one to keep."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def trim(url: str, name: str, before: int, as_json: bool) -> None:
     """Give up the records below an offset. Engines may keep some of them a little longer."""

@@ -16,6 +16,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.bars import Bars
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.session import spark_session
+from cogwork.cli.quantities import Finite
 from cogwork.cli.reach import reach
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class _Way(NamedTuple):
 @click.option("--once", is_flag=True, help="End where the streams end now.")
 @click.option(
     "--every",
-    type=click.FloatRange(min=0.1),
+    type=Finite(min=0.1),
     metavar="S",
     show_default="30",
     help="How often to look.",
@@ -86,7 +87,7 @@ class _Way(NamedTuple):
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0.1),
+    type=Finite(min=0.1),
     metavar="S",
     default=300.0,
     show_default=True,

@@ -13,6 +13,7 @@ from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.looking import looking
 from cogwork.cli.pipelines.session import spark_session
 from cogwork.cli.pipelines.spark_options import explain_option, explained, master_option
+from cogwork.cli.quantities import Finite
 
 if TYPE_CHECKING:
     from cogwork.audit.report import Check, Report
@@ -31,7 +32,7 @@ COLOURS = {"holds": "green", "unproven": "yellow", "violated": "red"}
 @click.option(
     "--grace",
     "grace_s",
-    type=click.FloatRange(min=0),
+    type=Finite(min=0),
     default=60.0,
     show_default=True,
     metavar="S",
