@@ -67,7 +67,7 @@ def at_each(url: str, address: str) -> dict[str, dict[str, Any] | None]:
         each["container"]["name"]: next(
             (row for row in each["queues"] if row["address"] == address), None
         )
-        for each in status["workers"]
+        for each in status.get("workers", [status])  # they may not know each other yet
     }
 
 

@@ -8,6 +8,7 @@ is the cluster's: it is declared once, and its items are where its owner is.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogwork.amqp.errors import Condition
@@ -35,6 +36,12 @@ SLICE = 10_000
 
 LEARN_S = 0.3
 """So long others have to tell that they keep a queue on disk, too, once they hear of it."""
+
+AGREE_S = 2.0
+"""So long workers have that all have just been told to, however busy they are."""
+
+LOOK_S = 0.1
+"""How often they are asked."""
 
 
 class Declared(NamedTuple):
@@ -100,8 +107,9 @@ class SharedQueue:
             rows[name] = row
             if row["durability"] == REPLICATED:
                 break  # so it is there at all of them
-        if any(row["problem"] is not None for row in rows.values()):
-            await asyncio.sleep(LEARN_S)  # others may not have heard of it yet
+        until_s = time.monotonic() + (LEARN_S if len(rows) == 1 else AGREE_S)
+        while any(row["problem"] for row in rows.values()) and time.monotonic() < until_s:
+            await asyncio.sleep(LOOK_S)  # others may not have heard of it yet
             for name in rows:
                 rows[name] = await self._managers[name].get("READ", "queue", self._address)
         problems = dict.fromkeys(row["problem"] for row in rows.values() if row["problem"])
