@@ -200,6 +200,26 @@ def test_who_has_it_otherwise_is_named(workers: Workers) -> None:
     assert refused.stderr.startswith(f"cogwork: worker {SECOND}: 'queue/other' is there with")
 
 
+def test_a_replicated_queue_is_theirs_together_where_they_are_one_cluster(
+    workers: Workers, tmp_path: Path
+) -> None:
+    declare = ("--durability", "replicated", "--json")
+    apart = json.loads(done("queue", "declare", workers.url, "work/r", *declare).stdout)
+    assert apart["problem"] == (
+        f"not there at {SECOND}: workers are one cluster where [cluster] names voters"
+    )
+    file = tmp_path / "cogwork.toml"
+    file.write_text(f'[cluster]\nvoters = ["{FIRST}"]\n')
+    with working(tmp_path / "w", "--config", str(file), "--data", str(tmp_path / "data")) as both:
+        together = json.loads(done("queue", "declare", both.url, "work/r", *declare).stdout)
+        assert together["problem"] is None
+        put(both.url, "work/r", {FIRST: ["a"], SECOND: ["b"]})
+        assert sorted(bodies(both.url, "work/r")) == ["a", "b"]
+        assert done("queue", "purge", both.url, "work/r").stdout.startswith("2 items")
+        done("queue", "delete", both.url, "work/r")
+        within(TIMEOUT_S, lambda: depths(both.url, "work/r") == [None, None], "it has gone")
+
+
 def test_who_may_manage_a_queue_reaches_it_at_all_of_them(workers: Workers) -> None:
     url = workers.url.replace("://", f"://bob:{SECRET}@")
     done("queue", "declare", url, "queue/bobs.own", "--durability", "disk")

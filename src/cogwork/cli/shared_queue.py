@@ -37,6 +37,8 @@ SLICE = 10_000
 LEARN_S = 0.3
 """So long others have to tell that they keep a queue on disk, too, once they hear of it."""
 
+ONE_CLUSTER = "workers are one cluster where [cluster] names voters"
+
 AGREE_S = 2.0
 """So long workers have that all have just been told to, however busy they are."""
 
@@ -107,14 +109,30 @@ class SharedQueue:
             rows[name] = row
             if row["durability"] == REPLICATED:
                 break  # so it is there at all of them
-        until_s = time.monotonic() + (LEARN_S if len(rows) == 1 else AGREE_S)
+        is_alone = len(self._managers) == 1
+        until_s = time.monotonic() + (LEARN_S if is_alone else AGREE_S)
         while any(row["problem"] for row in rows.values()) and time.monotonic() < until_s:
             await asyncio.sleep(LOOK_S)  # others may not have heard of it yet
             for name in rows:
                 rows[name] = await self._managers[name].get("READ", "queue", self._address)
         problems = dict.fromkeys(row["problem"] for row in rows.values() if row["problem"])
         durability = next(iter(rows.values()))["durability"]
+        lacking = await self._lacking(until_s) if durability == REPLICATED else []
+        if lacking:
+            problems[f"not there at {', '.join(lacking)}: {ONE_CLUSTER}"] = None
         return Declared(is_new, durability, "; ".join(problems) or None)
+
+    async def _lacking(self, until_s: float) -> list[str]:
+        """Lists the workers that do not hear of a replicated queue: each may be its own cluster."""
+        while True:
+            lacking = [
+                name
+                for name, manager in self._managers.items()
+                if await _row(manager, self._address) is None
+            ]
+            if not lacking or time.monotonic() >= until_s:
+                return lacking
+            await asyncio.sleep(LOOK_S)
 
     async def delete(self) -> None:
         """Gives it up, or leaves it everywhere as long as it is used anywhere.
