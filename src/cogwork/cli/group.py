@@ -79,7 +79,7 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
 async def _present(first: Mesh) -> list[str]:
     """Lists the workers that are there, as one of them knows."""
     container = await Manager(first).get("READ", "container")
-    return container["workers"] or [container["name"]]
+    return container.get("workers") or [container["name"]]
 
 
 def _all(container: Open) -> list[str]:
