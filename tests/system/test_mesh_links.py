@@ -14,6 +14,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
 
+from .cables import Cables
 from .meshes import Member
 from .served import COGWORK, READY_TIMEOUT_S, ran, within
 
@@ -111,15 +112,18 @@ def test_a_link_to_itself_is_none(tmp_path: Path) -> None:
     port, friends_port = free_ports(2)
     own = Member("own", port, [friends_port], tmp_path / "own")
     friend = Member("friend", friends_port, [], tmp_path / "friend")
-    with running(own, friend):
-        refused = ran("link", "add", own.url, f"localhost:{port}")
-        assert (refused.returncode, "listens itself" in refused.stderr) == (ExitCode.ERROR, True)
-        # By a name that only whoever resolves it knows to be its own.
-        own.served.run("link", "add", own.url, f"127.1:{port}")
+    with Cables() as cables, running(own, friend):
+        for host in ("localhost", "127.1"):
+            refused = ran("link", "add", own.url, f"{host}:{port}")
+            told = "listens itself" in refused.stderr
+            assert (refused.returncode, told) == (ExitCode.ERROR, True)
+        # By a way of which only whoever takes it knows where it leads.
+        way = f"127.0.0.1:{cables.lay('own', 'own', port)}"
+        own.served.run("link", "add", own.url, way)
         within(30, lambda: "container own is linked to itself" in log_of(own), "a clear line")
         within(30, lambda: reached(own) == ["friend", "own"], "the friend is linked all the same")
         assert {row["state"] for row in links_of(own)} <= {"up", "refused", "connecting"}
-        own.served.run("link", "remove", own.url, f"127.1:{port}")
+        own.served.run("link", "remove", own.url, way)
         within(30, lambda: [row["neighbour"] for row in links_of(own)] == ["friend"], "removed")
 
 
