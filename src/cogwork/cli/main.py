@@ -16,6 +16,7 @@ import click
 
 from cogwork.cli.exit_codes import ExitCode, code_of, line_of
 from cogwork.cli.lazy import Entry, LazyGroup, ReaderLeftError
+from cogwork.cli.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +108,7 @@ def _refuse(error: click.ClickException) -> ExitCode:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"cogwork: {message}", err=True)
+    click.echo(f"cogwork: {visible(' '.join(message.split()))}", err=True)
 
 
 def _abandon_stdout() -> None:

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from cogwork.cli.exit_codes import ExitCode, line_of
 from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
+from cogwork.cli.visible import visible
 from cogwork.client import Message
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def send(**options: object) -> int:
                 click.echo(json.dumps(told, ensure_ascii=False))
     if tally.failure is None:
         return ExitCode.OK
-    click.echo(f"cogwork: {tally.failure}; {tally}", err=True)
+    click.echo(f"cogwork: {visible(line_of(tally.failure))}; {tally}", err=True)
     return ExitCode.NOT_ACCEPTED
 
 

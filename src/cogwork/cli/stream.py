@@ -17,7 +17,8 @@ from cogwork.cli.quantities import COUNT, COUNT_MAX
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream_names import address_of, new_name
-from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table, visible
+from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table
+from cogwork.cli.visible import visible
 
 if TYPE_CHECKING:
     from cogwork.client import Mesh

@@ -11,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from cogwork.cli.lazy import ReaderLeftError
+from cogwork.cli.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ("as_markup", "console", "in_bytes", "in_words", "table", "visible")
+__all__ = ("as_markup", "console", "in_bytes", "in_words", "table")
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
@@ -87,13 +88,6 @@ def table(
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def visible(text: str) -> str:
-    """Escapes what would move the cursor, or do more to a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def as_markup(text: str) -> str:

@@ -223,6 +223,13 @@ def test_an_error_is_one_line_and_its_code(
     assert err.count("\n") == 1
 
 
+def test_what_others_say_does_nothing_to_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_failing(CogworkError("grün \x1b[2Jgone\x07"), monkeypatch)
+    assert capsys.readouterr().err == "cogwork: grün \\x1b[2Jgone\\x07\n"
+
+
 def test_ctrl_c_is_130_and_silent(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
