@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ("schema",)
 
+JSON_SUFFIX = ".json"
 PROTOBUF_SUFFIXES = (".binpb", ".desc", ".pb", ".protoset")
 
 COLUMNS = {
@@ -71,7 +72,7 @@ def register(
     Where it has one, that gets a new version.
     """
     definition = _read(file)
-    chosen = kind or ("protobuf" if message or file.endswith(PROTOBUF_SUFFIXES) else "json")
+    chosen = _kind_of(file, kind, message)
 
     async def work(mesh: Mesh) -> tuple[int, bool]:
         schemas = mesh.schemas
@@ -96,6 +97,22 @@ def register(
         click.echo(f"{address} has this schema as version {version}")
     else:
         click.echo(f"{address} {'would have' if dry_run else 'has'} version {version}")
+
+
+def _kind_of(file: str, kind: str | None, message: str) -> str:
+    """Says what a file holds: what the user says, else what its name does.
+
+    Raises:
+        click.UsageError: A message is named, and the file is called JSON.
+    """
+    if kind is not None:
+        return kind
+    if message and file.endswith(JSON_SUFFIX):
+        raise click.UsageError(
+            f"--message names a message of Protocol Buffers, and {file} is a JSON Schema: leave it "
+            "out, or say what the file holds by --kind"
+        )
+    return "protobuf" if message or file.endswith(PROTOBUF_SUFFIXES) else "json"
 
 
 @schema.command()
