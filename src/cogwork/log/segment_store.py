@@ -44,6 +44,7 @@ class SegmentStore:
     Attributes:
         segments: All of them; they follow each other.
         next_offset: The offset that the next segment begins at; None while there never was one.
+        gone_before: Below it all has been given up, as far as that was since the start.
         size_bytes: Of all files.
     """
 
@@ -68,6 +69,7 @@ class SegmentStore:
         self._clear_count = self._synced_clear_count = 0
         self.segments: list[Segment] = []
         self.next_offset: int | None = None
+        self.gone_before = 0
         self.size_bytes = 0
         for name in directory.names():
             if name == TEMPORARY_NAME:
@@ -84,6 +86,11 @@ class SegmentStore:
     def first_offset(self) -> int | None:
         """The oldest offset that can be read; the next one while there is none."""
         return self.segments[0].first_offset if self.segments else self.next_offset
+
+    def holds(self, offset: int) -> bool:
+        """Says whether a segment is there that has an offset."""
+        there = self.segments
+        return bool(there) and there[0].first_offset <= offset < there[-1].next_offset
 
     # -- writing
 
@@ -257,6 +264,7 @@ class SegmentStore:
         """Removes all segments; the next one begins at an offset."""
         self._clear_count += bool(self.segments)
         self._remove(len(self.segments))
+        self.gone_before = max(self.gone_before, next_offset)
         self.next_offset = next_offset
 
     def _remove(self, count: int) -> None:
@@ -264,6 +272,7 @@ class SegmentStore:
         for _ in range(count):
             segment = self.segments[0]
             self._directory.remove(segment.name)
+            self.gone_before = max(self.gone_before, segment.next_offset)
             del self.segments[0]
             self.size_bytes -= segment.size_bytes
             if segment in self._warm:

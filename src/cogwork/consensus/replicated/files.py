@@ -60,6 +60,27 @@ class Declared(msgspec.Struct, frozen=True):
     voters: list[str]
 
 
+class _KeptDeclaration(Declared, frozen=True):
+    """The same as it is written: a name that is another one must not be taken for a member's.
+
+    Attributes:
+        checksum: Of the JSON text of the rest; None in those of before.
+    """
+
+    checksum: int | None = None
+
+    def declared(self) -> Declared:
+        """Returns what it says.
+
+        Raises:
+            ValueError: It has been changed.
+        """
+        bare = Declared(self.stream, self.group, self.voters)
+        if self.checksum not in (None, tag_of(msgspec.json.encode(bare))):
+            raise ValueError("its checksum is another one")
+        return bare
+
+
 class KeptState(NamedTuple):
     """A replica's state, and what the group calls it.
 
@@ -119,8 +140,9 @@ class ReplicaFiles:
         if DECLARATION_NAME not in self._directory.names():
             return None
         try:
-            return msgspec.json.decode(self._directory.read(DECLARATION_NAME), type=Declared)
-        except msgspec.MsgspecError as error:
+            data = self._directory.read(DECLARATION_NAME)
+            return msgspec.json.decode(data, type=_KeptDeclaration).declared()
+        except ValueError as error:  # of the text, or of what it says
             path = self._directory.path_of(DECLARATION_NAME)
             raise Malformed(f"a replica's declaration ({path})", str(error)) from error
 
@@ -131,7 +153,9 @@ class ReplicaFiles:
 
     def declaring(self, declared: Declared) -> Generator[Operation, None, None]:
         """Writes what this is a replica of."""
-        yield from self._replacing(DECLARATION_NAME, msgspec.json.encode(declared))
+        checksum = tag_of(msgspec.json.encode(declared))
+        kept = _KeptDeclaration(declared.stream, declared.group, declared.voters, checksum)
+        yield from self._replacing(DECLARATION_NAME, msgspec.json.encode(kept))
 
     def sealing(
         self, chunks: Iterable[Chunk], state: KeptState

@@ -14,11 +14,13 @@ from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.sequencer import Sequencer
 from cogwork.log.errors import FileMissing
+from cogwork.log.segment import segment_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from cogwork.consensus.raft.core import Recovered
+    from cogwork.consensus.raft.group import Group
     from cogwork.consensus.replicated.files import ReplicaFiles
     from cogwork.consensus.replicated.journal import Journal, Replayed
     from cogwork.consensus.replicated.stream import Stream
@@ -83,7 +85,18 @@ def recover(
     return replace(replayed.recovered(journal, MemberStorage(journal, files)), floor=floor)
 
 
-def replica_of(files: ReplicaFiles, applied: int, report: Callable[[str], None]) -> Replica:
-    """Returns the stream's state as of the snapshot."""
+def replica_of(files: ReplicaFiles, group: Group, report: Callable[[str], None]) -> Replica:
+    """Returns the stream's state as of the snapshot.
+
+    Raises:
+        FileMissing: The last segment is not there: its records are in no entry of the log.
+    """
+    segments = files.segments
     state = None if files.state is None else Sequencer.from_bytes(files.state.content)
-    return Replica(files.segments, report, state=state, applied=applied)
+    if state is not None and segments.segments:
+        end = segments.segments[-1].next_offset
+        if end < state.next_offset:
+            raise FileMissing(f"{segments.path}/{segment_name(end)}")
+    return Replica(
+        segments, report, state=state, applied=group.applied, replays_to=group.last_index
+    )

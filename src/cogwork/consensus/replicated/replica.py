@@ -62,6 +62,7 @@ class Replica:
         *,
         state: Sequencer | None = None,
         applied: int = 0,
+        replays_to: int = 0,
     ) -> None:
         """Begins where its snapshot ends.
 
@@ -70,12 +71,13 @@ class Replica:
             report: Takes what the operator should know of the files.
             state: As of then; None for a new stream.
             applied: The index of the last entry in the state.
+            replays_to: That of the last entry in the log.
         """
         self.state = state or Sequencer()
         self.tail: ChunkList[Chunk] = ChunkList()
         self.segments = segments
         self.applied = applied
-        self._sealed_chunks = SealedChunks(segments, report)
+        self._sealed_chunks = SealedChunks(segments, report, lambda: self.applied >= replays_to)
         self._report = report
         self._is_sealing = False
         self._has_failed_to_trim = False
@@ -164,7 +166,7 @@ class Replica:
         if offset == state.next_offset:
             return []
         tail = self.tail
-        if len(tail) and offset >= tail[tail.first].offset:
+        if not self._is_sealed(offset):
             found: list[Chunk] = []
             ordinal, size_bytes = tail.find(offset), 0
             while ordinal < tail.next and (size_bytes < max_bytes or not found):
@@ -175,18 +177,24 @@ class Replica:
             return found
         return self._sealed_chunks.read(offset, max_bytes)
 
+    def _is_sealed(self, offset: int) -> bool:
+        """Says whether a record that the stream has is to be read from a segment."""
+        return not len(self.tail) or offset < self.tail[self.tail.first].offset
+
     def offset_at(self, time_ms: int) -> int:
         """Returns the offset of the first record of this time or later; the next one if none is.
 
         Raises:
             Unavailable: What is sealed cannot be read here.
         """
-        offset = self._sealed_chunks.offset_at(time_ms)
+        first = self.state.first_offset
+        has_sealed = first < self.state.next_offset and self._is_sealed(first)
+        offset = self._sealed_chunks.offset_at(time_ms, first if has_sealed else None)
         if offset is None:
             ordinal = self.tail.find_time(time_ms)
             is_there = ordinal < self.tail.next
             offset = self.tail[ordinal].offset if is_there else self.state.next_offset
-        return max(offset, self.state.first_offset)
+        return max(offset, first)
 
     # -- retention
 

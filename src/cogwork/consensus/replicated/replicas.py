@@ -175,7 +175,7 @@ class Replicas:
             try:
                 replica = replica_of(
                     files,
-                    group.applied,
+                    group,
                     lambda text: service.report(f"stream {stream.name}: {text}"),
                 )
             except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from cogwork.consensus.engine import FromTime
 from cogwork.consensus.replicated import calls, member, turns
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.retention import Retention
+from cogwork.log.errors import FileMissing
 from cogwork.log.segment import Segment
 
 if TYPE_CHECKING:
@@ -93,6 +95,43 @@ def test_others_answer_what_a_damaged_replica_cannot(tmp_path: Path) -> None:
             assert len(told) == len(set(told)), "each file's damage is told once"
             assert told
             assert all(text.startswith("stream orders: ") for text in told)
+
+    asyncio.run(story())
+
+
+def lose(containers: Trio, name: str, which: int) -> str:
+    """Removes one of a replica's segments behind its back; returns its path."""
+    segment = member_of(containers, name).files.segments.segments[which]
+    path = containers.path / name / "streams" / "17" / segment.name
+    path.unlink()
+    return str(path)
+
+
+def test_a_first_segment_that_is_lost_is_not_taken_for_one_that_was_given_up(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with sealed(tmp_path) as (containers, _, leader):
+            lose(containers, leader, 0)
+            await containers.stop(leader)
+            containers.start(leader)
+            engine = await containers.open(leader)
+            await engine.bounds()
+            assert await take(engine, COUNT) == RECORDS
+            assert await engine.offset_at(0) == 0
+            assert [each for each in containers.reports if "the segment with offset 0" in each]
+
+    asyncio.run(story())
+
+
+def test_a_replica_whose_last_segment_is_lost_is_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with sealed(tmp_path) as (containers, _, _):
+            path = lose(containers, "c", -1)
+            await containers.stop("c")
+            containers.start("c")
+            with pytest.raises(FileMissing, match=re.escape(path)):
+                await containers.open("c")
 
     asyncio.run(story())
 

@@ -11,6 +11,7 @@ import pytest
 from replicas import trio
 
 from cogwork.consensus.batch import Batch
+from cogwork.consensus.errors import Malformed
 from cogwork.consensus.replicated import member
 from cogwork.consensus.replicated.files import ReplicaFiles, remove
 from cogwork.dataplane.disk import Disk
@@ -34,7 +35,8 @@ def left(tmp_path: Path) -> Path:
 
 
 def names(path: Path) -> list[str]:
-    return sorted(file.name for file in path.iterdir())
+    """What is there, but for what was being written."""
+    return sorted(file.name for file in path.iterdir() if file.suffix != ".tmp")
 
 
 def opened(path: Path) -> list[str]:
@@ -124,8 +126,11 @@ def test_a_replica_whose_declaration_is_lost_has_all_once_it_is_back(
             await made.stop("c")
             before = names(folder)
             declaration = (folder / "declaration.json").read_bytes()
-            (folder / "declaration.json").unlink()
+            (folder / "declaration.json").write_bytes(declaration.replace(b'"b"', b'"d"'))
             made.start("c")
+            with pytest.raises(Malformed, match="its checksum is another one"):
+                await made.open("c")
+            (folder / "declaration.json").unlink()
             with pytest.raises(FileMissing):
                 await made.open("c")
             assert sorted([*names(folder), "declaration.json"]) == before
