@@ -173,11 +173,21 @@ class Journal:
         self._log.append(self.group, GIVEN_UP, 0, 0, b"")
 
     def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
-        """Reads entries from an index on, about so many octets; none where they have gone."""
+        """Reads entries from an index on, about so many octets; none where they have gone.
+
+        Raises:
+            LogError: The first one cannot be read.
+            OSError: The same.
+        """
         found: list[Entry] = []
         place = first - self._first
         while 0 <= place < len(self._lsns) and size_bytes > 0:
-            entry = _entry_of(self._log.read(self._lsns[place]))
+            try:
+                entry = _entry_of(self._log.read(self._lsns[place]))
+            except (LogError, OSError):
+                if found:
+                    break
+                raise
             found.append(entry)
             size_bytes -= len(entry.payload)
             place += 1

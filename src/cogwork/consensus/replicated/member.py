@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.replicated.stream import Stream
     from cogwork.log.disk_queue import Operation
 
-__all__ = ("Member", "MemberStorage")
+__all__ = ("Member",)
 
 SEAL_BYTES = 8 << 20
 """So much in memory is sealed by the first of the replicas; it takes others as much time."""
@@ -94,33 +94,6 @@ class _Waiting(NamedTuple):
     due_s: float
     call: Read
     answer: Callable[[Answer], object]
-
-
-class MemberStorage:
-    """What a group asks of its storage."""
-
-    def __init__(self, journal: Journal, files: ReplicaFiles) -> None:
-        self._journal = journal
-        self._files = files
-
-    def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
-        """Returns durable entries from an index on, about so many octets; none: given up."""
-        return self._journal.entries(first, size_bytes)
-
-    def term(self, index: int) -> int | None:
-        """Returns the term of a durable entry; None where it is given up."""
-        return self._journal.term(index)
-
-    def snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot that can be sent; None where there is none yet."""
-        return None if self._files.state is None else self._files.state.snapshot
-
-    def chunk(self, snapshot: Snapshot, offset: int, size_bytes: int) -> bytes | None:
-        """Returns octets of a snapshot's content; None where it is gone, for a newer one."""
-        state = self._files.state
-        if state is None or state.snapshot != snapshot:
-            return None
-        return state.content[offset : offset + size_bytes]
 
 
 class Member:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import Malformed
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.replicated.files import Declared
-from cogwork.consensus.replicated.member import MemberStorage
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.replicated.steps import run
 from cogwork.consensus.sequencer import Sequencer
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.group import Group
     from cogwork.consensus.replicated.files import ReplicaFiles
     from cogwork.consensus.replicated.journal import Journal, Replayed
+    from cogwork.consensus.replicated.member_storage import MemberStorage
     from cogwork.consensus.replicated.stream import Stream
     from cogwork.log.disk_queue import DiskQueue
 
@@ -65,9 +64,9 @@ async def declare(
 def recover(
     replayed: Replayed,
     journal: Journal,
+    storage: MemberStorage,
     files: ReplicaFiles,
     voters: list[str],
-    floor: tuple[int, int],
 ) -> Recovered:
     """Returns what the group begins with: its newest snapshot, and the entries that follow.
 
@@ -82,7 +81,7 @@ def recover(
         if files.state is None:
             raise FileMissing(files.state_path) from None
         raise
-    return replace(replayed.recovered(journal, MemberStorage(journal, files)), floor=floor)
+    return replayed.recovered(journal, storage)
 
 
 def replica_of(files: ReplicaFiles, group: Group, report: Callable[[str], None]) -> Replica:

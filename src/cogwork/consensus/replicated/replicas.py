@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.replicated.files import ReplicaFiles, remove
 from cogwork.consensus.replicated.journal import Journal, Replayed
 from cogwork.consensus.replicated.member import Member
+from cogwork.consensus.replicated.member_storage import MemberStorage
 from cogwork.consensus.replicated.opening import declare, recover, replica_of
 from cogwork.log.errors import LogError
 
@@ -163,6 +165,10 @@ class Replicas:
                 "data directory: start it with --data DIR"
             )
         directory = self._directory_of(number)
+
+        def report(text: str) -> None:
+            service.report(f"stream {stream.name}: {text}")
+
         try:
             files = ReplicaFiles(directory, self._queue)
             void = partial(self._void, number, self._wal)
@@ -170,14 +176,11 @@ class Replicas:
             journal = Journal(self._wal, number)
             # It stays until the member stands: one that is refused forgets nothing by that.
             replayed = self._replayed.get(number) or Replayed()
-            kept = recover(replayed, journal, files, voters, stream.placement.floor)
+            kept = recover(replayed, journal, MemberStorage(journal, files, report), files, voters)
+            kept = replace(kept, floor=stream.placement.floor)
             group = self._host.open(number, kept, service.now_s())
             try:
-                replica = replica_of(
-                    files,
-                    group,
-                    lambda text: service.report(f"stream {stream.name}: {text}"),
-                )
+                replica = replica_of(files, group, report)
             except BaseException:
                 self._host.close(number)
                 raise
