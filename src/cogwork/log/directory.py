@@ -91,6 +91,8 @@ class Directory:
             if size_bytes is None:
                 size_bytes = os.fstat(fd).st_size - position
             return self.read_at(fd, position, size_bytes)
+        except OSError as error:  # of a descriptor, and so without a name
+            raise OSError(error.errno, error.strerror, self.path_of(name)) from error
         finally:
             os.close(fd)
 

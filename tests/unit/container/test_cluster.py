@@ -11,6 +11,7 @@ from cogwork.cluster.declarations import Declarations, Declare
 from cogwork.consensus.engine import Snapshot
 from cogwork.consensus.errors import Unknown
 from cogwork.consensus.orb import OrbHost
+from cogwork.container.cluster import cluster as cluster_module
 from cogwork.container.cluster.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -139,3 +140,33 @@ async def move_with_a_failing_disk() -> None:
 def test_what_is_declared_is_known_where_the_disk_fails(caplog: pytest.LogCaptureFixture) -> None:
     asyncio.run(asyncio.wait_for(move_with_a_failing_disk(), 5))
     assert caplog.text.count("what is declared cannot be carried out here in full") == 3
+
+
+class Shut(Service):
+    """Cannot be opened, for one reason after the other."""
+
+    tries = 0
+
+    async def open(self, name: str, options: object) -> Service:
+        self.tries += 1
+        if self.tries <= 5:
+            raise OSError(20 if self.tries < 4 else 5, "why not", "streams/1")
+        return await super().open(name, options)
+
+
+async def follow_what_is_shut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "PAUSE_S", 0.001)
+    service = Shut(await OrbHost().open("$cluster", {}))
+    cluster = Cluster("a", ["a"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
+    cluster.start()
+    try:
+        await cluster.when_current()
+    finally:
+        await cluster.close()
+
+
+def test_why_nothing_can_be_followed_is_told_once_and_not_with_each_try(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(asyncio.wait_for(follow_what_is_shut(monkeypatch), 5))
+    assert caplog.text.count("cannot be followed") == 2

@@ -239,3 +239,11 @@ def test_a_damaged_length_has_no_more_read_than_there_is(tmp_path: Path) -> None
         log.wal.read(lsn)
     assert max(asked) <= file_of(tmp_path).stat().st_size
     log.close()
+
+
+def test_a_file_that_the_disk_cannot_read_is_named(tmp_path: Path) -> None:
+    Log(tmp_path).close()
+    error = OSError(errno.EIO, "Input/output error")
+    with patch("os.pread", side_effect=error), pytest.raises(OSError, match="error") as caught:
+        Log(tmp_path)
+    assert str(caught.value.filename) == str(file_of(tmp_path, 2))

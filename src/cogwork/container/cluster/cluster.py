@@ -105,6 +105,7 @@ class Cluster:
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
         self._kept = 0
+        self._problem = ""
 
     @property
     def is_current(self) -> bool:
@@ -242,10 +243,15 @@ class Cluster:
             try:
                 await self._follow(start)
             except (CogworkError, OSError) as error:
-                log.warning("the cluster's declarations cannot be followed: %s", error)
+                self._tell_problem(str(error))
                 is_behind = isinstance(error, Truncated) or not self.is_current
                 start = Origin.SNAPSHOT if is_behind else FromOffset(self.next)
             await asyncio.sleep(PAUSE_S)
+
+    def _tell_problem(self, problem: str) -> None:
+        if problem != self._problem:
+            self._problem = problem
+            log.warning("the cluster's declarations cannot be followed: %s", problem)
 
     async def _follow(self, start: Start) -> None:
         engine = await self._open()
@@ -253,6 +259,7 @@ class Cluster:
             if isinstance(each, Snapshot):
                 self._restore(each)
             elif isinstance(each, CaughtUp):
+                self._problem = ""
                 if not self.is_current:
                     await self._take_voters(engine)
                 self._current.set()
