@@ -171,7 +171,7 @@ def test_damage_is_said_and_nothing_is_thrown_away(
     assert caplog.records == [], "an orderly life"
     for file in kept_files(path):
         before = file.read_bytes()
-        damage = flipped if is_newest(file) else chance.choice(DAMAGES)
+        damage = chance.choice((flipped, cut) if is_newest(file) else DAMAGES)
         after = damage(before, chance)
         if after is None:
             file.unlink()

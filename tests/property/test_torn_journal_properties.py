@@ -64,7 +64,6 @@ def torn(
         if file_number(name) and changed:
             for at in places(name, range(changed[0], changed[-1] + 1)):
                 yield {**left, name: written[name][:at] + synced[name][at:]}
-                yield {**left, name: written[name][:at]}
         left[name] = written[name]
 
 

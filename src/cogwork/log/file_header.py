@@ -14,7 +14,7 @@ CONTAINER_ID_BYTES_MAX = 64
 HEADER_BYTES = 128
 
 _FORMAT = HeaderFormat(b"cogwkwal", VERSION, HEADER_BYTES, "file of a write-ahead log")
-_FIELDS = Struct(f">QB{CONTAINER_ID_BYTES_MAX}s")
+_FIELDS = Struct(f">QB{CONTAINER_ID_BYTES_MAX}sQ")
 
 
 class FileHeader:
@@ -23,16 +23,18 @@ class FileHeader:
     Attributes:
         container_id: Whose.
         number: Which one, from 1.
+        size_bytes: How large it was made; 0 where that is not known.
     """
 
-    __slots__ = ("container_id", "number")
+    __slots__ = ("container_id", "number", "size_bytes")
 
-    def __init__(self, container_id: str, number: int) -> None:
+    def __init__(self, container_id: str, number: int, size_bytes: int = 0) -> None:
         """Describes a file.
 
         Args:
             container_id: Whose.
             number: Which one.
+            size_bytes: How large it is made.
 
         Raises:
             ValueError: The id is empty or too long.
@@ -41,11 +43,12 @@ class FileHeader:
             raise ValueError(f"a container id has 1 to {CONTAINER_ID_BYTES_MAX} octets")
         self.container_id = container_id
         self.number = number
+        self.size_bytes = size_bytes
 
     def encode(self) -> bytes:
         """Returns the header."""
         name = self.container_id.encode()
-        return _FORMAT.encode(_FIELDS.pack(self.number, len(name), name))
+        return _FORMAT.encode(_FIELDS.pack(self.number, len(name), name, self.size_bytes))
 
     @classmethod
     def decode(cls, data: bytes, file: str) -> FileHeader:
@@ -59,20 +62,20 @@ class FileHeader:
             LogCorrupt: It is none.
             UnsupportedVersion: It has another version.
         """
-        number, size, name = _FIELDS.unpack_from(_FORMAT.decode(data, file))
-        return cls(name[:size].decode(errors="replace"), number)
+        number, size, name, size_bytes = _FIELDS.unpack_from(_FORMAT.decode(data, file))
+        return cls(name[:size].decode(errors="replace"), number, size_bytes)
 
 
 def check_header(data: bytes, file: str, expected: FileHeader) -> None:
     """Makes sure that a file is the one that is meant.
 
     Args:
-        data: Its first octets.
+        data: All that it holds.
         file: Its name.
         expected: Whose it is to be, and which one.
 
     Raises:
-        LogCorrupt: It is none, or has another one's name.
+        LogCorrupt: It is none, or has another one's name, or is shorter than it was made.
         UnsupportedVersion: It has another version.
         ForeignFile: It is somebody else's.
     """
@@ -83,3 +86,5 @@ def check_header(data: bytes, file: str, expected: FileHeader) -> None:
         )
     if header.number != expected.number:
         raise LogCorrupt(file, 0, f"it has the name of another file: it is number {header.number}")
+    if len(data) < header.size_bytes:
+        raise LogCorrupt(file, len(data), f"it is cut short, and had {header.size_bytes} octets")

@@ -150,7 +150,7 @@ class Reserve:
             fd = directory.create(TEMPORARY_NAME)
         else:
             fd = directory.open(file_name(spare), for_writing=True)
-        header = FileHeader(self._container_id, number).encode()
+        header = FileHeader(self._container_id, number, self._file_bytes).encode()
         try:
             if spare is not None:
                 directory.rename(file_name(spare), TEMPORARY_NAME)

@@ -29,8 +29,8 @@ def test_the_checksum_is_that_of_the_rfc() -> None:
 
 def test_a_file_header() -> None:
     start = b"cogwkwal" + bytes.fromhex("0001 0080")
-    rest = bytes.fromhex("0000000000000102 05") + b"north" + bytes(59 + 39)
-    assert FileHeader("north", 0x102).encode() == start + crc32c(start + rest) + rest
+    rest = bytes.fromhex("0000000000000102 05") + b"north" + bytes(59 + 6) + b"\x04" + bytes(1 + 31)
+    assert FileHeader("north", 0x102, 0x400).encode() == start + crc32c(start + rest) + rest
 
 
 def test_a_record() -> None:

@@ -241,6 +241,17 @@ def test_a_damaged_length_has_no_more_read_than_there_is(tmp_path: Path) -> None
     log.close()
 
 
+def test_a_copy_that_is_cut_short_is_not_taken_for_all_there_was(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.put(b"x")
+    lsn = log.put(b"y")[0]
+    log.close()
+    os.truncate(file_of(tmp_path), position_of(lsn))
+    with pytest.raises(LogCorrupt, match="cut short") as caught:
+        Log(tmp_path)
+    assert caught.value.position == position_of(lsn)
+
+
 def test_a_file_that_the_disk_cannot_read_is_named(tmp_path: Path) -> None:
     Log(tmp_path).close()
     error = OSError(errno.EIO, "Input/output error")
