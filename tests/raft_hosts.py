@@ -117,6 +117,8 @@ class Lab:
     def _turn_of(self, name: str) -> None:
         host = self.hosts[name]
         while ready := host.ready():
+            for _, fault in ready.faults:
+                raise fault
             for number, each in ready.groups:
                 if each.write is not None:
                     self.kept[name][number].write(each.write)

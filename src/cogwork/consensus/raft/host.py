@@ -83,6 +83,7 @@ class HostReady(msgspec.Struct):
     Attributes:
         number: For `persisted`, once the writes of all groups are durable; 0 where there are none.
         groups: What is to be done, by group, but for the messages.
+        faults: Groups that cannot say what they want done, and why: they are to be closed.
         frames: To be sent, in parts, with receivers; none of them needs the writes to be durable.
         reports: For the container's log.
         strangers: Groups that others speak of and that are not open here, with who does.
@@ -90,12 +91,14 @@ class HostReady(msgspec.Struct):
 
     number: int = 0
     groups: Sequence[tuple[int, Ready]] = ()
+    faults: Sequence[tuple[int, Exception]] = ()
     frames: Sequence[tuple[str, list[bytes]]] = ()
     reports: Sequence[str] = ()
     strangers: AbstractSet[tuple[str, int]] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.groups or self.frames or self.reports or self.strangers)
+        is_told = self.reports or self.strangers or self.faults
+        return bool(self.groups or self.frames or is_told)
 
 
 _Write = tuple[int, "Group", int]
@@ -376,13 +379,18 @@ class RaftHost:
         """Returns what is to be done, and expects that it is."""
         ready = HostReady()
         groups: list[tuple[int, Ready]] = []
+        faults: list[tuple[int, Exception]] = []
         writes: list[_Write] = []
         written_bytes = 0
         is_wheel_changed = False
         touched, self._touched = self._touched, {}
         for number in touched:
             group = self._groups[number]
-            each = group.ready()
+            try:
+                each = group.ready()
+            except Exception as error:  # what the others want done is not to be lost
+                faults.append((number, error))
+                continue
             if each:
                 written_bytes += self._take(number, group, each, groups, writes)
             is_wheel_changed |= self._wheel.put(number, group.wake_s)
@@ -393,7 +401,7 @@ class RaftHost:
             self._under_way.append((self._last_number, written_bytes, writes))
         if is_wheel_changed:
             self._look_when_to_wake()
-        ready.groups = groups
+        ready.groups, ready.faults = groups, faults
         ready.frames = self._frames.take()
         if self._reports or self._strangers:
             ready.reports, self._reports = self._reports, []

@@ -18,7 +18,7 @@ from cogwork.consensus.replicated.opening import declare, recover, replica_of
 from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cogwork.consensus.raft.host import RaftHost
     from cogwork.consensus.raft.ready import Ready
@@ -206,6 +206,15 @@ class Replicas:
             raise Unavailable(str(error)) from error
         except TimeoutError:
             raise Unavailable("the write-ahead log does not get to the disk") from None
+
+    def take_all(
+        self, groups: Sequence[tuple[int, Ready]], faults: Sequence[tuple[int, Exception]]
+    ) -> None:
+        """Has each replica do what its group wants done; stops those whose group is at fault."""
+        for number, ready in groups:
+            self.take(number, ready)
+        for number, error in faults:
+            self.stop(number, error)
 
     def take(self, group: int, ready: Ready) -> None:
         """Has a replica do what its group wants done.

@@ -137,8 +137,7 @@ class Turns:
         self._write()  # first: whoever is sent something may take the processor from here
         if ready.frames:
             self._carrier.flush()  # others wait for that longer than for what comes after it
-        for number, each in ready.groups:
-            self._replicas.take(number, each)
+        self._replicas.take_all(ready.groups, ready.faults)
         for report in ready.reports:
             self._service.report(report)
 

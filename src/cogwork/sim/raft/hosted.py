@@ -114,6 +114,8 @@ class HostedGroup:
     def ready(self) -> Ready:
         """Returns what is to be done; its messages are frames."""
         taken = self._host.ready()
+        for _, fault in taken.faults:
+            raise fault
         ready = taken.groups[0][1] if taken.groups else Ready()
         if ready.write is not None:
             ready.write = _numbered(ready.write, taken.number)

@@ -12,9 +12,11 @@ from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import FromTime
+from cogwork.consensus.raft.group import Group
 from cogwork.consensus.replicated import calls, member, turns
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.retention import Retention
+from cogwork.consensus.sequencer import Sequencer
 from cogwork.log.errors import FileMissing
 from cogwork.log.segment import Segment
 
@@ -99,6 +101,18 @@ def test_others_answer_what_a_damaged_replica_cannot(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+async def sealed_in_full(containers: Trio, name: str) -> None:
+    """Waits until a replica's state is as of its last segment, and no other one is being made."""
+    found = member_of(containers, name)
+    async with asyncio.timeout(5):
+        while (
+            found.replica.is_sealing
+            or (state := found.files.state) is None
+            or Sequencer.from_bytes(state.content).next_offset != found.replica.sealed_offset
+        ):
+            await asyncio.sleep(0.01)
+
+
 def lose(containers: Trio, name: str, which: int) -> str:
     """Removes one of a replica's segments behind its back; returns its path."""
     segment = member_of(containers, name).files.segments.segments[which]
@@ -127,6 +141,7 @@ def test_a_first_segment_that_is_lost_is_not_taken_for_one_that_was_given_up(
 def test_a_replica_whose_last_segment_is_lost_is_refused(tmp_path: Path) -> None:
     async def story() -> None:
         async with sealed(tmp_path) as (containers, _, _):
+            await sealed_in_full(containers, "c")
             path = lose(containers, "c", -1)
             await containers.stop("c")
             containers.start("c")
@@ -259,6 +274,40 @@ def test_a_replica_that_fails_stops_and_others_go_on(
             engine = await containers.open(leader)
             assert await take(engine, len(expected)) == expected
             assert member_of(containers, leader).replica.state.next_offset == len(expected)
+
+    asyncio.run(story())
+
+
+def test_a_group_that_fails_takes_nothing_of_others_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: faults.append(context["exception"])
+        )
+        async with trio(tmp_path) as containers:
+            orders = {name: await containers.open(name) for name in "abc"}
+            others = {name: await containers.open(name, "others", 18) for name in "abc"}
+            await asyncio.gather(*(each["a"].append(Batch.of([b"1"])) for each in (orders, others)))
+            leader = containers.nodes["a"].service.leader_of("orders")
+            assert leader is not None
+            failing = member_of(containers, leader).group
+            ready = Group.ready
+
+            def fail(group: Group) -> object:
+                if group is failing:
+                    raise RuntimeError("it cannot")
+                return ready(group)
+
+            monkeypatch.setattr(Group, "ready", fail)
+            async with asyncio.timeout(5):
+                await asyncio.gather(
+                    *(each[leader].append(Batch.of([b"2"])) for each in (orders, others))
+                )
+            assert [str(fault) for fault in faults] == ["it cannot"]
+            for each in (orders, others):
+                assert await take(each[leader], 2) == [b"1", b"2"]
 
     asyncio.run(story())
 
