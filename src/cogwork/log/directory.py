@@ -140,6 +140,7 @@ class Directory:
 
         Raises:
             LogLocked: Another one was first.
+            OSError: The file system has no locks, or the file cannot be written.
         """
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         fd = os.open(LOCK_NAME, flags, FILE_MODE, dir_fd=self.fd)
@@ -149,6 +150,9 @@ class Directory:
             holder = os.pread(fd, 20, 0).decode(errors="replace").strip()
             os.close(fd)
             raise LogLocked(self.path, f"process {holder}" if holder else "another one") from None
+        except OSError as error:  # as of a network's file system without locks
+            os.close(fd)
+            raise OSError(error.errno, error.strerror, self.path_of(LOCK_NAME)) from error
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         self._lock_fd = fd

@@ -258,3 +258,10 @@ def test_a_file_that_the_disk_cannot_read_is_named(tmp_path: Path) -> None:
     with patch("os.pread", side_effect=error), pytest.raises(OSError, match="error") as caught:
         Log(tmp_path)
     assert str(caught.value.filename) == str(file_of(tmp_path, 2))
+
+
+def test_a_directory_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
+    error = OSError(errno.ENOLCK, "No locks available")
+    with patch("fcntl.flock", side_effect=error), pytest.raises(OSError, match="locks") as caught:
+        Log(tmp_path)
+    assert caught.value.filename == str(tmp_path / "lock")
