@@ -11,12 +11,13 @@ from cogwork.amqp.errors import Condition, FrameTooLarge
 from cogwork.amqp.extensions import LINK_ID, MARKS_RECEIVED
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.performatives import Attach, ReceiverSettleMode, Role, SenderSettleMode
-from cogwork.amqp.terminus import COPY, MOVE, Coordinator, Source, Target
+from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.access import Permits
 from cogwork.container.filters import read_filters
 from cogwork.container.gateways.inside import Inside
 from cogwork.container.overdue import POLICY_CODES
+from cogwork.container.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
 from cogwork.dataplane.checked import CheckedLink
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
@@ -172,7 +173,9 @@ class Attachments:
         source = attach.source
         if source is None:
             raise Refused("a receiver's source is missing", Condition.INVALID_FIELD)
+        demand_known_mode(source)
         attachment = self._place_consumer(source, client)
+        demand_kept(source, attachment.rule)
         filters = read_filters(source.filter, is_stream=isinstance(attachment.node, StreamNode))
         end = OutgoingLink(
             link.session.end,
@@ -193,8 +196,8 @@ class Attachments:
         agreed = Source(
             address=attachment.address,
             dynamic=source.dynamic,
-            expiry_policy=source.expiry_policy,
-            distribution_mode=source.distribution_mode or self._mode_of(attachment),
+            expiry_policy=expiry_of(source, attachment.rule),
+            distribution_mode=mode_of(source, attachment.rule),
             filter=filters.applied or None,
             default_outcome=Released(),
             outcomes=_OUTCOMES,
@@ -227,11 +230,6 @@ class Attachments:
         if source.distribution_mode == COPY and rule.distribution is not Distribution.MULTICAST:
             raise Refused(f"{name!r} stores nothing, so there is nothing to browse")
         return Attachment(source.address, entry=client.vhost.entry_of(name), rule=rule)
-
-    def _mode_of(self, attachment: Attachment) -> Symbol:
-        rule = attachment.rule
-        is_copied = rule is not None and rule.distribution is Distribution.MULTICAST
-        return COPY if is_copied else MOVE
 
     def _subscribe(
         self, link: Link, attach: Attach, attachment: Attachment, end: OutgoingLink

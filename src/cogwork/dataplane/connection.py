@@ -462,6 +462,12 @@ class Connection:
             return
         if self.relay is not None and self.relay(self, channel, begin):
             return
+        if self.remote is not None and self._free_channel() > self.remote.channel_max:
+            raise ProtocolError(
+                Condition.NOT_ALLOWED,
+                f"more sessions than the peer's own channel-max of {self.remote.channel_max} lets "
+                "this side answer",
+            )
         begun = self._new_session()
         begun.on_begin(channel, begin)
         begun.begin()
