@@ -60,6 +60,11 @@ IMPATIENT_S = 4.0
 TOLD_MAX = 16
 """Connections beyond the limit that are kept until they are told of it; others are closed."""
 
+RUN_FRAMES = 256
+UNREAD_RUNS = 2
+"""Messages are sent in runs of up to so many frames, and the last one may go beyond `unsent_bytes`.
+Where so many runs wait besides, it is answers that the peer does not read."""
+
 VHOST_PREFIX = "vhost:"
 CAPABILITIES = (ANONYMOUS_RELAY, Symbol("cogwork:management"))
 
@@ -121,6 +126,8 @@ class Peers(ListeningSide):
     def limit(self, limits: Limits) -> None:
         """Takes over limits, for connections made from now on."""
         self._limits = limits
+        run_bytes = RUN_FRAMES * limits.max_frame_size_bytes
+        self._unsent_bytes_max = limits.unsent_bytes + UNREAD_RUNS * run_bytes
         self._opening = _opening(self._container_id, limits, self._offered)
         self._settings = ConnectionSettings(
             max_frame_size_bytes=limits.max_frame_size_bytes,
@@ -229,11 +236,22 @@ class Peers(ListeningSide):
             connection.tick(now_s)
             connection.wire.shed()
             waits_s = now_s - connection.started_s
-            if connection.remote is None and waits_s > self._limits.authentication_timeout_s:
+            if connection.wire.sendable_bytes > self._unsent_bytes_max:
+                self._give_up(connection, client)
+            elif connection.remote is None and waits_s > self._limits.authentication_timeout_s:
                 log.info("connection %d: not opened within the time limit", client.number)
                 connection.lose()
             elif connection.is_over:
                 self._await_close(connection, client, now_s)
+
+    def _give_up(self, connection: Connection, client: ClientContext) -> None:
+        """Ends a peer that asks and asks, and reads no answer: messages never wait like that."""
+        log.warning(
+            "connection %d: closed, as its peer leaves %d bytes unread",
+            client.number,
+            connection.wire.sendable_bytes,
+        )
+        connection.lose()
 
     def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
         """Gives up a peer that does not answer a close, however lively it is."""

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from hosted import LISTEN, Hosted
-from wires import Peer
+from wires import Peer, frame
 
 from cogwork.amqp.errors import Condition
-from cogwork.amqp.performatives import Open
+from cogwork.amqp.performatives import Flow, Open
+from cogwork.container.limits import Limits
 from cogwork.container.overdue import detach_overdue
 from cogwork.container.settings import Address, Configuration
 
@@ -147,3 +148,29 @@ def test_short_heartbeats_are_kept(hosted: Hosted) -> None:
     hosted.container.peers.beat(hosted.core.now)
     hosted.settle_down()
     assert impatient.wire.bytes_out == before + 8
+
+
+def test_who_asks_and_reads_no_answer_is_closed(hosted: Hosted) -> None:
+    limits = Limits(unsent_bytes=1000, max_frame_size_bytes=512)
+    hosted.container.peers.limit(limits)
+    deaf, patient = peer(hosted), peer(hosted)
+    consumers = [each.consumer("one/a") for each in (deaf, patient)]
+    asked = frame(
+        Flow(
+            next_incoming_id=0,
+            incoming_window=100,
+            next_outgoing_id=0,
+            outgoing_window=100,
+            handle=consumers[0].handle,
+            delivery_count=0,
+            link_credit=1,
+            echo=True,
+        )
+    )
+    deaf.is_deaf = patient.is_deaf = True
+    deaf.wire.feed(asked * 10_000)
+    patient.wire.feed(asked * 100)
+    hosted.container.peers.sweep(hosted.core.now)
+    assert deaf.finished
+    assert not patient.finished
+    assert list(hosted.container.peers.connections) == [patient.connection]
