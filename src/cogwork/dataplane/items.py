@@ -154,7 +154,8 @@ class Item(Message):
         Args:
             failed: Whether to count this as a failed attempt.
             undeliverable_here: Whether this consumer must not get it again.
-            annotations: Message annotations to be merged into its own.
+            annotations: Message annotations for the owner to merge into its own; a queue of Cogwork
+                keeps the message as it was published.
 
         Raises:
             LocalProtocolError: The item was settled before.
