@@ -231,6 +231,7 @@ class OutgoingLink(SendingEnd):
         pieces: Piece[RUN_MAX]
         d: cython.pointer(Delivery) = self.head()
         room: uint32_t = frame_room(self)
+        room_bytes: uint64_t = cython.cast(uint64_t, self.core.congested_at_bytes)
         size_bytes: uint64_t = 0
         count: uint32_t = 0
         limit: uint32_t
@@ -239,7 +240,7 @@ class OutgoingLink(SendingEnd):
             return 0
         limit = self.run_limit(min(self.queue.count, cython.cast(uint32_t, RUN_MAX)))
         ship(cython.address(s), d, cython.NULL)
-        while count < limit:
+        while count < limit and size_bytes <= room_bytes:
             d = ring_at(cython.address(self.queue), count)
             if (
                 not is_single_frame(d, room)

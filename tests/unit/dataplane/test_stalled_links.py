@@ -43,3 +43,18 @@ def test_a_link_with_much_to_say_leaves_others_of_its_connection_their_turn(brok
     peer.is_deaf = False
     broker.settle_down()
     assert busy.bodies == [BODY] * 90
+
+
+def test_a_backlog_goes_out_as_the_peer_reads_and_not_at_once(broker: Broker) -> None:
+    broker.core.congested_at_bytes = 10_000
+    peer = broker.peer()
+    slow = peer.consumer("all/a", credit=1000)
+    peer.is_deaf = True
+    broker.peer().publisher("all/a").send_at_once([BODY] * 90)
+    for _ in range(3):
+        peer.read(peer.wire.take_output())
+        broker.core.flush()
+        assert 10_000 < peer.wire.unsent_bytes < 20_000
+    peer.is_deaf = False
+    broker.settle_down()
+    assert slow.bodies == [BODY] * 90
