@@ -46,6 +46,7 @@ async def test_a_link_on_which_something_waits_is_nobody_elses_business(
         for number in range(4):
             await mesh.publish(f"sink/{number}", number)
         await eventually(lambda: len(mesh._ends) == 3, "the others are closed")
+        assert not mesh._senders._awaited
 
 
 @story

@@ -64,6 +64,8 @@ class Senders:
                 publisher = await self._opened(key)
             finally:
                 self._awaited[key] -= 1
+                if not self._awaited[key]:
+                    del self._awaited[key]
         self._open.pop(key, None)  # what was used last stands last
         self._open[key] = publisher
         self._close_idle()
@@ -100,9 +102,8 @@ class Senders:
         for key, publisher in list(self._open.items())[:-1]:
             if excess <= 0:
                 return
-            if publisher.backlog or publisher.unsettled or self._awaited[key]:
+            if publisher.backlog or publisher.unsettled or key in self._awaited:
                 continue
-            del self._awaited[key]
             del self._open[key]
             self._mesh.spawn(publisher.shut())
             excess -= 1
