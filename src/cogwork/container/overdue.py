@@ -32,8 +32,7 @@ def detach_overdue(core: Core) -> None:
 
     Not those for whom a publisher's unfinished delivery keeps everything back: then it is that
     publisher who goes. Consumers of one message each may take their time. Nor links to other
-    containers: of the subscribers behind them one is slow, and its own container detaches it;
-    until then publishers are held back.
+    containers: one of the subscribers there is slow, and that container has to deal with it.
     """
     overdue, core.overdue = core.overdue, []
     for end in overdue:
@@ -55,10 +54,15 @@ def _look_at_blocked(end: OutgoingLink, now_s: float) -> None:
     if now_s - end.blocked_since_s <= limit_s:
         return
     publisher = end.waits_for
+    takes_its_time = end.is_branch or end.feeder is not None or not end.backlog_bytes
     if publisher is not None:
         _detach_unfinished(publisher)
-    elif not end.is_branch and end.feeder is None and end.backlog_bytes and _may_not_wait(end):
+    elif takes_its_time:
+        return
+    elif _may_not_wait(end):
         _detach_slow(end, f"it took nothing for {limit_s:g} s")
+    else:
+        end.drop_unsettled()
 
 
 def _may_not_wait(end: OutgoingLink) -> bool:

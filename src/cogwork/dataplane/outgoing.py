@@ -410,6 +410,16 @@ class OutgoingLink(SendingEnd):
         self._forget_queued(d)
         self.dropped += 1
 
+    def drop_unsettled(self) -> None:
+        """Drops what senders wait for in vain, with all before it; what has begun to leave stays."""
+        count: uint32_t = self.queue.count
+        kept: uint32_t = 1 if self.started else 0
+        while count > kept and ring_at(cython.address(self.queue), count - 1).settled:
+            count -= 1
+        while count > kept:
+            self._drop_oldest()
+            count -= 1
+
     def _forget_queued(self, d):
         chunk: cython.pointer(Chunk) = d.first
         while chunk != cython.NULL:

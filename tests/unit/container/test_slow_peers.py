@@ -138,6 +138,30 @@ def test_a_dropping_subscriber_stuck_in_a_large_delivery_is_detached(hosted: Hos
     assert idle.detached is None
 
 
+def test_no_publisher_waits_for_good_for_a_dropping_subscriber(hosted: Hosted) -> None:
+    stuck = peer(hosted).consumer("dropping/a")
+    slow = peer(hosted).consumer("dropping/a", credit=1)
+    publisher = peer(hosted).publisher("dropping/a")
+    first = publisher.send(b"first")
+    slow.accept_all()
+    publisher.send(b"settled", settled=True)
+    second = publisher.send(b"second")
+    last = publisher.send(b"last", settled=True)
+    assert publisher.outcomes == {}
+    pass_time(hosted)
+    assert publisher.outcomes.keys() == {first, second}
+    assert publisher.credit > 0
+    assert last not in publisher.outcomes
+    assert stuck.detached is None
+    assert slow.detached is None
+    for each in (stuck, slow):
+        each.flow(10)
+    assert stuck.bodies == [b"last"]
+    assert slow.bodies == [b"first", b"last"]
+    publisher.send(b"more")
+    assert stuck.bodies[-1] == b"more"
+
+
 def test_short_heartbeats_are_kept(hosted: Hosted) -> None:
     impatient = Peer(hosted)
     impatient.feed(b"AMQP\x00\x01\x00\x00")
