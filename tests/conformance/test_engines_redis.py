@@ -16,6 +16,7 @@ from cogwork.consensus.batch import Batch
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.durability import Durability
 from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.redis import RedisHost
 
 from .faults import ServerFaults
@@ -60,6 +61,29 @@ def test_a_server_that_takes_nothing_for_now_is_asked_again(
         assert not appended.done()
         await client.config_set(setting, usual)
         assert (await appended).first_offset == 0
+        await client.aclose()
+        await host.close()
+
+    if not server.is_running:
+        server.start()
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_user_who_may_not_append_is_told_of(server: RedisServer) -> None:
+    async def story() -> None:
+        host = RedisHost(EngineContext({"url": server.url}))
+        engine = await host.open("refused", {})
+        client: Redis = Redis.from_url(server.url)
+        await client.execute_command("ACL", "SETUSER", "default", "-xadd")
+        try:
+            with pytest.raises(Unavailable):
+                await engine.append(Batch.of([b"x"]))
+            assert engine.outage is not None
+            assert "Redis: The user executing the script can't run this command" in engine.outage
+        finally:
+            await client.execute_command("ACL", "SETUSER", "default", "+xadd")
+        assert (await engine.append(Batch.of([b"x"]))).first_offset == 0
+        assert engine.outage is None
         await client.aclose()
         await host.close()
 

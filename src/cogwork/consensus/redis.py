@@ -307,16 +307,21 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (AuthenticationError, NoPermissionError) as error:
-        raise ServerRefused(str(error)) from error
+        raise ServerRefused(_told(error)) from error
     except DOWN_ERRORS as error:
-        raise ServerDown(str(error), may_have_happened=False) from error
+        raise ServerDown(_told(error), may_have_happened=False) from error
     except _Unreached as error:
         raise ServerDown(f"Redis: {error}", may_have_happened=False) from error
     except (RedisConnectionError, RedisTimeoutError, OSError) as error:
         raise ServerDown(f"Redis: {error}") from error
     except ResponseError as error:
         if str(error).startswith(DOWN_CODES):
-            raise ServerDown(str(error), may_have_happened=False) from error
-        raise ServerRefused(f"Redis: {error}") from error
+            raise ServerDown(_told(error), may_have_happened=False) from error
+        raise ServerRefused(_told(error)) from error
     except (RedisError, ValueError, TypeError) as error:
         raise ServerDown(f"Redis answers nonsense: {error}") from error
+
+
+def _told(error: RedisError) -> str:
+    """Says what the server says, without where in which script."""
+    return "Redis: " + str(error).partition(" script: ")[0]

@@ -376,3 +376,35 @@ def test_retention_says_nothing_of_a_server_that_is_away(monkeypatch: pytest.Mon
         await kept.close()
 
     asyncio.run(story())
+
+
+def test_a_server_that_refuses_what_is_appended_is_told_of_while_somebody_tries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cogwork.consensus.shared.writer.REFUSAL_S", 0.1)
+
+    async def story() -> None:
+        log = MemoryLog()
+        stream = SharedStream(log)
+        await stream.append(Batch.of([b"x"]))
+        append = log.append
+
+        async def refuse(expected: int, entry: bytes) -> int:
+            raise ServerRefused(f"no permission to write {len(entry)} octets behind {expected}")
+
+        monkeypatch.setattr(log, "append", refuse)
+        for _ in range(3):
+            with pytest.raises(Unavailable, match="no permission"):
+                await stream.append(Batch.of([b"x"]))
+            assert stream.outage is not None
+            assert stream.outage.startswith("no permission to write")
+        await asyncio.sleep(0.15)
+        assert stream.outage is None, "nobody knows whether it still does"
+        with pytest.raises(Unavailable):
+            await stream.append(Batch.of([b"x"]))
+        monkeypatch.setattr(log, "append", append)
+        await stream.append(Batch.of([b"y"]))
+        assert stream.outage is None
+        await stream.close()
+
+    asyncio.run(story())

@@ -33,7 +33,10 @@ class Gone(ServerRefused):
     """The log is not there any more."""
 
     def __init__(self) -> None:
-        super().__init__("the stream is not on the server: it was deleted, or lost; open it anew")
+        super().__init__(
+            "the stream is not on the server: it was deleted, or lost; delete it here and create "
+            "it, or start the container anew: it then begins at offset 0"
+        )
 
 
 class TooLarge(ServerRefused):

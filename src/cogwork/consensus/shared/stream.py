@@ -117,7 +117,7 @@ class SharedStream:
     def outage(self) -> str | None:
         """Why the server does not take appends now, and what to do; None where it does."""
         reason = self._writer.outage or self._outage
-        return None if reason is None else f"{reason.rstrip('.')}; {REMEDY}"
+        return self._writer.refusal if reason is None else f"{reason.rstrip('.')}; {REMEDY}"
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
         """Appends records, all or none, at one place; see `Engine`."""

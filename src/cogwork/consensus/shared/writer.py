@@ -66,6 +66,9 @@ CHECKPOINT_BYTES = 8 << 20
 
 BACK_OFF_FIRST_S, BACK_OFF_MAX_S = 0.02, 1.0
 
+REFUSAL_S = 2.0
+"""So long a refusal is told of: who is refused tries again sooner than that."""
+
 SILENCE = "the server does not answer"
 
 
@@ -94,6 +97,8 @@ class Writer:
         self._back_off_s = BACK_OFF_FIRST_S
         self._outage: str | None = None
         self._is_suspect = False
+        self._refusal = ""
+        self._refused_s = 0.0
         self._end_reason = ""
         self._lock = asyncio.Lock()
 
@@ -107,6 +112,12 @@ class Writer:
     def outage(self) -> str | None:
         """Why the server has not taken what waits; None where nothing waits, or it will yet."""
         return self._outage if self._queue else None
+
+    @property
+    def refusal(self) -> str | None:
+        """What the server has just refused to take, and why; None where it has not lately."""
+        passed_s = asyncio.get_running_loop().time() - self._refused_s
+        return self._refusal if self._refusal and passed_s < REFUSAL_S else None
 
     def suspect(self) -> None:
         """Takes note that the server has not answered somebody else."""
@@ -217,7 +228,7 @@ class Writer:
                 async with asyncio.timeout_at(self._queue[0].deadline_s), self._lock:
                     await self._step()
                 self._back_off_s = BACK_OFF_FIRST_S
-                self._outage, self._is_suspect = None, False
+                self._outage, self._is_suspect, self._refusal = None, False, ""
             except (ServerDown, TimeoutError) as error:
                 self._outage, self._is_suspect = str(error) or SILENCE, True
                 await self._wait_for_server(self._outage)
@@ -258,7 +269,9 @@ class Writer:
         if isinstance(error, TooLarge):
             error = InvalidAppend(f"the server refuses it: {error}")
         elif isinstance(error, ServerRefused):
-            error = Unavailable(str(error))
+            self._refusal = str(error)
+            self._refused_s = asyncio.get_running_loop().time()
+            error = Unavailable(self._refusal)
         elif isinstance(error, Gap):
             error = damaged()
         if first is not None and first in self._queue:
