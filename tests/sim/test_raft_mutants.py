@@ -24,6 +24,7 @@ SLOW = {
     "a leader stays one in a higher term",
     "the next step of a change before the last one is committed",
     "who comes back stands for election before it has its log again",
+    "who sleeps sleeps on in a new term",
     "one that is not known to beat for a group is not answered when it comes back",
 }
 """Those that take longer; that they fit the core is seen here."""

@@ -364,10 +364,12 @@ class Group:
             core.restart_timer()
             core.timeout_s -= core.election_s
 
-    def greet(self, container: str, now_s: float) -> None:
+    def greet(self, container: str, now_s: float, *, is_new: bool = False) -> None:
         """Takes note that a container has started anew, or is back: it knows nothing of sleep."""
         core = self._core
         core.advance(now_s)
+        if core.leadership is not None and is_new:
+            core.leadership.look_anew(container)
         if core.leadership is not None and core.is_quiescent:
             core.leadership.wake()
         elif core.is_quiescent and core.leader == container:

@@ -323,7 +323,7 @@ class RaftHost:
                 # because nobody seems to be here.
                 self._frames.add(container, 0, Beat(self._incarnation, 0, beat.stamp_us))
         elif known.hear(beat, now_s):
-            self._tell(container, lambda group: group.greet(container, now_s))
+            self._tell(container, lambda group: group.greet(container, now_s, is_new=True))
 
     def _miss(self, container: str, now_s: float) -> None:
         known = self._neighbours.get(container)

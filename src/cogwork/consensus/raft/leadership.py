@@ -110,6 +110,12 @@ class Leadership:
         if self.transfer is not None and self.transfer.to == member:
             self.transfer.look(progress.match)
 
+    def look_anew(self, member: str) -> None:
+        """Does not rely on what a member had in an earlier life: perhaps its disk is another."""
+        progress = self.progress.get(member)
+        if progress is not None:
+            progress.forget(self._core.log.last_index + 1)
+
     def on_heartbeat_reply(self, member: str, reply: HeartbeatReply) -> None:
         """Takes note that a member follows."""
         progress = self.progress.get(member)

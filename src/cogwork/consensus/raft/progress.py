@@ -141,6 +141,11 @@ class Progress:
         self.next = max(self.match + 1, next_index)
         self.commit_sent = self.durable_sent = 0
 
+    def forget(self, next_index: int) -> None:
+        """Relies on nothing that the member was known to have."""
+        self.match = 0
+        self.probe(next_index)
+
     def replicate(self) -> None:
         """Begins to send entries as they come, behind those that a probe has on the way."""
         if self.phase is Phase.SNAPSHOT:

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from raft_hosts import Lab
+from raft_hosts import Kept, Lab
 
 from cogwork.consensus.errors import Busy
 from cogwork.consensus.raft import host as host_module
@@ -362,6 +362,27 @@ def test_a_newcomer_that_comes_when_all_sleep_is_found() -> None:
     assert lab.applied["d", 1] == [b"x"]
     lab.run(3.0)
     assert lab.asleep(1) == "abcd"
+
+
+def test_a_container_that_comes_back_without_its_disk_gets_everything_again() -> None:
+    lab = lab_of()
+    for number in range(20):
+        lab.propose(1, b"%d" % number)
+    lab.run(0.5)
+    lost = min(set("abc") - {lab.leader(1)})
+    lab.crash(lost)
+    lab.run(0.2)
+    lab.kept[lost][1] = Kept(Membership(tuple("abc")))
+    lab.start(lost)
+    leader, term = lab.leader(1), lab.group(lab.leader(1), 1).term
+    lab.run(3.0)
+    assert (lab.leader(1), lab.group(leader, 1).term) == (leader, term), "without an election"
+    assert lab.applied[lost, 1] == [b"%d" % number for number in range(20)]
+    (other,) = set("abc") - {lost, leader}
+    lab.crash(other)
+    lab.propose(1, b"by two of three")
+    lab.run(1.0)
+    assert lab.applied[leader, 1][-1] == lab.applied[lost, 1][-1] == b"by two of three"
 
 
 def test_hosts_that_know_of_no_group_they_share_do_not_answer_each_other_for_ever() -> None:
