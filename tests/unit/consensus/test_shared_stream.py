@@ -15,7 +15,7 @@ from cogwork.consensus.engine import CaughtUp, EngineContext, FromOffset, Origin
 from cogwork.consensus.errors import Malformed, Unavailable, Unknown
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.shared.host import SharedHost
-from cogwork.consensus.shared.server import Moved, ServerDown, ServerRefused
+from cogwork.consensus.shared.server import Gone, Moved, ServerDown, ServerRefused
 from cogwork.consensus.shared.stream import SharedStream
 
 if TYPE_CHECKING:
@@ -408,3 +408,33 @@ def test_a_server_that_refuses_what_is_appended_is_told_of_while_somebody_tries(
         await stream.close()
 
     asyncio.run(story())
+
+
+def test_a_server_that_is_back_without_the_stream_is_not_said_to_be_away() -> None:
+    async def story() -> None:
+        log = AwayLog()
+        stream = SharedStream(log, 0.05)
+        await stream.append(Batch.of([b"x"]))
+        log.fault = ServerDown("no answer")
+        with pytest.raises(Unavailable, match="no answer"):
+            await stream.bounds()
+        assert stream.outage is not None
+        assert "no answer; start the server" in stream.outage
+        log.fault = Gone()
+        with pytest.raises(Unavailable, match="deleted, or lost"):
+            await stream.bounds()
+        assert stream.outage is None, "whoever asks is told"
+        await stream.close()
+
+    asyncio.run(story())
+
+
+class AwayLog(MemoryLog):
+    """Has a fault, as long as a test says so."""
+
+    fault: Exception | None = None
+
+    async def ends(self) -> tuple[int, int]:
+        if self.fault is not None:
+            raise self.fault
+        return await super().ends()

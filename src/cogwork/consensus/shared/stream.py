@@ -255,10 +255,9 @@ class SharedStream:
             except ServerDown as error:
                 reason = str(error)
                 self._note_outage(reason)
-            except ServerRefused as error:
-                raise Unavailable(str(error)) from error
-            except Gap as error:
-                raise damaged() from error
+            except (ServerRefused, Gap) as error:
+                self._outage = None  # it is there, and answers
+                raise damaged() if isinstance(error, Gap) else Unavailable(str(error)) from error
             await asyncio.sleep(min(back_off_s, max(0, limit_s - loop.time())))
             back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
         raise Unavailable(reason)

@@ -269,7 +269,7 @@ class Writer:
         if isinstance(error, TooLarge):
             error = InvalidAppend(f"the server refuses it: {error}")
         elif isinstance(error, ServerRefused):
-            self._refusal = str(error)
+            self._refusal, self._outage = str(error), None
             self._refused_s = asyncio.get_running_loop().time()
             error = Unavailable(self._refusal)
         elif isinstance(error, Gap):
