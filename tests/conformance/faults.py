@@ -139,6 +139,24 @@ class ServerFaults(ABC):
         assert engine.outage is None
         await host.close()
 
+    def test_a_stream_that_cannot_be_deleted_now_goes_on(self) -> None:
+        asyncio.run(asyncio.wait_for(self._fail_to_delete(), WITHIN_S))
+
+    async def _fail_to_delete(self) -> None:
+        host = self.make_host(self.timeout_s)
+        stream = name()
+        engine = await opened(host, stream)
+        await engine.append(Batch.of([b"before"], b"p"))
+        self.server.kill()
+        with pytest.raises(Unavailable):
+            await host.delete(stream)
+        await asyncio.to_thread(self.server.start)
+        assert (await self._insist(engine, Batch.of([b"after"], b"p", 1))).first_offset == 1
+        await host.delete(stream)
+        with pytest.raises(Unavailable, match="deleted"):
+            await engine.bounds()
+        await host.close()
+
     def test_a_server_that_stands_still_is_told_in_time(self) -> None:
         asyncio.run(asyncio.wait_for(self._freeze(), WITHIN_S))
 

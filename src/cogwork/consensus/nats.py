@@ -137,6 +137,14 @@ class NatsHost(SharedHost):
         with _translated(), contextlib.suppress(NotFoundError):
             await client.jetstream(timeout=REQUEST_TIMEOUT_S).delete_stream(self._name(stream))
 
+    async def reach(self) -> None:
+        """Sees that the server answers."""
+        client = await self._connected()
+        if not client.is_connected:
+            raise ServerDown("NATS: not connected", may_have_happened=False)
+        with _translated():
+            await client.flush(int(REQUEST_TIMEOUT_S))
+
     async def disconnect(self) -> None:
         """Leaves the server."""
         client, self._client = self._client, None

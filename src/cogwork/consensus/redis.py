@@ -166,6 +166,11 @@ class RedisHost(SharedHost):
         with _translated():
             await self._redis.delete(*self._keys(stream))
 
+    async def reach(self) -> None:
+        """Sees that the server answers."""
+        with _translated():
+            await self._redis.ping()
+
     async def disconnect(self) -> None:
         """Leaves the server."""
         await self._redis.aclose(close_connection_pool=True)

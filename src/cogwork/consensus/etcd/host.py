@@ -87,6 +87,11 @@ class EtcdHost(SharedHost):
         request = {"key": octets_text(base), "range_end": octets_text(_after(base))}
         await self._gateway.ask("kv/deleterange", request)
 
+    async def reach(self) -> None:
+        """Sees that the cluster answers."""
+        request = {"key": octets_text(f"{self._prefix}/".encode()), "count_only": True}
+        await self._gateway.ask("kv/range", request)
+
     async def disconnect(self) -> None:
         """Leaves the cluster."""
         await self._gateway.close()

@@ -24,7 +24,7 @@ from cogwork.consensus.shared.host import SharedHost, number_of, text_of
 from cogwork.consensus.shared.server import Gone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from cogwork.consensus.engine import EngineContext
 
@@ -146,13 +146,20 @@ class KafkaHost(SharedHost):
         return log
 
     async def drop_log(self, stream: str) -> None:
-        """Deletes the log of a stream, if there is one."""
+        """Deletes the log of a stream, if there is one, and waits until a broker has done so."""
+        topic = self.topic(stream)
         with translated(), passing(KafkaError.UNKNOWN_TOPIC_OR_PART):
-            await self._ask(
-                self.admin.delete_topics,
-                [self.topic(stream)],
-                operation_timeout=REQUEST_TIMEOUT_S,
-            )
+            await self._ask(self.admin.delete_topics, [topic], operation_timeout=REQUEST_TIMEOUT_S)
+        # Who made one of the same name at once would be given the one that is about to go.
+        loop = asyncio.get_running_loop()
+        limit_s = loop.time() + REQUEST_TIMEOUT_S
+        while topic in await self._topics() and loop.time() < limit_s:
+            await asyncio.sleep(PAUSE_S)
+
+    async def _topics(self) -> Collection[str]:
+        """Lists all topics; to ask for a single one may make it."""
+        with translated():
+            return (await asyncio.to_thread(self.admin.list_topics, None, REQUEST_TIMEOUT_S)).topics
 
     async def delete_records(self, topic: str, offset: int) -> None:
         """Has the broker give up messages below an offset."""
@@ -169,6 +176,10 @@ class KafkaHost(SharedHost):
         names = {key: f"{each.host}:{each.port}" for key, each in found.brokers.items()}
         voters = tuple(names.get(each, str(each)) for each in partition.replicas)
         return Members(voters, (), names.get(partition.leader))
+
+    async def reach(self) -> None:
+        """Sees that a broker answers."""
+        await self._topics()
 
     async def disconnect(self) -> None:
         """Leaves the cluster."""

@@ -76,6 +76,14 @@ class SharedHost(ABC):
             ServerRefused: The server does not want to.
         """
 
+    async def reach(self) -> None:  # noqa: B027  # a server may have nothing to ask for
+        """Sees that the server answers.
+
+        Raises:
+            ServerDown: It does not.
+            ServerRefused: It does not want to.
+        """
+
     @abstractmethod
     async def disconnect(self) -> None:
         """Leaves the server."""
@@ -104,6 +112,7 @@ class SharedHost(ABC):
 
     async def delete(self, stream: str) -> None:
         """Gives up a stream with all its records."""
+        await self._call(self.reach())  # else it could not be deleted there, and is to go on here
         for opened in self._streams.pop(stream, ()):
             await opened.end("the stream was deleted")
         await self._call(self.drop_log(stream))
