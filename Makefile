@@ -13,7 +13,7 @@ SANITIZE := LD_PRELOAD="$$(cc -print-file-name=libasan.so)" PYTHONMALLOC=malloc 
 	PYTHONPATH=$(SANITIZED)/lib:tests
 
 # More than there are cores: most of a system test is waiting.
-TEST_PROCESSES ?= 4
+TEST_PROCESSES ?= 5
 
 # Tests whose types hold; a comparison that mypy knows to fail is often one after something was called.
 # What `cogwork pipeline run` runs has names that it is given.
