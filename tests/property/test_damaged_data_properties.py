@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.consensus.batch import Batch
+from cogwork.consensus.errors import Malformed
 from cogwork.consensus.replicated import member, replicas
 from cogwork.container.cluster import storage
 from cogwork.container.config import parse
@@ -113,7 +114,7 @@ async def look(path: Path, caplog: pytest.LogCaptureFixture) -> str:
                 assert finding.result() == RECORDS
             finding.cancel()
             await asyncio.wait([finding])
-    except LogError as error:
+    except (LogError, Malformed) as error:
         return str(error)
     return "\n".join(caplog.messages)
 
