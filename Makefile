@@ -41,6 +41,7 @@ $(VENV)/.setup-stamp: $(VENV)/.venv-stamp pyproject.toml setup.py $(SOURCES)
 build: setup
 
 test: setup
+	@$(BIN)/python tests/spark/quick_java.py
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 lint: setup

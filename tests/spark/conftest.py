@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from quick_java import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest.register_assert_rewrite("archives", "spark_clusters")
-
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Starts in half the time, and is slower afterwards."""
 
 TIMEOUT_S = 300
 """For a test that says no other: the first one starts the session, beside others that do so too."""
@@ -56,7 +54,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "tests",
         "local[2]",
         {
-            "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+            "spark.driver.extraJavaOptions": OPTIONS,
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
             "spark.local.dir": str(place / "local"),

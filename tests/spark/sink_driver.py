@@ -2,6 +2,8 @@
 
 import sys
 
+from quick_java import OPTIONS
+
 from cogwork.spark.session import local_session
 
 url, checkpoint = sys.argv[1:]
@@ -9,7 +11,7 @@ spark = local_session(
     "killed",
     "local[2]",
     {
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": OPTIONS,
         "spark.sql.shuffle.partitions": "2",
     },
 )

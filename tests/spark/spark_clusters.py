@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
+from quick_java import OPTIONS
 
 from cogwork.spark.java import find_java, quiet_home
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent
-
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -47,7 +46,7 @@ def environment(place: Path) -> dict[str, str]:
         "JAVA_HOME": str(quiet_home(find_java())),
         "PYTHONPATH": os.pathsep.join((str(sources), str(HERE), str(HERE.parent))),
         "SPARK_DAEMON_JAVA_OPTS": " ".join(
-            (QUICK, "-Dspark.master.rest.enabled=false", f"-Djava.io.tmpdir={place}")
+            (OPTIONS, "-Dspark.master.rest.enabled=false", f"-Djava.io.tmpdir={place}")
         ),
         "SPARK_DAEMON_MEMORY": "768m",
         "SPARK_MASTER_OPTS": "-Dspark.deploy.maxExecutorRetries=-1",
@@ -120,7 +119,7 @@ def connect_server(place: Path) -> Iterator[str]:
     settings = (
         "spark.connect.grpc.binding.address=127.0.0.1",
         f"spark.connect.grpc.binding.port={port}",
-        f"spark.driver.extraJavaOptions={QUICK} -Djava.io.tmpdir={place}",
+        f"spark.driver.extraJavaOptions={OPTIONS} -Djava.io.tmpdir={place}",
         "spark.sql.shuffle.partitions=2",
         "spark.ui.enabled=false",
         f"spark.local.dir={place}",
@@ -150,8 +149,8 @@ def run_job(
     """Runs a job of this directory by the command line; returns what it prints."""
     settings = (
         "spark.executor.memory=512m",
-        f"spark.executor.extraJavaOptions={QUICK} -Djava.io.tmpdir={place}",
-        f"spark.driver.extraJavaOptions={QUICK}",
+        f"spark.executor.extraJavaOptions={OPTIONS} -Djava.io.tmpdir={place}",
+        f"spark.driver.extraJavaOptions={OPTIONS}",
         "spark.sql.shuffle.partitions=2",
         "spark.task.maxFailures=100",
         "spark.sql.execution.arrow.maxRecordsPerBatch=100",

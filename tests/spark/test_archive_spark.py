@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from archives import STREAM, DieOnce, append, archived, assert_no_orphan, assert_whole, create
+from quick_java import OPTIONS
 from system.served import COGWORK, READY_TIMEOUT_S, within
 
 import cogwork.testing
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from cogwork.archive.notice import Notice
 
 RECORDS = 400
-
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Starts in half the time."""
 
 
 @pytest.fixture
@@ -107,7 +105,7 @@ def test_what_a_worker_raises_is_one_line(spark: SparkSession, url: str, tmp_pat
 
 def started(url: str, to: Path, *more: str) -> subprocess.Popen[str]:
     command = [*COGWORK, "pipeline", "archive", url, STREAM, "--to", str(to), *more]
-    environment = {**os.environ, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
+    environment = {**os.environ, "JAVA_TOOL_OPTIONS": OPTIONS}
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from quick_java import OPTIONS
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
@@ -26,7 +27,7 @@ print(flush=True)
 sys.stdin.read()
 """
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+QUICK = f"{OPTIONS} -XX:-UsePerfData"
 
 
 def started(place: Path) -> subprocess.Popen[bytes]:
