@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-import cogwork
 from cogwork.amqp.redirect import FORCE, REDIRECTS, Host, Redirect, host_of
 from cogwork.cli.servers.process import free_ports
 from cogwork.container.config import defaults, parse, with_options
@@ -14,10 +13,8 @@ from cogwork.container.container import Container
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    import cogwork
     from cogwork.container.redirect import Newcomer
-
-
-QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
 
 
 @asynccontextmanager

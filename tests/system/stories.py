@@ -7,14 +7,19 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, ParamSpec
 
+import cogwork
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ("eventually", "story")
+__all__ = ("QUICKLY", "eventually", "story")
 
 P = ParamSpec("P")
 
 STORY_TIMEOUT_S = 30.0
+
+QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
+"""For clients whose connection is cut: they need not wait before they try again."""
 
 
 def story(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:

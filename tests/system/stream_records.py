@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import cogwork
-
 if TYPE_CHECKING:
+    import cogwork
     from cogwork.client import Stream, StreamReader
 
 
-QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
 CONFIGURATION = """
 [[stream]]
 address = "stream/flaky"

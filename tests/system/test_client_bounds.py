@@ -15,8 +15,8 @@ from cogwork.dataplane.connection import Connection
 from cogwork.testing import container
 
 from .proxy import FaultyProxy
-from .redirects import QUICKLY, containers, url_of
-from .stories import eventually, story
+from .redirects import containers, url_of
+from .stories import QUICKLY, eventually, story
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Close

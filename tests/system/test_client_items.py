@@ -12,14 +12,12 @@ import cogwork
 from cogwork.testing import container
 
 from .proxy import FaultyProxy
-from .stories import eventually, story
+from .stories import QUICKLY, eventually, story
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from cogwork.client import Consumer
-
-QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
 
 CONFIGURATION = """
 [[address]]

@@ -11,12 +11,10 @@ import cogwork
 from cogwork.testing import container
 
 from .proxy import FaultyProxy
-from .stories import eventually, story
+from .stories import QUICKLY, eventually, story
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
 
 
 @pytest.fixture(scope="module")

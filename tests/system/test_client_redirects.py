@@ -22,8 +22,8 @@ from cogwork.container.redirect import Redirector
 from cogwork.container.users import hash_password
 from cogwork.io.tls import client_context
 
-from .redirects import QUICKLY, asked, containers, dead_host, host, sends_to, url_of, where
-from .stories import eventually, story
+from .redirects import asked, containers, dead_host, host, sends_to, url_of, where
+from .stories import QUICKLY, eventually, story
 
 if TYPE_CHECKING:
     from pathlib import Path

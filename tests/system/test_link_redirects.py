@@ -12,8 +12,8 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.redirect import Host, Redirect
 from cogwork.client.search import REDIRECTS_MAX
 
-from .redirects import QUICKLY, containers, host, url_of, where
-from .stories import eventually, story
+from .redirects import containers, host, url_of, where
+from .stories import QUICKLY, eventually, story
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach

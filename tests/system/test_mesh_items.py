@@ -19,15 +19,13 @@ from cogwork.nodes.queue import QueueNode
 
 from .meshes import linked, meshed
 from .proxy import FaultyProxy
-from .stories import eventually, story
+from .stories import QUICKLY, eventually, story
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cogwork.dataplane.session import SessionEndpoint
-
-QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
 
 CONFIGURATION = """
 id = "{id}"

@@ -15,8 +15,8 @@ from cogwork.consensus.errors import Busy, OutOfSequence, SequenceReused, Unavai
 from cogwork.testing import container
 
 from .proxy import FaultyProxy
-from .stories import eventually, story
-from .stream_records import CONFIGURATION, QUICKLY, bodies, created, row_of
+from .stories import QUICKLY, eventually, story
+from .stream_records import CONFIGURATION, bodies, created, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -37,6 +37,9 @@ class MemoryHost(SharedHost):
     async def drop_log(self, stream: str) -> None:
         self.logs.pop(stream, None)
 
+    async def reach(self) -> None:
+        pass
+
     async def disconnect(self) -> None:
         pass
 

@@ -76,7 +76,8 @@ class SharedHost(ABC):
             ServerRefused: The server does not want to.
         """
 
-    async def reach(self) -> None:  # noqa: B027  # a server may have nothing to ask for
+    @abstractmethod
+    async def reach(self) -> None:
         """Sees that the server answers.
 
         Raises:

@@ -74,6 +74,15 @@ def damage(containers: Trio, name: str) -> None:
         segment.forget_index()
 
 
+def gathered_faults() -> list[object]:
+    """Gathers what the running loop is told has failed."""
+    faults: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: faults.append(context["exception"])
+    )
+    return faults
+
+
 def ask(containers: Trio, name: str, make: Callable[[int, str], calls.Call]) -> list[Answer]:
     """Has another container ask one; returns where its answers go."""
     answers: list[Answer] = []
@@ -247,10 +256,7 @@ def test_a_replica_that_fails_stops_and_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
-        faults: list[object] = []
-        asyncio.get_running_loop().set_exception_handler(
-            lambda _, context: faults.append(context["exception"])
-        )
+        faults = gathered_faults()
         async with sealed(tmp_path) as (containers, engines, leader):
             failing = member_of(containers, leader)
             apply = Replica.apply
@@ -282,10 +288,7 @@ def test_a_group_that_fails_takes_nothing_of_others_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
-        faults: list[object] = []
-        asyncio.get_running_loop().set_exception_handler(
-            lambda _, context: faults.append(context["exception"])
-        )
+        faults = gathered_faults()
         async with trio(tmp_path) as containers:
             orders = {name: await containers.open(name) for name in "abc"}
             others = {name: await containers.open(name, "others", 18) for name in "abc"}
