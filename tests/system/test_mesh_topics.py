@@ -28,7 +28,7 @@ from cogwork.client import ClientError, Retry
 from .cables import BOTH, CONTROL, DATA, Cable, Cables
 from .meshes import HEARTBEAT_S, Member, meshed
 from .served import READY_TIMEOUT_S
-from .topic_clients import NEWS, PACE_S, PATTERNS, Publisher, Subscriber
+from .topic_clients import NEWS, PATTERNS, Publisher, Subscriber
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +49,8 @@ CONVERGED_S = 8 * HEARTBEAT_S
 """After it, containers that run know of each other again."""
 
 QUIET_S = 1.0
+SENT_MIN = 5
+"""So many a quiet second, of 250 that were due, however busy the machine is with other things."""
 
 
 class Story:
@@ -304,7 +306,7 @@ def _check_quiet(story: Story) -> None:
     for began_s, ended_s in story.quiet:
         for publisher in story.publishers:
             sent = [each for each in publisher.sent if began_s <= each.sent_s <= ended_s]
-            assert len(sent) > QUIET_S / PACE_S / 20, f"{publisher.member.id} hardly sent"
+            assert len(sent) >= SENT_MIN, f"{publisher.member.id} hardly sent"
             refused = [each for each in sent if not each.is_accepted]
             assert refused == [], f"not accepted while nothing happened: {refused[:3]}"
 
