@@ -7,6 +7,7 @@ import itertools
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, Origin
 from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.replicated.placement import Placement
@@ -108,6 +109,20 @@ class Trio:
         placement = self.placements.setdefault((stream, group), FIRST)
         options = {"group": group, "replicas": placement}
         return await self.nodes[name].service.open(stream, options)
+
+    async def stopped_with_state(self, name: str) -> Path:
+        """Appends to a stream until a container has sealed some of it; stops that, returns where.
+
+        With fewer `member.SEAL_ENTRIES` than 40.
+        """
+        engines = [await self.open(each) for each in self.nodes]
+        for number in range(40):
+            await engines[0].append(Batch.of([b"%d" % number]))
+        folder = self.path / name / "streams" / "17"
+        while not (folder / "state").exists():
+            await asyncio.sleep(0.05)
+        await self.stop(name)
+        return folder
 
     def move(
         self, voters: str, learners: str = "", stream: str = "orders", group: int = 17

@@ -16,16 +16,9 @@ from cogwork.testing import container
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
+    from collections.abc import Awaitable
 
     from cogwork.client import Publisher
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """One container for all tests of the module."""
-    with container() as running:
-        yield running
 
 
 @story

@@ -10,13 +10,12 @@ import pytest
 
 import cogwork
 from cogwork import sync
-from cogwork.testing import container
 
 from .proxy import FaultyProxy
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 CONFIGURATION = """
 [[address]]
@@ -24,13 +23,6 @@ prefix = "queue/"
 in_doubt_timeout_s = 30
 """
 """Whatever comes back within a test was never in doubt."""
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """One container for all tests of the module."""
-    with container(CONFIGURATION) as running:
-        yield running
 
 
 def bodies(messages: Sequence[cogwork.Message]) -> list[object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,16 +13,6 @@ from cogwork.testing import container
 
 from .proxy import FaultyProxy
 from .stories import QUICKLY, eventually, story
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """One container for all tests of the module."""
-    with container() as running:
-        yield running
 
 
 async def published(mesh: cogwork.Mesh, address: str, body: object) -> None:

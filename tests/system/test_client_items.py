@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.testing import container
 
 from .proxy import FaultyProxy
 from .stories import QUICKLY, eventually, story
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from cogwork.client import Consumer
 
@@ -30,13 +29,6 @@ prefix = "work/"
 in_doubt = "park"
 in_doubt_timeout_s = 20.0
 """
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """One container for all tests of the module."""
-    with container(CONFIGURATION) as running:
-        yield running
 
 
 async def filled(mesh: cogwork.Mesh, address: str, count: int) -> None:

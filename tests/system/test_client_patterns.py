@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import cogwork
-from cogwork.testing import container
 
 from .proxy import FaultyProxy
 from .stories import QUICKLY, eventually, story
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """One container for all tests of the module."""
-    with container() as running:
-        yield running
 
 
 @story

@@ -6,23 +6,13 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-import pytest
-
 import cogwork
 from cogwork.client import senders
-from cogwork.testing import container
 
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """One container for all tests of the module."""
-    with container() as running:
-        yield running
+    import pytest
 
 
 @story

@@ -18,7 +18,6 @@ import pytest
 import cogwork
 import cogwork.sync
 from cogwork.client.rpc import RpcOptions, current_call
-from cogwork.testing import container
 
 from .stories import eventually, story
 
@@ -35,12 +34,6 @@ class Disk:
 class Vm(msgspec.Struct):
     name: str
     disks: list[Disk] = []
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with container() as running:
-        yield running
 
 
 @story

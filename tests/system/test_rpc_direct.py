@@ -20,17 +20,11 @@ from cogwork.testing import container
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cogwork.client.rpc import Service
     from cogwork.client.rpc.direct.directory import Directory
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with container() as running:
-        yield running
 
 
 def directory_of(mesh: cogwork.Mesh) -> Directory:

@@ -15,7 +15,7 @@ from .proxy import FaultyProxy
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
 HOSTILE = (
     ("application/json", b"[" * 100_000),
@@ -28,12 +28,6 @@ HOSTILE = (
     (None, b"bytes"),
     (None, [1, 2]),
 )
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with container('[[address]]\nprefix = "small"\n') as running:
-        yield running
 
 
 @story

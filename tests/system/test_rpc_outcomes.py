@@ -9,20 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.testing import container
 
 from .stories import story
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 ADDRESS = "unicast/rpc/moody"
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with container() as running:
-        yield running
 
 
 async def moody(mesh: cogwork.Mesh, *moods: Callable[[cogwork.Item], object]) -> list[object]:

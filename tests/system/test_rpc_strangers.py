@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from proton import Message
@@ -17,20 +17,10 @@ from proton.utils import BlockingConnection, SyncRequestResponse
 
 import cogwork
 import cogwork.sync
-from cogwork.testing import container
 
 from .stories import story
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 SERVICE = Path(__file__).parents[2] / "examples" / "rpc" / "service.py"
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with container() as running:
-        yield running
 
 
 def test_proton_calls_a_service(url: str) -> None:

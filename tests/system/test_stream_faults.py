@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from cogwork.consensus.errors import ConsensusError
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """One container for all tests of the module."""
-    with container(CONFIGURATION) as running:
-        yield running
-
-
 @pytest.fixture(autouse=True)
 def faults() -> Iterator[flaky.Faults]:
     """Nothing goes wrong but what a test asks for."""

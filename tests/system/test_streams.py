@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import flaky
 import pytest
@@ -18,16 +17,6 @@ from cogwork.testing import container
 from .linked import linked
 from .stories import eventually, story
 from .stream_records import CONFIGURATION, bodies, created, row_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """One container for all tests of the module."""
-    with container(CONFIGURATION) as running:
-        yield running
 
 
 @story

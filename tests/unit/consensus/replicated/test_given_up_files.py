@@ -10,7 +10,6 @@ from unittest.mock import patch
 import pytest
 from replicas import trio
 
-from cogwork.consensus.batch import Batch
 from cogwork.consensus.errors import Malformed
 from cogwork.consensus.replicated import member
 from cogwork.consensus.replicated.files import ReplicaFiles, remove
@@ -117,13 +116,7 @@ def test_a_replica_whose_declaration_is_lost_has_all_once_it_is_back(
 
     async def story() -> None:
         async with trio(tmp_path) as made:
-            engines = [await made.open(name) for name in "abc"]
-            for number in range(40):
-                await engines[0].append(Batch.of([b"%d" % number]))
-            folder = tmp_path / "c" / "streams" / "17"
-            while not (folder / "state").exists():
-                await asyncio.sleep(0.05)
-            await made.stop("c")
+            folder = await made.stopped_with_state("c")
             before = names(folder)
             declaration = (folder / "declaration.json").read_bytes()
             (folder / "declaration.json").write_bytes(declaration.replace(b'"b"', b'"d"'))

@@ -137,14 +137,8 @@ def test_a_replica_that_is_refused_is_refused_again(
 
     async def story() -> None:
         async with trio(tmp_path) as made:
-            engines = [await made.open(name) for name in "abc"]
-            for number in range(40):
-                await engines[0].append(Batch.of([b"%d" % number]))
-            state = tmp_path / "c" / "streams" / "17" / "state"
-            while not state.exists():
-                await asyncio.sleep(0.05)
-            await made.stop("c")
-            state.unlink()
+            folder = await made.stopped_with_state("c")
+            (folder / "state").unlink()
             made.start("c")
             for _attempt in range(2):
                 with pytest.raises(FileMissing, match="state is missing"):
