@@ -115,7 +115,7 @@ async def _play(url: str, seed: int, is_direct: bool) -> None:
                 stage.chance.choice(faults)()
                 await asyncio.wait_for(played, 10)
             await eventually(lambda: service.running == service.waiting == 0, "no work is left")
-            assert service._works == {}
+            assert service.works._known == {}
             assert [inlet.inbox.held for inlet in service._inlets] == [0, 0, 0]
             replies = caller.rpc.routed.replies
             assert replies is not None

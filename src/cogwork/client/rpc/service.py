@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections import deque
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from cogwork.amqp.errors import CogworkError, Condition
@@ -38,6 +37,7 @@ from cogwork.client.rpc.wire import (
     refusal_reply,
 )
 from cogwork.client.rpc.work import BEATS, Work
+from cogwork.client.rpc.works import Works
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Service:
         options: What it has in common with others of the mesh.
         wheel: The deadlines of its work.
         time: The clock of these deadlines.
+        works: What it is at work on.
         stamp: Application-properties that tell where it listens; None for nowhere.
     """
 
@@ -114,6 +115,7 @@ class Service:
         self.address = options.server(topic, server, exchange)
         self.wheel = Wheel(loop)
         self.time = loop.time
+        self.works = Works(concurrency, self._begin, mesh.core.flush)
         self._loop = loop
         self._mesh = mesh
         self._concurrency = concurrency
@@ -125,14 +127,9 @@ class Service:
             self._inlet(self.address, MOVE),
             self._inlet(options.every(topic, exchange), COPY),
         ]
-        self._works: dict[tuple[str | None, MessageId | None], Work] = {}
-        self._running: set[Work] = set()
-        self._backlog: deque[Work] = deque()
         self._keyed = KeyedReplies(loop.time)
-        self._ended = asyncio.Event()
         self._is_stopping = False
         self._door = None if direct is None else Door(self, mesh, direct, exchange, concurrency)
-        self._is_beginning = False
 
     def _inlet(self, address: str, mode: Any) -> Inlet:  # noqa: ANN401  # a symbol
         window = 2 * self._concurrency  # topped up at the half: so many can always be under work
@@ -199,9 +196,7 @@ class Service:
         try:
             await self._quiesce()
         finally:  # whoever does not wait for it either leaves nothing running
-            tasks = [work.task for work in self._running if work.task is not None]
-            for work in [*self._backlog, *self._running]:
-                work.cancel()
+            tasks = self.works.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._shut()
 
@@ -210,14 +205,11 @@ class Service:
         if self._door is not None:
             await self._door.close()
         await asyncio.gather(*(inlet.shut() for inlet in self._inlets), return_exceptions=True)
-        for work in list(self._backlog):
-            work.cancel()
-        if self._running:
-            self._ended.clear()
-            try:
-                await asyncio.wait_for(self._ended.wait(), self._grace_s)
-            except TimeoutError:
-                log.info("%s: work is cancelled after %g s", self.address, self._grace_s)
+        self.works.cancel_waiting()
+        try:
+            await self.works.idle(self._grace_s)
+        except TimeoutError:
+            log.info("%s: work is cancelled after %g s", self.address, self._grace_s)
 
     async def _shut(self) -> None:
         self.wheel.close()
@@ -238,19 +230,15 @@ class Service:
                     raise inlet.failure
             await asyncio.sleep(WATCH_S)
 
-    def __contains__(self, work: Work) -> bool:
-        """Whether something is under work, and does not wait."""
-        return work in self._running
-
     @property
     def running(self) -> int:
         """Counts the requests that are under work."""
-        return len(self._running)
+        return self.works.running
 
     @property
     def waiting(self) -> int:
         """Counts the requests that wait because too many are under work."""
-        return len(self._backlog)
+        return self.works.waiting
 
     # -- requests
 
@@ -304,11 +292,7 @@ class Service:
         properties = request.properties
         if properties and not self._note_wishes(work, properties, outlet):
             return False
-        if len(self._running) >= self._concurrency:
-            self._backlog.append(work)
-            self.know(work)
-        else:
-            self._begin(work)
+        self.works.take(work)
         return True
 
     def _note_wishes(self, work: Work, properties: dict[str, object], outlet: Outlet) -> bool:
@@ -333,7 +317,7 @@ class Service:
         self, name: str, reply_to: str | None, number: MessageId | None, request: Message
     ) -> None:
         """A caller says something of a call of its own."""
-        work = self._works.get((reply_to, number))
+        work = self.works.find(reply_to, number)
         if work is None:
             return
         if name == CANCEL:
@@ -356,22 +340,14 @@ class Service:
             reply.correlation_id = number
             outlet.send(reply)
 
-    # -- work
-
-    def know(self, work: Work) -> None:
-        """Lets its caller cancel a work, and its deadline end it."""
-        if not work.is_watched:
-            work.watch(0.0, 0.0, 0)
-        if work.reply_to is not None:
-            self._works[work.reply_to, work.number] = work
+    # -- running methods
 
     def _begin(self, work: Work) -> None:
         method = work.method
-        self._running.add(work)
         token = CURRENT.set(work.context)
         try:
             if method.is_async or method.is_stream or work.is_streamed:
-                self.know(work)
+                self.works.know(work)
                 run = self._run_parts if method.is_stream or work.is_streamed else self._run
                 work.task = self._loop.create_task(run(work))
             else:
@@ -432,32 +408,6 @@ class Service:
                 made.close()
         else:
             await work.part(await made if inspect.isawaitable(made) else made)
-
-    def ended(self, work: Work) -> None:
-        """A work is done: lets the next one begin."""
-        if work.is_watched:
-            self._works.pop((work.reply_to, work.number), None)
-        if work in self._running:
-            self._running.discard(work)
-        else:
-            self._backlog.remove(work)
-        work.let_go()
-        if self._backlog and not self._is_beginning:
-            self._is_beginning = True  # what ends at once must not begin the next one within itself
-            try:
-                while self._backlog and len(self._running) < self._concurrency:
-                    self._begin(self._backlog.popleft())
-            finally:
-                self._is_beginning = False
-        if not self._running:
-            if self._is_stopping:
-                self._ended.set()
-            self._mesh.core.flush()  # no other reply to be sent with: it need not wait
-
-    def lost(self, outlet: Outlet) -> None:
-        """A caller that came directly has gone: nobody waits for what it asked."""
-        for work in [each for each in self._works.values() if each.outlet is outlet]:
-            work.cancel()
 
     def keep(self, key: tuple[str, str], reply: Message | None) -> None:
         """Keeps the reply to a call that has a key, and sends it to whoever repeated the call."""

@@ -45,7 +45,7 @@ class ThreadedService(Service):
 
     def run_plain(self, work: Work) -> None:
         """Runs a plain function in a thread."""
-        self.know(work)
+        self.works.know(work)
         self.pool.submit(copy_context().run, self._run_in_thread, work)
 
     def _run_in_thread(self, work: Work) -> None:

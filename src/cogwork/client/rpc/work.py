@@ -176,7 +176,7 @@ class Work:
             return
         now_s = self._service.time()
         if self._deadline_s is not None and now_s >= self._deadline_s:
-            begun = self in self._service
+            begun = self in self._service.works
             text = "the time of the call was over before its method began"
             self.refuse(CALL_EXPIRED, text, is_late=begun)
             return
@@ -261,7 +261,7 @@ class Work:
             self._service.wheel.remove(self._slot, self)
         if self.key is not None:
             self._service.keep(self.key, reply)
-        self._service.ended(self)
+        self._service.works.ended(self)
 
     def let_go(self) -> None:
         """Gives the sender room for another request."""

@@ -45,7 +45,7 @@ class Door:
             frozenset({service.address, service.options.one_of(service.topic, exchange)}),
             2 * concurrency,
             take=service.take,
-            lost=service.lost,
+            lost=service.works.lost,
         )
         self._announcer: Announcer | None = None
 
