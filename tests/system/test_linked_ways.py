@@ -47,14 +47,14 @@ def carried(mesh: Linked, one: str, other: str) -> int:
 
 async def cut(mesh: Linked, one: str, other: str) -> None:
     """Removes a link, and waits until it has gone."""
-    mesh.containers[other].mesh.remove_link(mesh.address(one))
+    mesh.containers[other].mesh.diallers.remove(mesh.address(one))
     await eventually(lambda: not mesh.containers[one].mesh.is_linked(other), "the link has gone")
     await mesh.settle()
 
 
 async def mend(mesh: Linked, one: str, other: str) -> None:
     """Adds a link again, and waits until it is in use."""
-    mesh.containers[other].mesh.add_link(mesh.address(one))
+    mesh.containers[other].mesh.diallers.add(mesh.address(one))
     await eventually(lambda: mesh.containers[one].mesh.is_linked(other), "the link is there")
     await mesh.settle()
     best = mesh.containers["a"].mesh.mesh.routes
@@ -312,7 +312,7 @@ async def test_another_container_at_a_links_url_is_found_though_the_first_one_is
             await mesh.start("a", configuration=f'[[link]]\nurl = "{proxy.url}"\n')
             a = mesh.containers["a"].mesh
             await eventually(lambda: a.is_linked("b"), "it is the first one's")
-            mesh.containers["b"].mesh.add_link(f"amqp://{mesh.address('a')}")
+            mesh.containers["b"].mesh.diallers.add(f"amqp://{mesh.address('a')}")
             proxy.refuse(True)
             proxy.cut()
             await eventually(
@@ -320,7 +320,7 @@ async def test_another_container_at_a_links_url_is_found_though_the_first_one_is
             )
             await asyncio.sleep(0.5)
             assert a.is_linked("b")
-            assert a.diallers[0].problem is None
+            assert next(iter(a.diallers)).problem is None
             proxy.lead_to(f"amqp://{mesh.address('c')}")
             proxy.refuse(False)
             await eventually(lambda: a.is_linked("c"), "the one that is there now is found")

@@ -124,7 +124,7 @@ def link(hosts: list[Host]) -> None:
     """Links the last container with each of the others."""
     *others, last = hosts
     for other in others:
-        last.container.mesh.add_link(other.container.endpoints[0].removeprefix("amqp://"))
+        last.container.mesh.diallers.add(other.container.endpoints[0].removeprefix("amqp://"))
 
 
 @contextlib.asynccontextmanager

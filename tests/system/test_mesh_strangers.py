@@ -64,7 +64,7 @@ async def dial(mesh: Linked, name: str, kind: type[MeshConnection]) -> MeshConne
     """Has the stranger dial a container with one connection."""
     stranger = mesh.containers["stranger"]
     dialler = LinkDialler(stranger.mesh, Link(url=mesh.address(name)))
-    return await asyncio.wait_for(dialler._open(kind, stranger.mesh.next_number()), 5)
+    return await asyncio.wait_for(dialler._open(kind, stranger.mesh.diallers.next_number()), 5)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ async def test_a_data_connection_alone_is_closed_in_time(monkeypatch: pytest.Mon
     async with linked("a-b") as mesh:
         await mesh.start("stranger")
         alone = await dial(mesh, "a", DataConnection)
-        mesh.containers["stranger"].mesh.next_number = lambda: alone.number  # type: ignore[method-assign]  # a stranger does as it likes
+        mesh.containers["stranger"].mesh.diallers.next_number = lambda: alone.number  # type: ignore[method-assign]  # a stranger does as it likes
         with pytest.raises(ConnectionError, match="a second data connection"):
             await dial(mesh, "a", DataConnection)
         assert not alone.connection.is_over
@@ -151,7 +151,7 @@ async def test_who_breaks_the_rules_is_cut_off_and_taken_again_after_a_pause(
         await eventually(
             lambda: (
                 "is not taken again for"
-                in str(mesh.containers["stranger"].mesh.diallers[0].problem)
+                in str(next(iter(mesh.containers["stranger"].mesh.diallers)).problem)
                 or not arrivals.is_kept_out("stranger")
             ),
             "it is told",
@@ -175,10 +175,12 @@ async def test_another_version_of_the_protocol_is_refused_at_both_ends(
         await mesh.start("stranger")
         stranger = mesh.containers["stranger"].mesh
         stranger.mesh.own.version += 1
-        stranger.add_link(mesh.address("a"))
+        stranger.diallers.add(mesh.address("a"))
         says = "container a speaks version 1 of the mesh protocol; stranger speaks version 2"
         await eventually(lambda: says in caplog.text, "it is logged")
-        await eventually(lambda: "version" in str(stranger.diallers[0].problem), "it is told")
+        await eventually(
+            lambda: "version" in str(next(iter(stranger.diallers)).problem), "it is told"
+        )
         await mesh.stop("stranger")
         await is_well(mesh, "a", "b")
 
@@ -429,9 +431,9 @@ async def test_a_connection_that_breaks_early_is_no_refusal(
             return pair
 
         stranger.add_pair = break_the_first  # type: ignore[method-assign]  # a stranger does as it likes
-        stranger.add_link(mesh.address("a"))
+        stranger.diallers.add(mesh.address("a"))
         await eventually(lambda: bool(broken), "it has dialled")
         assert not broken[0].was_up
         await eventually(lambda: any(each.was_up for each in stranger.pairs), "it is linked")
-        assert not stranger.diallers[0].is_refused
+        assert not next(iter(stranger.diallers)).is_refused
         assert "refuses" not in caplog.text

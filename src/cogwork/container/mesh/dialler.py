@@ -57,6 +57,7 @@ class LinkDialler:
         url: Where it leads.
         pair: The connections, while they stand.
         problem: Why they do not stand; None while they do.
+        last_problem: Why they did not stand last.
         peer: The other container's id; empty until it has said it.
         has_failed: Whether an attempt has failed.
         is_refused: Whether one of the two containers does not want the link.
@@ -163,7 +164,7 @@ class LinkDialler:
 
         Returns None where it turns out that the other container has dialled already.
         """
-        number = self._mesh.next_number()
+        number = self._mesh.diallers.next_number()
         self._dialled_s = time.monotonic()
         data = await self._open(DataConnection, number)
         self.peer = data.peer

@@ -8,17 +8,17 @@ say so: who asked for a disk at one container is not to believe that it holds at
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from cogwork.container.mesh.changes import Changes
 from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.nodes.queue import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set
 
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
@@ -42,7 +42,7 @@ class Disks:
         self._elsewhere = Elsewhere()
         self._told: dict[str, bool] = {}
         self._warned: set[str] = set()
-        self._changed: set[str] = set()
+        self._changes = Changes(self._settle)
 
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of a container that keeps a queue on disk, or would."""
@@ -56,17 +56,14 @@ class Disks:
 
     def changed(self, address: str) -> None:
         """Has a queue looked at, at the end of the loop's turn: it may be kept otherwise now."""
-        if not self._changed:
-            asyncio.get_running_loop().call_soon(self._settle)
-        self._changed.add(address)
+        self._changes.add(address)
 
     def rules_changed(self) -> None:
         """Has all looked at that would be kept otherwise by other rules."""
         for address in {*self._elsewhere, *self._told}:
             self.changed(address)
 
-    def _settle(self) -> None:
-        changed, self._changed = self._changed, set()
+    def _settle(self, changed: Set[str]) -> None:
         for address in changed:
             node = self._vhost.nodes.get(address)
             if node is None:

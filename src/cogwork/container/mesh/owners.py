@@ -8,15 +8,17 @@ it can reach with the highest epoch; they wait where there is none. Consumers bo
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from cogwork.container.mesh.changes import Changes
 from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.nodes.queue import QueueNode
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
+    from collections.abc import Set
+
     from cogwork.amqp.errors import AmqpError
     from cogwork.container.mesh.away import Away
     from cogwork.container.mesh.reach import Reach
@@ -39,7 +41,7 @@ class Owners:
         self._elsewhere = Elsewhere()
         self._told: dict[str, int] = {}
         self._ways: dict[str, Away] = {}
-        self._changed: set[str] = set()
+        self._changes = Changes(self._settle)
 
     # -- who owns what
 
@@ -67,9 +69,7 @@ class Owners:
 
     def changed(self, address: str) -> None:
         """Has a queue looked at, at the end of the loop's turn: its owner may be another one."""
-        if not self._changed:
-            asyncio.get_running_loop().call_soon(self._settle)
-        self._changed.add(address)
+        self._changes.add(address)
 
     def restore(self) -> None:
         """Looks at all queues: ways have come or gone."""
@@ -77,21 +77,19 @@ class Owners:
             if isinstance(node, QueueNode) and node.replica is not None:
                 self.changed(address)
 
-    def _settle(self) -> None:
-        changed, self._changed = self._changed, set()
+    def _settle(self, changed: Set[str]) -> None:
         for address in changed:
             node = self._vhost.nodes.get(address)
-            is_replicated = isinstance(node, QueueNode) and node.replica is not None
-            self._tell(address, node if is_replicated else None)  # type: ignore[arg-type]  # as just seen
-            if is_replicated:
-                self._lead(address, node)  # type: ignore[arg-type]  # as just seen
+            if isinstance(node, QueueNode) and node.replica is not None:
+                self._tell(address, node.replica.epoch)
+                self._lead(address, node)
             else:
+                self._tell(address, None)
                 self._end_way(address)
         self._mesh.core.flush()
 
-    def _tell(self, address: str, node: QueueNode | None) -> None:
-        """Tells the others in which epoch a queue is owned here, if it is."""
-        epoch = None if node is None or node.replica is None else node.replica.epoch
+    def _tell(self, address: str, epoch: int | None) -> None:
+        """Tells the others in which epoch a queue is owned here; None: it is not."""
         if epoch == self._told.get(address):
             return
         if epoch is None:

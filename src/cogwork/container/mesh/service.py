@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.consensus.replicated.alarm import Alarm
 from cogwork.container.mesh.arrivals import Arrivals
-from cogwork.container.mesh.dialler import LinkDialler
+from cogwork.container.mesh.diallers import Diallers
 from cogwork.container.mesh.gate import Gate
 from cogwork.container.mesh.names import DUPLICATE_LINK
 from cogwork.container.mesh.pair import Pair
@@ -25,9 +25,7 @@ from cogwork.container.mesh.readiness import Readiness
 from cogwork.container.mesh.refusals import Refusals
 from cogwork.container.mesh.restoration import Restoration
 from cogwork.container.mesh.tunnels import Tunnels
-from cogwork.container.mesh.urls import LinkUrl
-from cogwork.container.settings import Link
-from cogwork.router.mesh.bounds import COST_MAX, Timers
+from cogwork.router.mesh.bounds import Timers
 from cogwork.router.mesh.effects import (
     Close,
     Hosts,
@@ -41,7 +39,6 @@ from cogwork.router.mesh.effects import (
 )
 from cogwork.router.mesh.mesh import Mesh
 from cogwork.router.mesh.own import Own
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,7 +49,8 @@ if TYPE_CHECKING:
         DataConnection,
         MeshConnection,
     )
-    from cogwork.container.settings import MeshOptions
+    from cogwork.container.mesh.dialler import LinkDialler
+    from cogwork.container.settings import Link, MeshOptions
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
@@ -86,6 +84,8 @@ class MeshService:
         is_leaving: Whether this container takes nothing over from others any more.
         siblings: The workers that this container is one of, itself among them; none for no worker.
         reaches: What each virtual host can reach there, by its name.
+        hosts: Where neighbours say that clients may be sent to, by their ids.
+        diallers: The links that this container keeps.
         arrivals: What others have dialled.
         restoration: Opens again what was lost.
         readiness: Whether it is known what others want.
@@ -128,11 +128,10 @@ class MeshService:
         self.hosts: dict[str, tuple[str, ...]] = {}
         self.arrivals = Arrivals(self)
         self._gate = Gate(self, vhosts)
-        self._diallers: dict[str, LinkDialler] = {}
+        self.diallers = Diallers(self)
         self._pairs: dict[int, Pair] = {}
         self._by_connection: dict[MeshConnection, Pair] = {}
         self._number = 0
-        self._dial_number = int(time.time() * 1000)
         self._alarm = Alarm(self._tick)
         self._ticked_s = 0.0
         self._swept_s = 0.0
@@ -154,14 +153,13 @@ class MeshService:
             vhost_reach.start()
         self.run(self.mesh.start(now_s))
         for link in links:
-            self._dial(link)
+            self.diallers.dial(link)
         self.readiness.start(now_s)
 
     def stop(self) -> None:
         """Says good-bye, behind all that is under way, and dials no more."""
         self._is_stopped = True
-        for dialler in self._diallers.values():
-            dialler.stop()
+        self.diallers.stop()
         self._alarm.cancel()
         self.restoration.stop()
         error = AmqpError(
@@ -176,51 +174,10 @@ class MeshService:
 
     # -- links
 
-    def add_link(self, url: str, cost: int = 1) -> None:
-        """Dials one more container.
-
-        Raises:
-            Refused: The URL is malformed, the cost too high, or there is such a link.
-        """
-        if not 1 <= cost <= COST_MAX:
-            text = f"link: found a cost of {cost}, expected one from 1 to {COST_MAX}"
-            raise Refused(text, Condition.INVALID_FIELD)
-        self._dial(Link(url=url, cost=cost))
-
-    def remove_link(self, url: str) -> None:
-        """Ends a link that was dialled from here.
-
-        Raises:
-            Refused: The URL is malformed.
-            KeyError: There is none.
-        """
-        dialler = self._diallers.pop(LinkUrl.parse(url).endpoint)
-        dialler.stop()
-        if dialler.pair is not None:
-            dialler.pair.control.close(None)
-
-    def _dial(self, link: Link) -> None:
-        dialler = LinkDialler(self, link)
-        name = dialler.url.endpoint
-        if name in self._diallers:
-            raise Refused(f"link: there is one to {name} already")
-        self._diallers[name] = dialler
-        dialler.start()
-
-    @property
-    def diallers(self) -> list[LinkDialler]:
-        """The links that this container keeps."""
-        return list(self._diallers.values())
-
     @property
     def pairs(self) -> list[Pair]:
         """The links that stand, whoever dialled."""
         return list(self._pairs.values())
-
-    def next_number(self) -> int:
-        """Returns a number that no pair dialled here has had."""
-        self._dial_number += 1
-        return self._dial_number
 
     def adopt(self, connection: Connection, opened: Open) -> None:
         """Takes a connection that another container dialled.
@@ -252,8 +209,7 @@ class MeshService:
 
     def _cost_of(self, dialler: LinkDialler | None, peer: str) -> int:
         """Returns what is configured for a link, also where the other side was first to dial."""
-        known = dialler or next((each for each in self.diallers if each.peer == peer), None)
-        return 0 if known is None else known.link.cost
+        return self.diallers.cost_to(peer) if dialler is None else dialler.link.cost
 
     def is_linked(self, container: str) -> bool:
         """Tells whether a container is a neighbour at present."""

@@ -46,7 +46,7 @@ class View:
     def add_link(self, url: str, cost: int) -> None:
         """Dials another container; see `MeshView`."""
         self._demand_another(LinkUrl.parse(url))
-        self._service().add_link(url, cost)
+        self._service().diallers.add(url, cost)
 
     def _demand_another(self, target: LinkUrl) -> None:
         """Sees that a link does not lead to where this container listens.
@@ -65,7 +65,7 @@ class View:
 
     def remove_link(self, url: str) -> None:
         """Gives up a link that is dialled from here; see `MeshView`."""
-        self._service().remove_link(url)
+        self._service().diallers.remove(url)
 
     def leave(self) -> None:
         """Has this container leave the mesh for good; see `MeshView`."""

@@ -1,0 +1,91 @@
+"""The links that a container keeps: those of its configuration, and those that were added."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import Condition
+from cogwork.container.mesh.dialler import LinkDialler
+from cogwork.container.mesh.urls import LinkUrl
+from cogwork.container.settings import Link
+from cogwork.router.mesh.bounds import COST_MAX
+from cogwork.spi.node import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogwork.container.mesh.service import MeshService
+
+__all__ = ("Diallers",)
+
+
+class Diallers:
+    """Those who dial them, one for each place."""
+
+    def __init__(self, mesh: MeshService) -> None:
+        """Dials nobody yet.
+
+        Args:
+            mesh: Gets the pairs.
+        """
+        self._mesh = mesh
+        self._by_endpoint: dict[str, LinkDialler] = {}
+        self._number = int(time.time() * 1000)
+
+    def __iter__(self) -> Iterator[LinkDialler]:
+        """Goes over them as they are now."""
+        return iter(list(self._by_endpoint.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_endpoint)
+
+    def add(self, url: str, cost: int = 1) -> None:
+        """Dials one more container.
+
+        Raises:
+            Refused: The URL is malformed, the cost too high, or there is such a link.
+        """
+        if not 1 <= cost <= COST_MAX:
+            text = f"link: found a cost of {cost}, expected one from 1 to {COST_MAX}"
+            raise Refused(text, Condition.INVALID_FIELD)
+        self.dial(Link(url=url, cost=cost))
+
+    def dial(self, link: Link) -> None:
+        """Dials what is configured.
+
+        Raises:
+            Refused: The URL is malformed, or there is such a link.
+        """
+        dialler = LinkDialler(self._mesh, link)
+        name = dialler.url.endpoint
+        if name in self._by_endpoint:
+            raise Refused(f"link: there is one to {name} already")
+        self._by_endpoint[name] = dialler
+        dialler.start()
+
+    def remove(self, url: str) -> None:
+        """Ends a link that was dialled from here.
+
+        Raises:
+            Refused: The URL is malformed.
+            KeyError: There is none.
+        """
+        dialler = self._by_endpoint.pop(LinkUrl.parse(url).endpoint)
+        dialler.stop()
+        if dialler.pair is not None:
+            dialler.pair.control.close(None)
+
+    def stop(self) -> None:
+        """Dials no more; links that stand are left alone."""
+        for dialler in self:
+            dialler.stop()
+
+    def next_number(self) -> int:
+        """Returns a number that no pair dialled here has had."""
+        self._number += 1
+        return self._number
+
+    def cost_to(self, peer: str) -> int:
+        """Returns what is configured for the link to a container; 0 where there is none."""
+        return next((each.link.cost for each in self if each.peer == peer), 0)
