@@ -95,7 +95,7 @@ def test_a_user_who_may_not_append_is_told_of(server: RedisServer) -> None:
 def test_much_is_given_up_in_steps_between_which_others_are_served(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cogwork.consensus.redis.TRIM_ENTRIES", 10)
+    monkeypatch.setattr("cogwork.consensus.redis.log.TRIM_ENTRIES", 10)
 
     async def story() -> None:
         host = RedisHost(EngineContext({"url": server.url}))

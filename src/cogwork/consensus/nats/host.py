@@ -1,0 +1,144 @@
+"""A NATS server, or a cluster of them, as a container's engine has it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import quote
+
+import nats
+from nats.errors import Error as NatsError
+from nats.js.api import DiscardPolicy, StorageType, StreamConfig
+from nats.js.errors import NotFoundError
+
+from cogwork.consensus.capabilities import Capabilities
+from cogwork.consensus.durability import Durability
+from cogwork.consensus.nats.errors import translated
+from cogwork.consensus.nats.log import NatsLog
+from cogwork.consensus.shared.host import SharedHost, number_of, text_of
+from cogwork.consensus.shared.server import ServerDown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nats.aio.client import Client
+
+    from cogwork.consensus.engine import EngineContext
+
+__all__ = ("NatsHost",)
+
+CAPABILITIES = Capabilities(durability=Durability.MEMORY, is_uniform=False)
+"""What one server gives; a stream with three replicas gives more."""
+
+REQUEST_TIMEOUT_S = 3.0
+
+
+class NatsHost(SharedHost):
+    """Streams on one NATS server, or a cluster of them.
+
+    Options: `url`, such as `nats://localhost:4222`, or several behind commas; `prefix` of streams'
+    names; `user` and `password`, or `token`, or `credentials_file`. Of a stream: `replicas` (1 if
+    not given), `storage` (`file` or `memory`).
+
+    Args:
+        context: What it is made with.
+    """
+
+    engine: ClassVar[str] = "nats"
+    host_options: ClassVar[tuple[str, ...]] = (
+        *("url", "prefix", "user", "password", "token", "credentials_file"),
+    )
+    stream_options: ClassVar[tuple[str, ...]] = ("replicas", "storage")
+    declared: ClassVar[Capabilities] = CAPABILITIES
+
+    def __init__(self, context: EngineContext | None = None) -> None:
+        super().__init__(context)
+        options = self.context.options
+        self._urls = [
+            each.strip() for each in text_of(options, "url", "nats://localhost:4222").split(",")
+        ]
+        self._prefix = text_of(options, "prefix", "cogwork")
+        names = {
+            "user": "user",
+            "password": "password",
+            "token": "token",
+            "credentials_file": "user_credentials",
+        }
+        self._login = {names[name]: text_of(options, name, "") for name in names if name in options}
+        self._client: Client | None = None
+        self._connecting = asyncio.Lock()
+
+    def _name(self, stream: str) -> str:
+        # A name of JetStream has no dots, blanks, slashes or wildcards.
+        quoted = quote(stream, safe="").replace(".", "%2E").replace("*", "%2A").replace("%", "=")
+        return f"{self._prefix}-{quoted}"
+
+    async def make_log(self, stream: str, options: Mapping[str, object]) -> NatsLog:
+        """Returns the log of a stream; makes it where it is new."""
+        replicas = int(number_of(options, "replicas", 1))
+        storage = text_of(options, "storage", "file")
+        if storage not in ("file", "memory"):
+            raise ValueError(f"storage is file or memory, not {storage!r}")
+        name = self._name(stream)
+        client = await self._connected()
+        streams = client.jetstream(timeout=REQUEST_TIMEOUT_S)
+        config = StreamConfig(
+            name=name,
+            subjects=[name],
+            storage=StorageType(storage),
+            num_replicas=replicas,
+            discard=DiscardPolicy.NEW,
+        )
+        with translated():
+            try:
+                info = await streams.stream_info(name)
+            except NotFoundError:
+                info = await streams.add_stream(config)
+        return NatsLog(client, streams, info)
+
+    async def drop_log(self, stream: str) -> None:
+        """Deletes the log of a stream, if there is one."""
+        client = await self._connected()
+        with translated(), contextlib.suppress(NotFoundError):
+            await client.jetstream(timeout=REQUEST_TIMEOUT_S).delete_stream(self._name(stream))
+
+    async def reach(self) -> None:
+        """Sees that the server answers."""
+        client = await self._connected()
+        if not client.is_connected:
+            raise ServerDown("NATS: not connected", may_have_happened=False)
+        with translated():
+            await client.flush(int(REQUEST_TIMEOUT_S))
+
+    async def disconnect(self) -> None:
+        """Leaves the server."""
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(NatsError, OSError):
+                await client.close()
+
+    async def _connected(self) -> Client:
+        async with self._connecting:
+            if self._client is not None and not self._client.is_closed:
+                return self._client
+            try:
+                async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                    self._client = await nats.connect(
+                        self._urls,
+                        error_cb=_ignore,
+                        connect_timeout=1,
+                        reconnect_time_wait=0.1,
+                        max_reconnect_attempts=-1,
+                        ping_interval=2,
+                        **self._login,
+                    )
+            except (TimeoutError, NatsError, OSError) as error:
+                reason = str(error) or "no answer in time"
+                raise ServerDown(f"NATS: {reason}", may_have_happened=False) from error
+            return self._client
+
+
+async def _ignore(error: Exception) -> None:
+    """Takes the client's complaints; whoever asks is answered."""
+    del error

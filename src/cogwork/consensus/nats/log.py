@@ -1,0 +1,129 @@
+"""The log of a stream on NATS JetStream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import APIError, NotFoundError
+
+from cogwork.consensus.capabilities import Capabilities
+from cogwork.consensus.durability import Durability
+from cogwork.consensus.engine import Members
+from cogwork.consensus.nats.errors import translated
+from cogwork.consensus.nats.reader import NatsReader
+from cogwork.consensus.shared.server import Gone, Moved, ServerDown
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.js import JetStreamContext
+    from nats.js.api import StreamInfo
+
+__all__ = ("NatsLog",)
+
+EXPECTED = "Nats-Expected-Last-Sequence"
+HEADER_BYTES = 1024
+APPEND_TIMEOUT_S = 1.5
+"""An append whose leader has died is never answered; another attempt is safe."""
+IDLE_CONSUMER_S = 30.0
+WRONG_LAST_SEQUENCE = 10071
+STREAM_NOT_FOUND = 10059
+
+
+class NatsLog:
+    """The log of one stream.
+
+    Args:
+        client: The connection.
+        streams: JetStream behind it.
+        info: What the server says of the stream.
+    """
+
+    def __init__(self, client: Client, streams: JetStreamContext, info: StreamInfo) -> None:
+        is_replicated = (info.config.num_replicas or 1) > 1
+        self.capabilities = Capabilities(
+            durability=Durability.REPLICATED_MEMORY if is_replicated else Durability.MEMORY,
+            is_uniform=is_replicated,
+        )
+        self.entry_bytes_max = client.max_payload - HEADER_BYTES
+        self._client = client
+        self._streams = streams
+        self._name = info.config.name or ""
+        self._created = getattr(info, "created", None)
+
+    async def append(self, expected: int, entry: bytes) -> int:
+        """Appends an entry behind the one at position `expected`."""
+        if not self._client.is_connected:
+            raise ServerDown("NATS: not connected", may_have_happened=False)
+        with translated():
+            try:
+                answer = await self._streams.publish(
+                    self._name, entry, timeout=APPEND_TIMEOUT_S, headers={EXPECTED: str(expected)}
+                )
+            except APIError as error:
+                if error.err_code != WRONG_LAST_SEQUENCE:
+                    raise
+                raise Moved(int(str(error.description).rpartition(":")[2])) from error
+        return answer.seq
+
+    async def fetch(self, position: int) -> tuple[int, bytes] | None:
+        """Returns the first entry at a position or above."""
+        with translated():
+            try:
+                found = await self._streams.get_msg(
+                    self._name, seq=position, subject=self._name, next=True
+                )
+            except NotFoundError as error:
+                if error.err_code == STREAM_NOT_FOUND:
+                    raise
+                return None
+        return int(found.seq or 0), found.data or b""
+
+    async def ends(self) -> tuple[int, int]:
+        """Returns the positions of the first and the last entry."""
+        info = await self._info()
+        return max(info.state.first_seq, 1), info.state.last_seq
+
+    async def reader(self, position: int) -> NatsReader:
+        """Returns a reader that begins at a position."""
+        with translated():
+            inbox = self._client.new_inbox()
+            consumer = await self._streams.add_consumer(
+                self._name,
+                ConsumerConfig(
+                    deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+                    opt_start_seq=position,
+                    ack_policy=AckPolicy.NONE,
+                    inactive_threshold=IDLE_CONSUMER_S,
+                    mem_storage=True,
+                    num_replicas=1,
+                ),
+            )
+            subscription = await self._client.subscribe(inbox)
+        return NatsReader(self._client, consumer.stream_name, consumer.name, subscription)
+
+    async def trim(self, before: int) -> None:
+        """Gives up the entries below a position."""
+        if before <= 1:
+            return  # a server takes the position of the first entry for none, and gives up all
+        with translated():
+            await self._streams.purge_stream(self._name, seq=before)
+
+    async def members(self) -> Members:
+        """Tells which servers hold the log."""
+        cluster = (await self._info()).cluster
+        if cluster is None or cluster.leader is None:
+            place = str(self._client.connected_url.netloc if self._client.connected_url else "nats")
+            return Members((place,), (), place)
+        others = [peer.name for peer in cluster.replicas or () if peer.name]
+        return Members((cluster.leader, *others), (), cluster.leader)
+
+    async def close(self) -> None:
+        """Lets go of it."""
+
+    async def _info(self) -> StreamInfo:
+        with translated():
+            info = await self._streams.stream_info(self._name)
+        if getattr(info, "created", None) != self._created:
+            raise Gone
+        return info

@@ -1,0 +1,124 @@
+"""A Redis server, as a container's engine has it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import urlsplit
+
+from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from cogwork.consensus.capabilities import Capabilities
+from cogwork.consensus.durability import Durability
+from cogwork.consensus.redis.errors import DOWN_ERRORS, Unreached, translated
+from cogwork.consensus.redis.log import RedisLog
+from cogwork.consensus.redis.reader import REQUEST_TIMEOUT_S
+from cogwork.consensus.shared.host import SharedHost, text_of
+from cogwork.consensus.shared.server import ServerRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from redis.asyncio.connection import AbstractConnection
+
+    from cogwork.consensus.engine import EngineContext
+
+__all__ = ("RedisHost",)
+
+CAPABILITIES = Capabilities(durability=Durability.MEMORY, is_uniform=False)
+"""What any Redis server gives; one with `appendfsync always` gives a disk."""
+
+CONNECTIONS_MAX = 1024
+
+OPEN = """
+if redis.call('HSETNX', KEYS[2], 'id', ARGV[1]) == 1 then
+  redis.call('HSET', KEYS[2], 'last', 0, 'first', 1)
+end
+return redis.call('HGET', KEYS[2], 'id')
+"""
+
+
+class _Pool(ConnectionPool):
+    """Connections, of which it is known whether there was one to send a command by."""
+
+    async def get_connection(self, *arguments: object, **options: object) -> AbstractConnection:
+        """Returns a connection that is open."""
+        connect: Callable[..., Awaitable[AbstractConnection]] = super().get_connection
+        try:
+            return await connect(*arguments, **options)
+        except (AuthenticationError, *DOWN_ERRORS):
+            raise
+        except (RedisConnectionError, RedisTimeoutError, OSError) as error:
+            raise Unreached(str(error)) from error
+
+
+class RedisHost(SharedHost):
+    """Streams on one Redis server.
+
+    Options: `url`, such as `redis://localhost:6379/0`, and `prefix` of the keys.
+
+    Args:
+        context: What it is made with.
+    """
+
+    engine: ClassVar[str] = "redis"
+    host_options: ClassVar[tuple[str, ...]] = ("url", "prefix")
+    declared: ClassVar[Capabilities] = CAPABILITIES
+
+    def __init__(self, context: EngineContext | None = None) -> None:
+        super().__init__(context)
+        url = text_of(self.context.options, "url", "redis://localhost:6379/0")
+        self._prefix = text_of(self.context.options, "prefix", "cogwork")
+        if urlsplit(url).scheme not in ("redis", "rediss", "unix"):
+            raise ValueError(f"url is like redis://localhost:6379/0, not {url!r}")
+        self._place = urlsplit(url).netloc.rpartition("@")[2] or urlsplit(url).path
+        pool = _Pool.from_url(
+            url,
+            socket_timeout=REQUEST_TIMEOUT_S,
+            socket_connect_timeout=REQUEST_TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),
+            max_connections=CONNECTIONS_MAX,
+        )
+        self._redis: Redis = Redis(connection_pool=pool)
+
+    def _keys(self, stream: str) -> tuple[bytes, bytes]:
+        # In braces, so that a Redis cluster keeps both in one slot.
+        base = f"{self._prefix}:{{{stream}}}"
+        return f"{base}:log".encode(), f"{base}:head".encode()
+
+    async def make_log(self, stream: str, options: Mapping[str, object]) -> RedisLog:
+        """Returns the log of a stream; makes it where it is new."""
+        del options
+        keys = self._keys(stream)
+        with translated():
+            log_id = await self._redis.eval(OPEN, 2, *keys, os.urandom(8).hex())
+        return RedisLog(self._redis, keys, log_id, self._place, await self._durability())
+
+    async def drop_log(self, stream: str) -> None:
+        """Deletes the log of a stream, if there is one."""
+        with translated():
+            await self._redis.delete(*self._keys(stream))
+
+    async def reach(self) -> None:
+        """Sees that the server answers."""
+        with translated():
+            await self._redis.ping()
+
+    async def disconnect(self) -> None:
+        """Leaves the server."""
+        await self._redis.aclose(close_connection_pool=True)
+
+    async def _durability(self) -> Durability:
+        """Asks the server how it is set up; one that does not tell gives nothing."""
+        try:
+            with translated():
+                found = await self._redis.config_get("append*")
+        except ServerRefused:
+            return Durability.MEMORY
+        on_disk = (found.get("appendonly"), found.get("appendfsync")) == ("yes", "always")
+        return Durability.DISK if on_disk else Durability.MEMORY
