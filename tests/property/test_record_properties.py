@@ -19,9 +19,10 @@ from cogwork.amqp.message import (
     encode_sections,
 )
 from cogwork.amqp.types import Symbol, Timestamp, ULong
-from cogwork.dataplane.blocks import Block, Feed
+from cogwork.dataplane.blocks import Block
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.feed import Feed
 from cogwork.dataplane.intake import Intake, Parcel
 
 if TYPE_CHECKING:

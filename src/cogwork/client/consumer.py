@@ -16,13 +16,14 @@ from cogwork.client.errors import InDoubt, stale
 from cogwork.client.receiver import Receiver, filters_of
 from cogwork.dataplane.codec import encode
 from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.items import Claim, Item, ItemInbox
+from cogwork.dataplane.items import Item, ItemInbox
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.client.mesh import Mesh
+    from cogwork.dataplane.claims import Claim
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session_end import Session
 

@@ -1,13 +1,12 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from cogwork.dataplane.core cimport Core
+from cogwork.dataplane.feed cimport Feed
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.outgoing cimport OutgoingLink
 from cogwork.dataplane.session_end cimport Session
 from cogwork.dataplane.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.terminus cimport Terminus
 
 # One message of a block: where it ends; it starts where the one before ends.
 ctypedef int64_t End
@@ -26,17 +25,6 @@ cdef struct Place:
     Py_ssize_t chunk
     uint32_t number
     int64_t at
-
-
-@cython.final
-cdef class Feed(Terminus):
-    cdef readonly Core core
-    cdef public object handler
-    cdef public list woken
-    cdef readonly uint64_t accepted
-    cdef readonly uint64_t rejected
-    cdef readonly uint64_t returned
-    cdef int count_outcome(self, int code, uint64_t count) except -1
 
 
 @cython.final

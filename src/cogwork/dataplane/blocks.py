@@ -6,8 +6,7 @@ where the record has them, `x-opt-producer` and `x-opt-sequence`, before the ann
 A link then gets as many as its credit and its connection take, in runs, straight from that buffer.
 Where there is but one receiver, they are written into its output at once, without the buffer.
 
-The token of a delivery is its record's offset. What a receiver says of it is counted and changes
-nothing: a stream is not consumed.
+The token of a delivery is its record's offset.
 """
 
 import cython
@@ -30,20 +29,12 @@ from cython.cimports.cogwork.dataplane.sending import (
     is_picky,
     put_header,
 )
-from cython.cimports.cogwork.dataplane.shipment import (
-    ACCEPTED,
-    RECEIVED,
-    REJECTED,
-    RUN_MAX,
-    Piece,
-    fill_shipment,
-)
-from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
+from cython.cimports.cogwork.dataplane.shipment import RUN_MAX, Piece, fill_shipment
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdlib import free, malloc, realloc
 from cython.cimports.libc.string import memcpy, memset
 
-__all__ = ("SOURCE_HASH", "Block", "Feed")
+__all__ = ("SOURCE_HASH", "Block")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -60,69 +51,6 @@ STAMP_SIZE_MAX = cython.declare(int64_t, 151)
 """The pairs of a stamp with a producer id of the largest size."""
 
 SIZE_MIN = cython.declare(int64_t, 4)
-
-
-class Feed(Terminus):
-    """What a stream's deliveries come from: hears of credit, and counts outcomes.
-
-    `handler.on_batch(feed)` is called once after each batch in which links could take more, or there
-    was more for them; it takes the list.
-
-    Attributes:
-        woken: Links that can take more.
-        accepted: Deliveries that receivers accepted.
-        rejected: Deliveries that they rejected.
-        returned: Those they released, modified, or left unsettled when they went.
-    """
-
-    def __init__(self, core: Core, handler):
-        self.core = core
-        self.handler = handler
-        self.woken = []
-        core.register(self)
-
-    def on_ready(self, link):
-        self.woken.append(link)
-        self.wake()
-        return 0
-
-    def wake(self) -> None:
-        """Has the handler called when the batch ends: there is more to send."""
-        self.core.put_off(self)
-
-    def end_batch(self):
-        self.dirty = False
-        try:
-            self.handler.on_batch(self)
-        except Exception as error:
-            self.core.tell_fault(self, error)
-        return 0
-
-    def resolve_outcome(self, token, verdict):
-        if verdict.code == RECEIVED:
-            return KEEP
-        self.count_outcome(verdict.code, 1)
-        return SETTLE
-
-    def resolve_run(self, token, count, verdict):
-        return self.count_outcome(verdict.code, count)
-
-    def count_outcome(self, code, count):
-        if code == ACCEPTED:
-            self.accepted += count
-        elif code == REJECTED:
-            self.rejected += count
-        elif code != RECEIVED:
-            self.returned += count
-        return 0
-
-    def takes(self, link: OutgoingLink) -> bool:
-        """Says whether a link takes a delivery now; else it is woken when it does."""
-        return link.is_ready()
-
-    def close(self) -> None:
-        """Takes the feed out of use."""
-        self.core.unregister(self)
 
 
 class Block:

@@ -1,31 +1,7 @@
-from typing import Protocol
-
-from cogwork.dataplane.core import Core
+from cogwork.dataplane.feed import Feed
 from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.terminus import Terminus
 
 SOURCE_HASH: str
-
-class FeedHandler(Protocol):
-    """Called once after each batch in which links could take more, or there was more for them."""
-
-    def on_batch(self, feed: Feed) -> None: ...
-
-class Feed(Terminus):
-    handler: FeedHandler
-    woken: list[OutgoingLink]
-    @property
-    def core(self) -> Core: ...
-    @property
-    def accepted(self) -> int: ...
-    @property
-    def rejected(self) -> int: ...
-    @property
-    def returned(self) -> int: ...
-    def __init__(self, core: Core, handler: FeedHandler) -> None: ...
-    def takes(self, link: OutgoingLink) -> bool: ...
-    def wake(self) -> None: ...
-    def close(self) -> None: ...
 
 class Block:
     @property

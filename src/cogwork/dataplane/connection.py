@@ -36,8 +36,7 @@ from cogwork.amqp.states import CONNECTION_OVER, ConnectionState, Event, connect
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.composites import decode, encode
 from cogwork.dataplane.fitting import fitting
-from cogwork.dataplane.relayed import RelayedSession
-from cogwork.dataplane.session import SessionEndpoint
+from cogwork.dataplane.sessions import Sessions
 from cogwork.dataplane.wire import Wire
 
 if TYPE_CHECKING:
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.host import Host, Transport
     from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.relayed import RelayedSession
+    from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.session_end import Session
 
 __all__ = ("Connection",)
@@ -68,16 +69,18 @@ class Connection:
         transport: What carries the bytes; set before any arrive.
         identity: Who the peer proved to be; None for nobody, or before it did.
         authenticated: Whether SASL has succeeded, or was not asked for.
+        is_client: Whether this side has begun.
         remote: The peer's open; None until it came.
         context: Whatever the host keeps with the connection.
         relay: Asked of each session that the peer begins whether to pass it on; None passes none.
         state: Where in its life it is.
+        started_s: When it was made, by the core's clock.
+        peer_idle_timeout_s: For how long the peer bears silence; 0: for ever.
         was_closed: Whether the peer has closed it, instead of just being gone.
     """
 
     __slots__ = (
         "_is_ended",
-        "_passed",
         "_sasl_asked",
         "_sessions",
         "_to_send_on_open",
@@ -113,8 +116,7 @@ class Connection:
         self.state = ConnectionState.START
         self.peer_idle_timeout_s = 0.0
         self.started_s = core.now
-        self._sessions: dict[int, SessionEndpoint | RelayedSession] = {}
-        self._passed = (0, 0)
+        self._sessions = Sessions(self)
         self._to_send_on_open: Open | None = None
         self._sasl_asked = False
         self._is_ended = False
@@ -147,21 +149,17 @@ class Connection:
     @property
     def sessions(self) -> list[SessionEndpoint]:
         """The sessions that end here, by no particular order."""
-        return [each for each in self._sessions.values() if isinstance(each, SessionEndpoint)]
+        return self._sessions.here
 
     @property
     def relayed(self) -> list[RelayedSession]:
         """The sides of sessions that are passed on."""
-        return [each for each in self._sessions.values() if isinstance(each, RelayedSession)]
+        return self._sessions.relayed
 
     @property
     def passed(self) -> tuple[int, int]:
         """Counts the messages that came in, and went out, in sessions that are passed on."""
-        incoming, outgoing = self._passed
-        for session in self.relayed:
-            incoming += session.messages_in
-            outgoing += session.messages_out
-        return incoming, outgoing
+        return self._sessions.passed
 
     def open(self, opening: Open) -> None:
         """Sends this side's open, first or in answer."""
@@ -174,15 +172,13 @@ class Connection:
 
     def begin_session(self, properties: dict[Symbol, object] | None = None) -> SessionEndpoint:
         """Begins a session from this side; `properties` say what for."""
-        session = self._new_session()
+        session = self._sessions.make()
         session.begin(properties)
         return session
 
     def relay_session(self) -> RelayedSession:
         """Makes a side of a session that is passed on."""
-        session = RelayedSession(self, self._free_channel())
-        self._sessions[session.channel] = session
-        return session
+        return self._sessions.make_relayed()
 
     def close(self, error: AmqpError | None = None) -> None:
         """Closes from this side; before an open was sent the transport is just ended."""
@@ -193,7 +189,7 @@ class Connection:
             self.state = connection_step(self.state, event)
             self._write_settlements()
             self.wire.write_frame(0, fitting(Close(error=error), self.wire.max_frame_out))
-            self._lose_sessions()
+            self._sessions.lose()
             return
         if self.state in (ConnectionState.HDR_EXCH, ConnectionState.OPEN_RCVD):
             # AMQP 1.0 §2.4.3: an open is owed before the close that says why.
@@ -211,27 +207,15 @@ class Connection:
             return
         self._is_ended = True
         self.state = ConnectionState.END
-        self._lose_sessions()
+        self._sessions.lose()
         self.wire.stop()
         self.host.on_closed(self, error)
         if self.transport is not None:
             self.transport.finish(linger=linger)
 
     def _write_settlements(self) -> None:
-        for session in self._sessions.values():
+        for session in self._sessions:
             session.end.write_settlements()
-
-    def _lose_sessions(self) -> None:
-        sessions = list(self._sessions.values())
-        self._sessions.clear()
-        for session in sessions:
-            self._keep_counts(session)
-            session.lose()
-
-    def _keep_counts(self, session: SessionEndpoint | RelayedSession | None) -> None:
-        if isinstance(session, RelayedSession):
-            incoming, outgoing = self._passed
-            self._passed = incoming + session.messages_in, outgoing + session.messages_out
 
     def tick(self, now_s: float) -> None:
         """Lets time pass: sends heartbeats, and gives up a peer that is silent for too long."""
@@ -440,7 +424,7 @@ class Connection:
         self.state = connection_step(self.state, Event.RECEIVE_STOP)
         if self.state is ConnectionState.CLOSE_RCVD:
             self._write_settlements()
-            self._lose_sessions()
+            self._sessions.lose()
             self.wire.write_frame(0, _CLOSE)
         self._end(close.error, linger=False)
 
@@ -453,7 +437,7 @@ class Connection:
         if self._session_on(channel) is not None:
             raise ProtocolError(Condition.NOT_ALLOWED, f"channel {channel} is in use")
         if begin.remote_channel is not None:
-            session = self._sessions.get(begin.remote_channel)
+            session = self._sessions.at(begin.remote_channel)
             if session is None or session.remote_channel is not None:
                 raise ProtocolError(
                     Condition.NOT_ALLOWED, f"begin answers none on channel {begin.remote_channel}"
@@ -462,26 +446,15 @@ class Connection:
             return
         if self.relay is not None and self.relay(self, channel, begin):
             return
-        if self.remote is not None and self._free_channel() > self.remote.channel_max:
+        if self.remote is not None and self._sessions.free_channel > self.remote.channel_max:
             raise ProtocolError(
                 Condition.NOT_ALLOWED,
                 f"more sessions than the peer's own channel-max of {self.remote.channel_max} lets "
                 "this side answer",
             )
-        begun = self._new_session()
+        begun = self._sessions.make()
         begun.on_begin(channel, begin)
         begun.begin()
-
-    def _new_session(self) -> SessionEndpoint:
-        session = SessionEndpoint(self, self._free_channel())
-        self._sessions[session.channel] = session
-        return session
-
-    def _free_channel(self) -> int:
-        channel = len(self._sessions)
-        if channel in self._sessions:
-            channel = next(free for free in range(channel + 1) if free not in self._sessions)
-        return channel
 
     def _session_on(self, channel: int) -> SessionEndpoint | RelayedSession | None:
         session = self.wire.session_on(channel)
@@ -489,6 +462,6 @@ class Connection:
 
     def forget_session(self, session: SessionEndpoint | RelayedSession) -> None:
         """Frees a session's channels once both sides have ended it."""
-        self._keep_counts(self._sessions.pop(session.channel, None))
+        self._sessions.forget(session)
         if session.remote_channel is not None:
             self.wire.map_session(session.remote_channel, None)

@@ -1,6 +1,6 @@
-cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
+from cogwork.dataplane.claims cimport Claim
 from cogwork.dataplane.session_end cimport Session
 from cogwork.dataplane.inbox cimport Inbox
 from cogwork.dataplane.marks cimport Marks
@@ -19,7 +19,6 @@ cdef enum:
 
 cdef class Item
 cdef class ItemInbox
-cdef class Claim
 
 
 cdef class Item(Message):
@@ -31,16 +30,6 @@ cdef class Item(Message):
     cdef int code
     cdef bytes state
     cdef Claim claim
-
-
-@cython.final
-cdef class Claim:
-    cdef ItemInbox inbox
-    cdef Py_ssize_t waiting
-    cdef list stale
-    cdef object failure
-    cdef object waiter
-    cdef int answer(self, Item item, bint is_stale) except -1
 
 
 cdef class ItemInbox(Inbox):

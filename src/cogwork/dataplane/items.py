@@ -13,6 +13,7 @@ the owner knows which ones may have been worked on. Marks and settlements go out
 from __future__ import annotations
 
 import cython
+from cython.cimports.cogwork.dataplane.claims import Claim, new_claim
 from cython.cimports.cogwork.dataplane.contents import fill
 from cython.cimports.cogwork.dataplane.flusher import Flusher  # noqa: TC002  # compiled
 from cython.cimports.cogwork.dataplane.inbox import Inbox
@@ -29,7 +30,7 @@ from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.codec import encode
 
-__all__ = ("SOURCE_HASH", "Claim", "Item", "ItemInbox")
+__all__ = ("SOURCE_HASH", "Item", "ItemInbox")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -42,40 +43,9 @@ STALE_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
 STAGES = {WAITING: "waiting", HELD: "held", CLAIMED: "claimed", SETTLED: "settled", STALE: "stale"}
 
 
-class Claim:
-    """Accepts on their way to the owner. Awaiting it returns once all are confirmed.
-
-    Raises, when awaited:
-        StaleAttempt: Some were not: these items belong to somebody else by now.
-    """
-
-    def answer(self, item, is_stale):
-        self.waiting -= 1
-        if is_stale:
-            if self.stale is None:
-                self.stale = []
-            self.stale.append(item)
-        if self.waiting == 0 and self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
-        return 0
-
-    def __await__(self):
-        while self.waiting > 0 and self.failure is None:
-            if self.waiter is None or self.waiter.done():
-                self.waiter = self.inbox.create_future()
-            yield from self.waiter
-        if self.failure is not None:
-            raise self.failure
-        if self.stale is not None:
-            raise self.inbox.on_stale(self.stale)
-
-
 @cython.cfunc
 def claim_for(inbox: ItemInbox, count: cython.Py_ssize_t) -> Claim:
-    claim: Claim = Claim.__new__(Claim)
-    claim.inbox = inbox
-    claim.waiting = count
-    return claim
+    return new_claim(inbox.create_future, inbox.on_stale, count)
 
 
 class Item(Message):

@@ -1,15 +1,13 @@
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from cogwork.amqp.outcomes import DeliveryState
+from cogwork.dataplane.claims import Claim
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.messages import Message
 
 SOURCE_HASH: str
-
-class Claim:
-    def __await__(self) -> Generator[Any]: ...
 
 class Item(Message):
     delivery_tag: bytes

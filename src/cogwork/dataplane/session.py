@@ -40,6 +40,7 @@ class SessionEndpoint:
         remote: What the peer said in its begin; None until then.
         end: The compiled half.
         links: By this side's handle.
+        handle_max: The highest handle that both sides may use.
         state: Where in its life it is.
     """
 

@@ -13,9 +13,10 @@ from cogwork.amqp.message import Data, Header, Sections, decode_sections, encode
 from cogwork.amqp.outcomes import Accepted, Rejected, Released
 from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong
 from cogwork.consensus.batch import unpack
-from cogwork.dataplane.blocks import Block, Feed
+from cogwork.dataplane.blocks import Block
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.feed import Feed
 from cogwork.dataplane.intake import CaptureOutlet, Intake, Parcel
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from peers import Peer
 
 from cogwork.amqp.types import ULong
 from cogwork.consensus.batch import Batch
-from cogwork.dataplane.blocks import Block, Feed
+from cogwork.dataplane.blocks import Block
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.feed import Feed
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.messages import Message

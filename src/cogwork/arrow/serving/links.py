@@ -16,7 +16,7 @@ from cogwork.arrow.envelope import ADDRESS_PREFIX, BEYOND_END, encode_batch, ran
 from cogwork.arrow.errors import ArrowError, BeyondEnd, StreamTruncated, UnknownStream
 from cogwork.arrow.schema import columns_of
 from cogwork.arrow.serving.records import Records
-from cogwork.dataplane.blocks import Feed
+from cogwork.dataplane.feed import Feed
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.spi.node import Refused
 

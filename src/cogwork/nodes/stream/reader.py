@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from cogwork.consensus.engine import Engine, Snapshot
-    from cogwork.dataplane.blocks import Block, Feed
+    from cogwork.dataplane.blocks import Block
+    from cogwork.dataplane.feed import Feed
     from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.nodes.stream.start import Wish
     from cogwork.nodes.stream.tail import Tail

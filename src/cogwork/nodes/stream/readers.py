@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.extensions import CAUGHT_UP, STREAM_TRUNCATED
 from cogwork.consensus.errors import BeyondEnd, Truncated, Unavailable
-from cogwork.dataplane.blocks import Feed
+from cogwork.dataplane.feed import Feed
 from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.start import wish_of
 from cogwork.spi.effects import Detach
