@@ -33,8 +33,7 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.queue: Any = Queue()
-        vhost: Any = None
-        self.intake = Intake(Core(), vhost)
+        self.intake = Intake(Core())
 
     def prepare(self, *numbers: int) -> None:
         for number in numbers:

@@ -47,7 +47,7 @@ class Nobody:
 async def moving() -> AsyncIterator[tuple[Cluster, Moves, asyncio.Future[None]]]:
     """Has `a` and `b` hold what `a`, `b` and `c` do: nobody brings that about."""
     service = Service(await OrbHost().open("$cluster", {}))
-    cluster = Cluster("a", [*"abc"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
+    cluster = Cluster([*"abc"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
     moves = Moves(
         cluster,
         service,  # type: ignore[arg-type]  # nobody is asked for room

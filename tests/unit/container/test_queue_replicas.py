@@ -29,7 +29,7 @@ def test_a_queue_that_was_declared_before_an_option_was_known_is_found() -> None
         options = {**asdict(QueueOptions(durability="replicated")), "maximum_length": 7}
         present = {key: value for key, value in options.items() if value is not None}
         older = {key: value for key, value in present.items() if key != "maximum_bytes"}
-        cluster = Cluster("a", ["a"], cast("Any", None), cast("Any", None))
+        cluster = Cluster(["a"], cast("Any", None), cast("Any", None))
         cluster.declarations.apply(Declare("queue", "", "work/a", older))
         opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 

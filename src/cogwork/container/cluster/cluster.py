@@ -82,13 +82,10 @@ class Cluster:
         next: The offset of the record that comes next.
     """
 
-    def __init__(
-        self, own: str, voters: list[str], service: RaftService, listener: Listener
-    ) -> None:
+    def __init__(self, voters: list[str], service: RaftService, listener: Listener) -> None:
         """Knows nothing yet.
 
         Args:
-            own: This container's id.
             voters: The containers with replicas, the most senior first.
             service: Has the stream.
             listener: Follows.
@@ -97,7 +94,6 @@ class Cluster:
         self.declarations = Declarations()
         self.next = 0
         self._current = asyncio.Event()
-        self._own = own
         self._service = service
         self._listener = listener
         self._engine: RaftEngine | None = None

@@ -60,6 +60,7 @@ class Replication:
         service: The replicas.
         cluster: What is declared for all containers.
         raft: The engine.
+        is_in_use: Whether there is a data directory, or a cluster to be a part of.
     """
 
     def __init__(self, container: Container) -> None:
@@ -99,7 +100,7 @@ class Replication:
         )
         self._orbs = ClusteredOrb(own, self.service, container.mesh.mesh.life_of, following.renew)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.cluster = Cluster(own, list(voters or [own]), self.service, following)
+        self.cluster = Cluster(list(voters or [own]), self.service, following)
         self.raft = ClusteredRaft(self.cluster, self.service)
         if storage is not None:
             storage.wal.on_durable = self._durable

@@ -137,6 +137,7 @@ class MeshConnection(DiallingSide):
         connection: The connection itself, from `dialled` or `adopt` on.
         number: Of the pair, as the side that dialled counts.
         peer: The other container's id, once it opened.
+        url: Where it was dialled; None for one that came.
         settings: What this side announces.
         opened: Set once the other side has opened; for the side that dialled.
     """

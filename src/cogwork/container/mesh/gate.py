@@ -43,7 +43,7 @@ class Gate:
     def __init__(self, mesh: MeshService, vhosts: Mapping[str, VirtualHost]) -> None:
         self._mesh = mesh
         self._vhosts = vhosts
-        self._intakes = {name: Intake(mesh.core, vhost) for name, vhost in vhosts.items()}
+        self._intakes = {name: Intake(mesh.core) for name in vhosts}
 
     def take(self, link: Link, attach: Attach) -> None:
         """Accepts or refuses a link."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
-    from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
     from cogwork.nodes.queue.node import QueueNode
@@ -38,9 +37,8 @@ WINDOW = 1000
 class Intake:
     """Takes the items of a container that leaves, for one virtual host."""
 
-    def __init__(self, core: Core, vhost: VirtualHost) -> None:
+    def __init__(self, core: Core) -> None:
         self._core = core
-        self._vhost = vhost
         self._prepared: dict[tuple[str, int, str], dict[int, bytes]] = {}
         self._activated: dict[tuple[str, int, str], int] = {}
         self._gone: set[tuple[str, int, str]] = set()
