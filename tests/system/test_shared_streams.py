@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
-from cogwork.cli.servers.process import Missing
-from cogwork.cli.servers.redis import RedisServer
 from cogwork.client import LinkDetached
 
 from .meshes import Member, linked, meshed
@@ -20,6 +18,8 @@ from .served import COGWORK, READY_TIMEOUT_S, done, ran, within
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
     from pathlib import Path
+
+    from cogwork.cli.servers.redis import RedisServer
 
 IDS = ("a", "b", "c", "d")
 EDGES = (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"))
@@ -222,20 +222,10 @@ def test_of_two_that_declare_it_at_once_one_has_it(members: dict[str, Member]) -
 # -- on a server
 
 
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[str]:
-    pytest.importorskip("redis", reason="the extra [redis] is not installed")
-    server = RedisServer(tmp_path / "redis")
-    try:
-        server.start()
-    except Missing as missing:
-        pytest.skip(str(missing))
-    yield server.url
-    server.kill()
-
-
-def test_a_stream_on_a_server_is_opened_by_every_container(tmp_path: Path, redis: str) -> None:
-    engine = f'[[engine]]\nname = "redis"\noptions = {{ url = "{redis}" }}\n'
+def test_a_stream_on_a_server_is_opened_by_every_container(
+    tmp_path: Path, redis: RedisServer
+) -> None:
+    engine = f'[[engine]]\nname = "redis"\noptions = {{ url = "{redis.url}" }}\n'
     with meshed(tmp_path, IDS, EDGES, engine, head=lambda name: head_of(tmp_path, name)) as members:
         linked(members.values())
         a, b, c, d = members.values()

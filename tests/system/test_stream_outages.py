@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
-from cogwork.cli.servers.process import Missing
-from cogwork.cli.servers.redis import RedisServer
 from cogwork.testing import container
 
 from .meshes import linked, meshed
@@ -22,21 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from cogwork.cli.servers.redis import RedisServer
+
     from .meshes import Member
 
 STREAM = "stream/orders"
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    pytest.importorskip("redis", reason="the extra [redis] is not installed")
-    server = RedisServer(tmp_path / "redis")
-    try:
-        server.start()
-    except Missing as missing:
-        pytest.skip(str(missing))
-    yield server
-    server.kill()
 
 
 @pytest.fixture
