@@ -22,8 +22,6 @@ from cogwork.io.linger import close_lingering
 from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from cogwork.container.settings import Configuration
 
 __all__ = ("TestContainer", "container")
@@ -119,24 +117,14 @@ class TestContainer:
     def __enter__(self) -> str:
         return self.start().url
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> str:
         await asyncio.to_thread(self.start)
         return self.url
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.stop)
 
 

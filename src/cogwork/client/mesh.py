@@ -38,7 +38,6 @@ from cogwork.io.turn import Turn
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Coroutine, Iterable, Mapping
-    from types import TracebackType
 
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Open
@@ -121,12 +120,7 @@ class Mesh(Requests, RpcCalls):
         self._begin_calls()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -21,7 +21,6 @@ from cogwork.dataplane.stream_outbox import StreamOutbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
-    from types import TracebackType
 
     from cogwork.client.mesh import Mesh
     from cogwork.client.outcome import Outcome
@@ -146,12 +145,7 @@ class Stream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

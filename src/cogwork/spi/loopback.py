@@ -19,7 +19,6 @@ from cogwork.spi.node import NodeContext, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from types import TracebackType
 
     from cogwork.dataplane.incoming import IncomingLink
     from cogwork.spi.node import NodeFactory
@@ -76,12 +75,7 @@ class Loopback:
         """Returns itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Closes the node."""
         self.close()
 

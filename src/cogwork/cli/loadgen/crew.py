@@ -7,15 +7,12 @@ import select
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import msgspec
 
 from cogwork.cli.loadgen.jobs import Event, Job, Report, Told
 from cogwork.cli.loadgen.url import PeerError
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 __all__ = ("Crew", "Worker")
 
@@ -33,6 +30,7 @@ class Worker:
         port: Where it listens; 0: it does not.
         sent: How much it has sent, as far as is known.
         delivered: How much it has received, as far as is known.
+        is_ready: Whether it is connected, and waits for its start.
         report: What it did, once it is done.
     """
 
@@ -116,12 +114,7 @@ class Crew:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.close()
 

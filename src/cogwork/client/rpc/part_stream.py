@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from cogwork.client.rpc.parts import Parts
 
 __all__ = ("PartStream",)
@@ -36,12 +34,7 @@ class PartStream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._parts.close()
 
     async def aclose(self) -> None:

@@ -42,7 +42,6 @@ from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from cogwork.amqp.message import MessageId
     from cogwork.client.mesh import Mesh
@@ -182,12 +181,7 @@ class Service:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def stop(self) -> None:
