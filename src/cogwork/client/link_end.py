@@ -47,6 +47,7 @@ class LinkEnd(ABC):
     """One end of a link, from connection to connection.
 
     Attributes:
+        mesh: Keeps it attached.
         address: What it is attached to, as the application named it.
         name: The link's name; stays the same.
         link: What is attached at present; None while nothing is.

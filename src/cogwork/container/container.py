@@ -73,8 +73,10 @@ class Container:
     """One container.
 
     Attributes:
+        configuration: As it was taken over last.
         id: Its name.
         incarnation: Tells its lives apart: the start's time in milliseconds.
+        started_at: When it was made, by the wall clock.
         core: Its data plane.
         outgoing: Sends messages of its own.
         engines: Keep its streams.
@@ -257,7 +259,7 @@ class Container:
     def workers(self) -> list[str]:
         """The containers that look like one, this among them, as far as they can be reached.
 
-        None where this one is alone.
+        There are none where this one is no worker.
         """
         routes = self.mesh.mesh.routes
         return sorted(filter(routes.is_reachable, self.mesh.siblings), key=_number_of)

@@ -56,6 +56,7 @@ class View:
     Attributes:
         collections: The entities by type.
         mesh: The other containers.
+        on_done: Called when something that was begun has come to its end.
     """
 
     def __init__(self, container: Container, vhost: VirtualHost) -> None:

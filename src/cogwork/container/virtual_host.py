@@ -65,6 +65,7 @@ class VirtualHost:
     """One virtual host's addresses and nodes.
 
     Attributes:
+        core: Where the entries live.
         name: Empty for the default one.
         table: Which rule holds for which address.
         space: The entries, as the data plane finds them.

@@ -29,6 +29,8 @@ class Call:
         future: Gets the reply.
         post: The request, once it was handed to the link.
         server: The address of the server that has the call, once that is known.
+        address: Whom is asked, for errors.
+        deadline_s: When it waits no more, on the loop's clock.
     """
 
     __slots__ = (

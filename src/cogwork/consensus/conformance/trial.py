@@ -40,6 +40,7 @@ class Trial:
         name: The stream's.
         host: A host of the engine.
         engine: The stream.
+        timeout_s: How long to wait for what has to come.
     """
 
     def __init__(

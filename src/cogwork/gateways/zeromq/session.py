@@ -51,6 +51,7 @@ class Session:
         heard_s: When the last word came.
         under_way: Calls and casts that have no answer yet.
         registrations: What it receives from, by kind and address.
+        number: Of the last message that it was sent.
         dropped: Counts messages to it that had no room.
         is_over: Whether it has been ended.
     """

@@ -54,7 +54,6 @@ class Replica:
         applied: So far the log is in it.
         waiting: What comes while it is paused; None where it is not.
         asked: What clients ask meanwhile.
-        is_full: Whether its disk has no room.
     """
 
     def __init__(self, world: World, name: str, disk: Disk) -> None:

@@ -61,6 +61,7 @@ class World:
         excused: Replicas that the others must do without.
         floors: Of those that have left and given up everything.
         limits: How small it is.
+        first_membership: Whom the group begins with.
         is_hosted: Whether replicas run on a `RaftHost`.
         is_healed: Whether what disturbs has come to its end.
         steps: How many things have happened.
