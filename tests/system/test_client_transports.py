@@ -121,7 +121,10 @@ async def test_messages_travel_over_every_transport(stage: Stage, scheme: str) -
 async def test_a_client_certificate_says_who_it_is(stage: Stage) -> None:
     url = stage.url("amqps")
     async with cogwork.connect(url, tls=stage.robot, sasl="EXTERNAL") as mesh:
-        await mesh.publish("topic/external", 1)
+        await mesh.publish("broadcast/robots", 1)
+    async with cogwork.connect(stage.url("amqps", JO), tls=stage.tls) as mesh:
+        with pytest.raises(cogwork.PermissionDenied):
+            await mesh.publish("broadcast/robots", 1)
 
 
 @story
