@@ -17,6 +17,7 @@ LEADERSHIP = RAFT + "leadership:Leadership."
 READS = RAFT + "reads:LeaderReads."
 CHANGES = RAFT + "changes:Changes."
 GROUP = RAFT + "group:Group."
+RECEPTION = RAFT + "reception:Reception."
 
 MUTANTS = (
     # Durability.
@@ -184,7 +185,7 @@ MUTANTS = (
     ),
     Mutant(
         "a leader stays one in a higher term",
-        GROUP + "_admits",
+        RECEPTION + "_admits",
         "core.become(Cause.HIGHER_TERM)",
         "core.leadership or core.become(Cause.HIGHER_TERM)",
     ),
@@ -203,7 +204,7 @@ MUTANTS = (
     ),
     Mutant(
         "an answer of an old term counts",
-        GROUP + "_admits",
+        RECEPTION + "_admits",
         "if message.term < core.term:",
         "if message.term < core.term and type(message) is not AppendReply:",
         scene="late",

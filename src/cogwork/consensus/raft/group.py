@@ -24,26 +24,11 @@ from cogwork.consensus.errors import InvalidAppend, NotLeader
 from cogwork.consensus.raft.budget import Budget, Share
 from cogwork.consensus.raft.core import Core, Recovered
 from cogwork.consensus.raft.elections import Elections
-from cogwork.consensus.raft.errors import Violation
 from cogwork.consensus.raft.following import Following
-from cogwork.consensus.raft.messages import (
-    Append,
-    AppendReply,
-    Commit,
-    Heartbeat,
-    HeartbeatReply,
-    ReadIndex,
-    ReadIndexReply,
-    SnapshotPart,
-    SnapshotReply,
-    TimeoutNow,
-    Vote,
-    VoteReply,
-)
 from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.raft.reads import FollowerReads
 from cogwork.consensus.raft.ready import Read, Ready
-from cogwork.consensus.raft.roles import Cause, Role
+from cogwork.consensus.raft.reception import Reception
 from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.raft.snapshot import Snapshot
 
@@ -55,12 +40,11 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.leadership import Leadership
     from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.messages import Message
+    from cogwork.consensus.raft.roles import Role
 
 __all__ = ("Group",)
 
 UNLIMITED_BYTES = 1 << 62
-
-_OF_LEADERS = frozenset({Append, Heartbeat, Commit, SnapshotPart, TimeoutNow, ReadIndexReply})
 
 
 class Group:
@@ -93,6 +77,7 @@ class Group:
         self._following = Following(self._core)
         self._elections = Elections(self._core, share_of or _no_limit)
         self._reads = FollowerReads(self._core)
+        self._reception = Reception(self._core, self._following, self._elections, self._reads)
 
     # What it is.
 
@@ -196,42 +181,8 @@ class Group:
         Raises:
             Violation: The message is what no member ever sends; it is passed over.
         """
-        core = self._core
-        core.advance(now_s)
-        kind = type(message)
-        if kind is Vote:
-            assert isinstance(message, Vote)
-            if core.leadership is not None:
-                core.leadership.on_vote(sender)
-            self._elections.on_vote(sender, message)
-        elif kind is VoteReply:
-            assert isinstance(message, VoteReply)
-            self._elections.on_reply(sender, message)
-        elif self._admits(sender, message):
-            self._HANDLERS[kind](self, sender, message)
-
-    def _admits(self, sender: str, message: Message) -> bool:
-        """Compares terms (Raft §5.1): tells whether a message is of the present one."""
-        core = self._core
-        is_leader = type(message) in _OF_LEADERS
-        if message.term < core.term:
-            if is_leader and type(message) is not ReadIndexReply:
-                # So a leader of an old term learns that it is none, where candidates are not
-                # listened to by those that hear it.
-                core.outbox.send(sender, AppendReply(core.term, 0))
-            return False
-        if message.term > core.term:
-            core.enter_term(message.term)
-            core.become(Cause.HIGHER_TERM)
-        if is_leader:
-            if core.role is Role.LEADER:
-                raise Violation(f"{sender} leads in term {core.term}, which is ours")
-            if core.role is not Role.FOLLOWER:
-                core.become(Cause.LEADER_HEARD)
-            self._following.hear(sender)
-        elif core.leadership is not None and core.is_quiescent and _is_news(message):
-            core.leadership.wake()
-        return True
+        self._core.advance(now_s)
+        self._reception.take(sender, message)
 
     def persisted(self, number: int) -> None:
         """Takes note that all writes up to one are durable; it may come late, or twice."""
@@ -430,63 +381,6 @@ class Group:
         if core.events:
             ready.events, core.events = core.events, []
         return ready
-
-    # What messages do.
-
-    def _on_append(self, sender: str, append: Append) -> None:
-        self._following.on_append(sender, append)
-
-    def _on_commit(self, _sender: str, commit: Commit) -> None:
-        self._following.on_commit(commit)
-
-    def _on_heartbeat(self, sender: str, heartbeat: Heartbeat) -> None:
-        self._following.on_heartbeat(sender, heartbeat)
-
-    def _on_part(self, sender: str, part: SnapshotPart) -> None:
-        self._following.on_part(sender, part)
-
-    def _on_timeout_now(self, _sender: str, _message: TimeoutNow) -> None:
-        if self._core.is_voter:
-            self._elections.campaign(is_transfer=True)
-
-    def _on_read_index_reply(self, sender: str, reply: ReadIndexReply) -> None:
-        self._reads.on_reply(sender, reply)
-
-    def _on_append_reply(self, sender: str, reply: AppendReply) -> None:
-        if self._core.leadership is not None:
-            self._core.leadership.on_append_reply(sender, reply)
-
-    def _on_heartbeat_reply(self, sender: str, reply: HeartbeatReply) -> None:
-        if self._core.leadership is not None:
-            self._core.leadership.on_heartbeat_reply(sender, reply)
-
-    def _on_snapshot_reply(self, sender: str, reply: SnapshotReply) -> None:
-        if self._core.leadership is not None:
-            self._core.leadership.on_snapshot_reply(sender, reply)
-
-    def _on_read_index(self, sender: str, read: ReadIndex) -> None:
-        if self._core.leadership is not None:
-            self._core.leadership.on_read_index(sender, read)
-
-    _HANDLERS: dict[type[Message], Callable[..., None]] = {  # noqa: RUF012  # a table
-        Append: _on_append,
-        AppendReply: _on_append_reply,
-        Commit: _on_commit,
-        Heartbeat: _on_heartbeat,
-        HeartbeatReply: _on_heartbeat_reply,
-        ReadIndex: _on_read_index,
-        ReadIndexReply: _on_read_index_reply,
-        SnapshotPart: _on_part,
-        SnapshotReply: _on_snapshot_reply,
-        TimeoutNow: _on_timeout_now,
-    }
-
-
-def _is_news(message: Message) -> bool:
-    """Tells whether an answer says that something is missing: others are late, and wake nobody."""
-    if isinstance(message, HeartbeatReply):
-        return message.is_behind
-    return not isinstance(message, AppendReply) or message.rejected > 0
 
 
 def _no_limit(_container: str) -> Share:
