@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogwork.container.mesh.move_intake import Intake
+from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.container.mesh.move_way import ACCEPTED, REJECTED, RELEASED
 from cogwork.dataplane.core import Core
 
@@ -33,7 +33,7 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.queue: Any = Queue()
-        self.intake = Intake(Core())
+        self.intake = MoveIntake(Core())
 
     def prepare(self, *numbers: int) -> None:
         for number in numbers:

@@ -16,7 +16,7 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.container.filters import read_filters
 from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.missed import let_go, read_missed
-from cogwork.container.mesh.move_intake import Intake
+from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.incoming import IncomingLink
@@ -43,7 +43,7 @@ class Gate:
     def __init__(self, mesh: MeshService, vhosts: Mapping[str, VirtualHost]) -> None:
         self._mesh = mesh
         self._vhosts = vhosts
-        self._intakes = {name: Intake(mesh.core) for name in vhosts}
+        self._intakes = {name: MoveIntake(mesh.core) for name in vhosts}
 
     def take(self, link: Link, attach: Attach) -> None:
         """Accepts or refuses a link."""

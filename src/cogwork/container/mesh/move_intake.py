@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.nodes.queue.node import QueueNode
 
-__all__ = ("Intake",)
+__all__ = ("MoveIntake",)
 
 WINDOW = 1000
 
 
-class Intake:
+class MoveIntake:
     """Takes the items of a container that leaves, for one virtual host."""
 
     def __init__(self, core: Core) -> None:
@@ -111,7 +111,7 @@ class _Letters:
     """What comes by one link."""
 
     def __init__(
-        self, core: Core, intake: Intake, key: tuple[str, int, str], node: QueueNode
+        self, core: Core, intake: MoveIntake, key: tuple[str, int, str], node: QueueNode
     ) -> None:
         self._intake = intake
         self._key = key

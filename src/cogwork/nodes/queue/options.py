@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from cogwork.amqp.errors import Condition
 from cogwork.dataplane.partitions import COUNT_MAX as PARTITIONS_MAX
@@ -103,16 +103,16 @@ class QueueOptions:
         return cls(**{name: value for name, value in options.items() if name in own})  # type: ignore[arg-type]  # checked right after, by value
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _is_positive(value: object) -> bool:
-    return _is_number(value) and 0 < value < SECONDS_MAX  # type: ignore[operator]  # a number, as just seen
+    return _is_number(value) and 0 < value < SECONDS_MAX
 
 
 def _is_duration(value: object) -> bool:
-    return _is_number(value) and 0 <= value < SECONDS_MAX  # type: ignore[operator]  # a number, as just seen
+    return _is_number(value) and 0 <= value < SECONDS_MAX
 
 
 def _is_count(value: object) -> bool:
