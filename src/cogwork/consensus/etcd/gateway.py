@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping, Sequence
 
-__all__ = ("Gateway", "head_of", "octets_text", "ranges_of")
+__all__ = ("Gateway", "entry_of", "head_of", "octets_text", "ranges_of")
 
 REQUEST_TIMEOUT_S = 3.0
 
@@ -171,3 +171,16 @@ def head_of(kvs: Sequence[Mapping[str, str]]) -> tuple[bytes, int]:
         return log_id, int(last)
     except (KeyError, ValueError) as error:
         raise ServerRefused("etcd: the stream's key `head` is not what was put there") from error
+
+
+def entry_of(kv: Mapping[str, str]) -> tuple[int, bytes]:
+    """Returns the position and the octets of an entry.
+
+    Raises:
+        ServerDown: It is none.
+    """
+    try:
+        key = b64decode(kv["key"])
+        return int(key[-16:], 16), b64decode(kv.get("value", ""))
+    except (KeyError, ValueError) as error:
+        raise ServerDown(f"etcd answers nonsense: {str(kv)[:80]}") from error

@@ -1,27 +1,23 @@
-"""The log of a stream on etcd, and who reads it."""
+"""The log of a stream on etcd."""
 
 from __future__ import annotations
 
-import asyncio
-from base64 import b64decode
 from typing import TYPE_CHECKING, Any
-
-import aiohttp
-import msgspec
 
 from cogwork.consensus.capabilities import Capabilities
 from cogwork.consensus.durability import Durability
 from cogwork.consensus.engine import Members
-from cogwork.consensus.etcd.gateway import Gateway, head_of, octets_text, ranges_of
-from cogwork.consensus.shared.server import Gone, Moved, ServerDown
+from cogwork.consensus.etcd.gateway import Gateway, entry_of, head_of, octets_text, ranges_of
+from cogwork.consensus.etcd.reader import EtcdReader
+from cogwork.consensus.shared.server import Gone, Moved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import aiohttp
+
 __all__ = ("EtcdLog",)
 
-READ_BYTES = 2 << 20
-READ_ENTRIES_MAX = 512
 APPEND_TIMEOUT_S = 1.5
 """A member whose leader has died under an append holds it for long; another attempt is safe."""
 
@@ -103,7 +99,7 @@ class EtcdLog:
             },
         )
         revision = int(answer.get("header", {}).get("revision", 0))
-        return [_entry(each) for each in answer.get("kvs", ())], revision
+        return [entry_of(each) for each in answer.get("kvs", ())], revision
 
     async def ends(self) -> tuple[int, int]:
         """Returns the positions of the first and the last entry."""
@@ -119,7 +115,7 @@ class EtcdLog:
         )
         heads, firsts = ranges_of(answer)
         last = self._last(heads)
-        return (_entry(firsts[0])[0] if firsts else last + 1), last
+        return (entry_of(firsts[0])[0] if firsts else last + 1), last
 
     async def watch(self, position: int, revision: int) -> aiohttp.ClientResponse:
         """Begins to watch for entries from a position on."""
@@ -159,86 +155,6 @@ class EtcdLog:
         if log_id != self._id:
             raise Gone
         return last
-
-
-class EtcdReader:
-    """Reads a log from a position on, and follows it.
-
-    Args:
-        log: The log.
-        position: Where to begin.
-    """
-
-    def __init__(self, log: EtcdLog, position: int) -> None:
-        self._log = log
-        self._position = position
-        self._count = 16
-        self._watch: aiohttp.ClientResponse | None = None
-        self._rest = b""
-
-    async def next(self, wait_s: float) -> Sequence[tuple[int, bytes]]:
-        """Returns what follows; nothing where nothing came in time."""
-        if self._watch is None:
-            entries, revision = await self._log.range(self._position, self._count)
-            if entries:
-                return self._noted(entries)
-            self._watch = await self._log.watch(self._position, revision + 1)
-        try:
-            async with asyncio.timeout(wait_s):
-                while True:
-                    entries = await self._watched(self._watch)
-                    if entries:
-                        return self._noted(entries)
-        except TimeoutError:
-            # A watch that is silent may be dead: the next call asks.
-            await self.close()
-            return ()
-        except (aiohttp.ClientError, OSError) as error:
-            await self.close()
-            raise ServerDown(f"etcd: {error}") from error
-
-    async def close(self) -> None:
-        """Ends it."""
-        watch, self._watch = self._watch, None
-        self._rest = b""
-        if watch is not None:
-            watch.close()
-
-    def _noted(self, entries: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        self._position = entries[-1][0] + 1
-        size_bytes = sum(len(data) for _, data in entries) // len(entries)
-        self._count = max(1, min(READ_ENTRIES_MAX, READ_BYTES // max(1, size_bytes)))
-        return entries
-
-    async def _watched(self, watch: aiohttp.ClientResponse) -> list[tuple[int, bytes]]:
-        """Returns the entries of the next lines of a watch.
-
-        Raises:
-            ServerDown: It has ended.
-        """
-        data = await watch.content.readany()
-        if not data:
-            raise ServerDown("etcd: the watch has ended")
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        entries: list[tuple[int, bytes]] = []
-        for line in lines:
-            try:
-                answer = msgspec.json.decode(line)
-                result = answer.get("result", {})
-            except (msgspec.DecodeError, AttributeError) as error:
-                raise ServerDown(f"etcd answers nonsense: {line[:80]!r}") from error
-            if "error" in answer or result.get("canceled"):
-                raise ServerDown(f"etcd ends the watch: {line[:200]!r}")
-            entries.extend(_entry(each["kv"]) for each in result.get("events", ()))
-        return [each for each in entries if each[0] >= self._position]
-
-
-def _entry(kv: Mapping[str, str]) -> tuple[int, bytes]:
-    try:
-        key = b64decode(kv["key"])
-        return int(key[-16:], 16), b64decode(kv.get("value", ""))
-    except (KeyError, ValueError) as error:
-        raise ServerDown(f"etcd answers nonsense: {str(kv)[:80]}") from error
 
 
 def _name(member: Mapping[str, Any]) -> str:
