@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
     from cogwork.client import Mesh
-    from cogwork.client.stream import Stream, StreamPublisher
+    from cogwork.client.stream import Stream
+    from cogwork.client.stream_publisher import StreamPublisher
     from cogwork.client.stream_reader import StreamReader
     from cogwork.dataplane.stream_records import Record, Records
 

@@ -38,7 +38,8 @@ from cogwork.client.rpc import (
     current_call,
 )
 from cogwork.client.service import Service
-from cogwork.client.stream import Stream, StreamPublisher
+from cogwork.client.stream import Stream
+from cogwork.client.stream_publisher import StreamPublisher
 from cogwork.client.stream_reader import StreamReader
 from cogwork.client.subscription import Subscription
 from cogwork.consensus.engine import Snapshot

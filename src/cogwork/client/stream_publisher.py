@@ -1,0 +1,106 @@
+"""Who appends to a stream, each message once."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from os import urandom
+from typing import TYPE_CHECKING, Unpack
+
+from cogwork.client.fields import MessageFields, batch_of, message_of
+from cogwork.client.outcome import outcome_of
+from cogwork.client.publisher import Publisher
+from cogwork.dataplane.stream_outbox import StreamOutbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cogwork.client.mesh import Mesh
+    from cogwork.client.outcome import Outcome
+    from cogwork.dataplane.dispatches import Batch, Post
+
+__all__ = ("StreamPublisher",)
+
+PRODUCER_SIZE_BYTES = 16
+
+PRODUCER_SIZE_MAX = 64
+"""A stream takes no longer ones."""
+
+
+class StreamPublisher(Publisher):
+    """Appends to a stream; made by `Stream.publisher`."""
+
+    _outbox: StreamOutbox[Outcome]
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        address: str,
+        producer: bytes | None = None,
+        patience_s: float | None = None,
+    ) -> None:
+        """Is not attached yet.
+
+        Args:
+            mesh: Keeps it attached.
+            address: The stream's.
+            producer: The id by which the stream is to know it, in place of a new one.
+            patience_s: How long a message is tried that is not taken, or waits for credit; None
+                for a minute.
+
+        Raises:
+            ValueError: The id is too long, or empty.
+        """
+        if producer is not None and not 0 < len(producer) <= PRODUCER_SIZE_MAX:
+            raise ValueError(f"a producer's id has 1 to {PRODUCER_SIZE_MAX} octets")
+        super().__init__(mesh, address)
+        self._outbox = StreamOutbox(
+            mesh.flusher,
+            mesh.create_future,
+            partial(outcome_of, address),
+            partial(urandom, PRODUCER_SIZE_BYTES),
+            asyncio.get_running_loop().call_later,
+            producer,
+        )
+        if patience_s is not None:
+            self._outbox.patience_s = patience_s
+
+    @property
+    def producer(self) -> bytes:
+        """The id by which the stream knows what it has from here."""
+        return self._outbox.producer
+
+    def post(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> Post:
+        """Appends a message and goes on; awaiting what is returned waits until it is appended.
+
+        Args:
+            body: A `Message`, or the body of one.
+            settled: Not for streams.
+            **fields: The message's, as in `Message`.
+
+        Raises:
+            BacklogFull: Too many wait for credit; `await ready()` now and then.
+            MessageTooLarge: The container would not take it.
+            EncodeError: A value has no AMQP encoding.
+        """
+        if settled:
+            _refuse_settled()
+        return self._outbox.append_one(message_of(body, **fields) if fields else body)
+
+    async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
+        """Appends messages and waits for all of their outcomes."""
+        return await self.post_batch(bodies, settled=settled)
+
+    def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
+        """Appends messages and goes on; awaiting what is returned waits for their outcomes."""
+        if settled:
+            _refuse_settled()
+        return self._outbox.append_all(batch_of(bodies))
+
+    def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
+        """Appends messages that are encoded already; see `post_batch`."""
+        return self._outbox.append_encoded(messages)
+
+
+def _refuse_settled() -> None:
+    raise ValueError("a message that is sent settled cannot be sent once for certain")

@@ -1,0 +1,229 @@
+"""The audit of one queue: what happens to its items, appended to a stream.
+
+Theory of operation. The store's trail (`dataplane.trail`) notes facts; they are taken in batches, a
+batch is appended once what it says is durable in the queue, and a record that the stream does not
+take is appended again a little later. A batch that left nothing behind in the trail is a mark: it
+is written to the queue's journal when it is taken, and again when it is told, so that after a
+restart the journal knows what may not have been told. Where too much waits, nothing more is taken;
+the trail counts what it has no room for, and that count is told in its turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cogwork.container.telemetry.appender import head_of, message_of
+from cogwork.dataplane.codec import encode
+from cogwork.dataplane.link import Link
+from cogwork.dataplane.trail import render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.container.telemetry.appender import Appender
+    from cogwork.container.telemetry.audits import Audits
+    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.trail import Fact, Trail
+    from cogwork.spi.node import Subscription
+
+__all__ = ("QueueWatch",)
+
+BATCH, BATCH_MAX = 500, 4000
+"""Facts that are told in one turn of the loop: two milliseconds, more where many wait."""
+
+SHARE = 8
+"""Of what waits such a part is told in one turn."""
+
+PAUSE_S = 1.0
+"""How soon an event that was not taken is appended again."""
+
+NAMES_MAX = 4096
+"""Consumers of a queue whose names are known; those that came last."""
+
+_MISSED_HEAD = head_of("missed")
+
+
+class _Batch:
+    """Facts that were taken together.
+
+    Attributes:
+        facts: Those of it that are not told yet.
+        mark: What the journal knows it by; None where it left something behind.
+        failed: Those that the stream did not take.
+        is_sent: Whether they were appended.
+    """
+
+    __slots__ = ("facts", "failed", "is_sent", "mark")
+
+    def __init__(self, facts: list[Fact], mark: int | None) -> None:
+        self.facts = facts
+        self.mark = mark
+        self.failed: list[Fact] = []
+        self.is_sent = False
+
+
+class QueueWatch:
+    """One queue's audit. Owned by the audits."""
+
+    def __init__(
+        self,
+        names: tuple[str, str],
+        store: Store,
+        trail: Trail,
+        *,
+        sample: float,
+        appender: Appender,
+        when_durable: Callable[[Callable[[bool], object]], object],
+        owner: Audits,
+    ) -> None:
+        """Tells nothing before `gather`.
+
+        Args:
+            names: The container's id, and the queue's address, after its virtual host's name and
+                a colon where that is not the default one.
+            store: The queue's items.
+            trail: Notes what happens to them.
+            sample: The share of the items that it follows.
+            appender: Appends to the stream.
+            when_durable: Has a call made once what happened so far is durable.
+            owner: Whose it is.
+        """
+        container, queue = (msgspec.json.encode(each).decode() for each in names)
+        self._where = f'"queue":{queue},"container":{container}'
+        self._item = f'{self._where},"sample":{sample:g},"item":"{trail.shard:08x}'
+        self._middles = (_middle(names[1], "accepted"), _middle(names[1], "settled"))
+        self._store = store
+        self._trail = trail
+        self._appender = appender
+        self._when_durable = when_durable
+        self._owner = owner
+        self._consumers: dict[int, str] = {}
+        self._nameless: dict[int, Subscription] = {}
+        self._batches: deque[_Batch] = deque()
+        self._pending = trail.pending
+        self._mark = time.time_ns() // 1000
+        self._told_missed = 0
+        self._is_telling_missed = False
+
+    def consumer(self, serial: int, subscription: Subscription) -> None:
+        """Takes note of a consumer; see `spi.audits.Watch`."""
+        self._nameless[serial] = subscription
+
+    def close(self) -> None:
+        """The queue is no more here; what is under way goes on."""
+        self._store.trail = None
+        self._owner.forget(self)
+
+    def gather(self) -> bool:
+        """Takes the next facts, and has them told; returns whether there are more."""
+        trail = self._trail
+        if trail.pending is not self._pending:
+            # The items are another container's now: what was not told, that one tells.
+            self._pending = trail.pending
+            self._batches.clear()
+        self._name_consumers()
+        self._tell_missed()
+        count = min(max(BATCH, trail.waiting // SHARE), BATCH_MAX, self._appender.room)
+        if trail.is_empty or count <= 0:
+            return False
+        facts = trail.take(count)
+        mark = self._next_mark() if trail.is_empty else None
+        batch = _Batch(facts, mark)
+        self._batches.append(batch)
+        trail.pending.append(facts)
+        self._when_durable(partial(self._send, batch))
+        return not trail.is_empty
+
+    def _next_mark(self) -> int | None:
+        journal = self._store.journal
+        if journal is None:
+            return None
+        self._mark += 1
+        journal.gathered(self._mark)
+        return self._mark
+
+    def _name_consumers(self) -> None:
+        """Names those that are new: when they came, their links were not theirs yet."""
+        for serial, subscription in self._nameless.items():
+            self._consumers[serial] = msgspec.json.encode(_name_of(subscription)).decode()
+        self._nameless.clear()
+        while len(self._consumers) > NAMES_MAX:
+            del self._consumers[next(iter(self._consumers))]
+
+    # -- telling
+
+    def _is_ours(self, batch: _Batch) -> bool:
+        return self._trail.pending is self._pending and batch in self._batches
+
+    def _send(self, batch: _Batch, is_durable: bool) -> None:
+        """Appends the records of a batch, unless what they say never became true."""
+        if not self._is_ours(batch):
+            return
+        facts = batch.facts if not batch.is_sent else batch.failed
+        batch.is_sent = True
+        batch.failed = []
+        if not is_durable or not facts:
+            self._end(batch)
+            return
+        messages = render(facts, self._item, self._consumers, self._middles)
+        self._appender.append(messages, partial(self._done, batch, facts))
+        self._owner.flush()
+
+    def _done(self, batch: _Batch, facts: list[Fact], failed: list[int]) -> None:
+        """Appends those again a little later that were not taken."""
+        if failed:
+            batch.failed = [facts[at] for at in failed]
+            asyncio.get_running_loop().call_later(PAUSE_S, self._send, batch, True)
+        else:
+            self._end(batch)
+
+    def _end(self, batch: _Batch) -> None:
+        """Has the journal forget what was told, in order."""
+        batch.facts = []
+        if not self._is_ours(batch):
+            return
+        while self._batches and self._batches[0].is_sent and not self._batches[0].facts:
+            first = self._batches.popleft()
+            self._pending.pop(0)
+            journal = self._store.journal
+            if first.mark is not None and journal is not None:
+                journal.told(first.mark)
+        if not self._trail.is_empty:
+            self._owner.soon()
+
+    def _tell_missed(self) -> None:
+        """Tells how many facts there was no room for, once there is room again."""
+        count = self._trail.missed - self._told_missed
+        if not count or self._is_telling_missed or self._appender.room <= 0:
+            return
+        self._is_telling_missed = True
+        time_us = time.time_ns() // 1000
+        body = f'{{"event":"missed",{self._where},"count":{count},"time_us":{time_us}}}'
+        message = message_of(_MISSED_HEAD, body.encode())
+        self._appender.append([message], partial(self._told, count))
+
+    def _told(self, count: int, failed: list[int]) -> None:
+        self._is_telling_missed = False
+        self._told_missed += 0 if failed else count
+
+
+def _name_of(subscription: Subscription) -> str:
+    """Names a consumer for people: the container-id of its client, and its link."""
+    link = subscription.link.owner
+    if subscription.is_far and subscription.borrower:
+        return subscription.borrower
+    if not isinstance(link, Link):
+        return subscription.link_id
+    remote = link.session.connection.remote
+    return f"{'' if remote is None else remote.container_id}/{link.name}"
+
+
+def _middle(queue: str, event: str) -> bytes:
+    """Encodes an event's properties from user-id to reply-to: `to` is the queue."""
+    return b"\x40" + encode(queue) + encode(event) + b"\x40"
