@@ -13,7 +13,8 @@ from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.container.mesh import tunnels
-from cogwork.container.mesh.connection import ControlConnection, DataConnection, MeshConnection
+from cogwork.container.mesh.control_connection import ControlConnection
+from cogwork.container.mesh.data_connection import DataConnection
 from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.names import FROM, HOPS, INCARNATION, MESH, NUMBER, TO, VHOST
 from cogwork.container.mesh.settings import Link
@@ -24,6 +25,7 @@ from .stories import eventually, story
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.container.mesh.connection import MeshConnection
     from cogwork.container.mesh.pair import Pair
     from cogwork.dataplane.link import Link as AmqpLink
     from cogwork.dataplane.session import SessionEndpoint

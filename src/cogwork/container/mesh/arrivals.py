@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
-from cogwork.container.mesh.connection import ControlConnection, DataConnection
+from cogwork.container.mesh.control_connection import ControlConnection
+from cogwork.container.mesh.data_connection import DataConnection
 from cogwork.container.mesh.names import CONTROL, DATA, INCARNATION, MESH, NUMBER, OTHER_CONTAINER
 
 if TYPE_CHECKING:

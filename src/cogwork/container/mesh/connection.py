@@ -1,27 +1,22 @@
 """A connection to another container: one of the two that make a link of the mesh.
 
-Theory of operation. The control connection has two AMQP links in each direction, one for the
-protocol's messages and one for parcels; each message is a data section. The data connection carries
-tunnels: sessions that end here, are passed on, or begin here. Both are opened by the container that
-dials; the other one knows them by the properties of their open.
+Theory of operation. On the control connection the two tell each other what they know, the data
+connection carries what others have sent. Both are opened by the container that dials; the other one
+knows them by the properties of their open.
 """
 
 from __future__ import annotations
 
 import asyncio
 import platform
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork import __version__
-from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
-from cogwork.amqp.performatives import Open, Role
+from cogwork.amqp.errors import Condition, ProtocolError
+from cogwork.amqp.performatives import Open
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, build_plain
-from cogwork.amqp.terminus import Target
 from cogwork.amqp.types import Symbol
-from cogwork.container.mesh.channel import Channel
 from cogwork.container.mesh.names import (
-    CONTROL,
     FAILED,
     FRAME_BYTES,
     INCARNATION,
@@ -31,42 +26,26 @@ from cogwork.container.mesh.names import (
 )
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import DiallingSide
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.loan import Loan
 
 if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach, Begin
+    from cogwork.container.mesh.control_connection import ControlConnection
     from cogwork.container.mesh.urls import LinkUrl
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.session_end import Session
 
 __all__ = (
     "SETTINGS",
     "TRACE",
-    "ControlConnection",
-    "DataConnection",
     "LinkContext",
+    "MeshConnection",
     "OtherContainerError",
     "Owner",
 )
-
-CONTROL_ADDRESS = "$mesh"
-PARCELS_ADDRESS = "$parcels"
-"""What the targets on a control connection name."""
-
-CONTROL_WINDOW = 256
-"""Messages of the protocol on their way; it paces itself long before."""
-
-PARCELS_WINDOW = 1_024
-PARCELS_WAITING_BYTES_MAX = 64 * 1024 * 1024
-"""Parcels on their way to a neighbour, and what may wait for it: what is more is dropped."""
-
-WAITING_MAX = 10_000
-"""Messages that may wait for a neighbour: it would have been silent long before."""
 
 SETTINGS = ConnectionSettings(
     max_frame_size_bytes=FRAME_BYTES,
@@ -77,9 +56,6 @@ SETTINGS = ConnectionSettings(
 )
 """The same in every container, for a frame that is passed on must fit everywhere. Who says nothing
 on a control connection is found out by the protocol."""
-
-ACCEPTED = 0x24
-"""The outcome's descriptor code (AMQP 1.0 §3.4.2)."""
 
 TRACE = b"cogwork container"
 """What a container says of itself as an anonymous peer: it need not wait until others are known."""
@@ -296,124 +272,6 @@ class MeshConnection(DiallingSide):
             self.opened.set_exception(kind(why))
             self.opened.exception()
         self.owner.on_lost(self, error)
-
-
-class ControlConnection(MeshConnection):
-    """The connection on which two neighbours tell each other what they know."""
-
-    role = CONTROL
-
-    def __init__(self, owner: Owner, number: int) -> None:
-        super().__init__(owner, number)
-        self._protocol = Channel(owner.core, CONTROL_ADDRESS, CONTROL_WINDOW, self._on_message)
-        self._parcels = Channel(owner.core, PARCELS_ADDRESS, PARCELS_WINDOW, self._on_parcel)
-        self._channels = {each.address: each for each in (self._protocol, self._parcels)}
-
-    def begin(self) -> None:
-        """Attaches the links on which this side sends, each in a session of its own.
-
-        What neighbours tell each other is served first: it is little, and much depends on it.
-        """
-        if self.connection.transport is not None:
-            self.connection.transport.prefer()
-        self.connection.wire.is_never_held = True
-        for channel in self._channels.values():
-            channel.open(self.connection.begin_session(), self.owner.id)
-
-    def on_attach(self, link: Link, attach: Attach) -> None:
-        """Takes the links on which the other side sends."""
-        target = attach.target
-        address = target.address if isinstance(target, Target) else None
-        channel = self._channels.get(address or "")
-        if attach.role is not Role.SENDER or channel is None:
-            link.refuse(Condition.NOT_ALLOWED, "a control connection has no other links")
-            return
-        channel.take(link, attach)
-
-    def send(self, data: bytes) -> None:
-        """Sends a message of the protocol, as soon as the other side takes it."""
-        if self._protocol.waiting >= WAITING_MAX:
-            self._give_up()
-            return
-        self._protocol.send(data)
-
-    def send_parcel(self, *parts: bytes) -> bool:
-        """Sends a parcel, or drops it where too much waits already; returns whether it goes."""
-        if self._parcels.waiting_bytes + sum(map(len, parts)) > PARCELS_WAITING_BYTES_MAX:
-            return False
-        self._parcels.send(*parts)
-        return True
-
-    def _on_message(self, data: memoryview) -> None:
-        self.owner.on_message(self, bytes(data))
-
-    def _on_parcel(self, data: memoryview) -> None:
-        self.owner.on_parcel(self, data)
-
-    def _give_up(self) -> None:
-        """Ends a connection whose other end says hello, and takes nothing."""
-        error = AmqpError(
-            condition=Condition.RESOURCE_LIMIT_EXCEEDED,
-            description=f"{WAITING_MAX} messages of the protocol wait to be taken",
-        )
-        asyncio.get_running_loop().call_soon(self.connection.lose, error)
-
-    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
-        """The connection is over."""
-        for channel in self._channels.values():
-            channel.close()
-        super().on_closed(connection, error)
-
-
-class DataConnection(MeshConnection):
-    """The connection on which tunnels run."""
-
-    role = "data"
-
-    def __init__(self, owner: Owner, number: int) -> None:
-        super().__init__(owner, number)
-        self.settings = replace(SETTINGS, idle_timeout_s=owner.silence_s)
-        self._carried = (0, 0)
-
-    @property
-    def carried(self) -> tuple[int, int]:
-        """Counts the messages that came over it, and that went over it, whoever sent them."""
-        sessions = self.connection.sessions
-        ends = [link.end for session in sessions for link in session.links.values()]
-        counts = [self._carried, self.connection.passed, *map(_count_of, ends)]
-        return sum(incoming for incoming, _ in counts), sum(outgoing for _, outgoing in counts)
-
-    def on_stopping(self, link: Link) -> None:
-        """Keeps the count of a link that is about to end."""
-        (incoming, outgoing), (more_in, more_out) = self._carried, _count_of(link.end)
-        self._carried = incoming + more_in, outgoing + more_out
-        super().on_stopping(link)
-
-    def begin(self) -> None:
-        """Lets sessions of others pass."""
-        self.connection.relay = self.owner.on_begin
-
-    def on_attach(self, link: Link, attach: Attach) -> None:
-        """Has the attach decided."""
-        self.owner.on_attach(link, attach)
-
-    def on_settled_by_sender(
-        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
-    ) -> None:
-        """A shard confirms what was claimed of items that it lent."""
-        if not settled:
-            return
-        code = state[2] if len(state) > 2 else ACCEPTED
-        for link in session.owner.links.values():
-            if isinstance(link.end, Loan):
-                link.end.confirm(first, last, code, None if code == ACCEPTED else state)
-
-
-def _count_of(end: IncomingLink | OutgoingLink | None) -> tuple[int, int]:
-    """Counts the messages that came, and went, by a link that has not ended."""
-    if end is None or end.detached:
-        return 0, 0
-    return (end.deliveries, 0) if isinstance(end, IncomingLink) else (0, end.deliveries)
 
 
 def _context(link: Link) -> LinkContext:

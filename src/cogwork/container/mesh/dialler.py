@@ -10,11 +10,9 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.mesh.connection import (
-    ControlConnection,
-    DataConnection,
-    OtherContainerError,
-)
+from cogwork.container.mesh.connection import OtherContainerError
+from cogwork.container.mesh.control_connection import ControlConnection
+from cogwork.container.mesh.data_connection import DataConnection
 from cogwork.container.mesh.urls import link_url
 from cogwork.dataplane.connection import Connection
 from cogwork.io.connect import connected_path, connected_socket, reason_of

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cogwork.container.mesh.connection import ControlConnection, DataConnection
+    from cogwork.container.mesh.control_connection import ControlConnection
+    from cogwork.container.mesh.data_connection import DataConnection
     from cogwork.container.mesh.dialler import LinkDialler
 
 __all__ = ("Pair",)

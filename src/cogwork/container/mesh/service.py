@@ -44,11 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cogwork.amqp.performatives import Attach, Begin, Open
-    from cogwork.container.mesh.connection import (
-        ControlConnection,
-        DataConnection,
-        MeshConnection,
-    )
+    from cogwork.container.mesh.connection import MeshConnection
+    from cogwork.container.mesh.control_connection import ControlConnection
+    from cogwork.container.mesh.data_connection import DataConnection
     from cogwork.container.mesh.dialler import LinkDialler
     from cogwork.container.settings import Link, MeshOptions
     from cogwork.container.virtual_host import VirtualHost

@@ -1,0 +1,106 @@
+"""The connection on which two neighbours tell each other what they know.
+
+Theory of operation. It has two AMQP links in each direction, one for the protocol's messages and
+one for parcels; each message is a data section.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.performatives import Role
+from cogwork.amqp.terminus import Target
+from cogwork.container.mesh.channel import Channel
+from cogwork.container.mesh.connection import MeshConnection
+from cogwork.container.mesh.names import CONTROL
+
+if TYPE_CHECKING:
+    from cogwork.amqp.performatives import Attach
+    from cogwork.container.mesh.connection import Owner
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.link import Link
+
+__all__ = ("ControlConnection",)
+
+CONTROL_ADDRESS = "$mesh"
+PARCELS_ADDRESS = "$parcels"
+"""What the targets on a control connection name."""
+
+CONTROL_WINDOW = 256
+"""Messages of the protocol on their way; it paces itself long before."""
+
+PARCELS_WINDOW = 1_024
+PARCELS_WAITING_BYTES_MAX = 64 * 1024 * 1024
+"""Parcels on their way to a neighbour, and what may wait for it: what is more is dropped."""
+
+WAITING_MAX = 10_000
+"""Messages that may wait for a neighbour: it would have been silent long before."""
+
+
+class ControlConnection(MeshConnection):
+    """The connection on which two neighbours tell each other what they know."""
+
+    role = CONTROL
+
+    def __init__(self, owner: Owner, number: int) -> None:
+        super().__init__(owner, number)
+        self._protocol = Channel(owner.core, CONTROL_ADDRESS, CONTROL_WINDOW, self._on_message)
+        self._parcels = Channel(owner.core, PARCELS_ADDRESS, PARCELS_WINDOW, self._on_parcel)
+        self._channels = {each.address: each for each in (self._protocol, self._parcels)}
+
+    def begin(self) -> None:
+        """Attaches the links on which this side sends, each in a session of its own.
+
+        What neighbours tell each other is served first: it is little, and much depends on it.
+        """
+        if self.connection.transport is not None:
+            self.connection.transport.prefer()
+        self.connection.wire.is_never_held = True
+        for channel in self._channels.values():
+            channel.open(self.connection.begin_session(), self.owner.id)
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """Takes the links on which the other side sends."""
+        target = attach.target
+        address = target.address if isinstance(target, Target) else None
+        channel = self._channels.get(address or "")
+        if attach.role is not Role.SENDER or channel is None:
+            link.refuse(Condition.NOT_ALLOWED, "a control connection has no other links")
+            return
+        channel.take(link, attach)
+
+    def send(self, data: bytes) -> None:
+        """Sends a message of the protocol, as soon as the other side takes it."""
+        if self._protocol.waiting >= WAITING_MAX:
+            self._give_up()
+            return
+        self._protocol.send(data)
+
+    def send_parcel(self, *parts: bytes) -> bool:
+        """Sends a parcel, or drops it where too much waits already; returns whether it goes."""
+        if self._parcels.waiting_bytes + sum(map(len, parts)) > PARCELS_WAITING_BYTES_MAX:
+            return False
+        self._parcels.send(*parts)
+        return True
+
+    def _on_message(self, data: memoryview) -> None:
+        self.owner.on_message(self, bytes(data))
+
+    def _on_parcel(self, data: memoryview) -> None:
+        self.owner.on_parcel(self, data)
+
+    def _give_up(self) -> None:
+        """Ends a connection whose other end says hello, and takes nothing."""
+        error = AmqpError(
+            condition=Condition.RESOURCE_LIMIT_EXCEEDED,
+            description=f"{WAITING_MAX} messages of the protocol wait to be taken",
+        )
+        asyncio.get_running_loop().call_soon(self.connection.lose, error)
+
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
+        """The connection is over."""
+        for channel in self._channels.values():
+            channel.close()
+        super().on_closed(connection, error)
