@@ -1,4 +1,4 @@
-"""Rules of the house that no linter knows: sizes, reasons, documented hooks, pure declarations.
+"""Rules of the house that no linter knows: sizes, reasons, what has to be documented, declarations.
 
 Sizes have a ratchet: the functions named here are longer than the rule allows, and none may join
 them. Files have none: none is too large.
@@ -51,6 +51,16 @@ PAGES = sorted(
 )
 SKIPPING = {"skip", "skipif", "xfail", "importorskip"}
 HIDING = {"filterwarnings", "simplefilter"}
+
+TABLES = {
+    "dataplane.md": ("dataplane",),
+    "log.md": ("log",),
+    "mesh.md": ("router/mesh",),
+    "raft.md": ("consensus/raft",),
+    "replication.md": ("consensus/replicated", "container/cluster"),
+    "tunnels.md": ("container/mesh",),
+}
+"""Pages of `docs/internals` that end with a table of the files in these packages."""
 
 CIMPORT = re.compile(r"^(?:from|cimport) (?:cython\.cimports\.)?cogwork\.(\w+)", re.MULTILINE)
 
@@ -132,6 +142,16 @@ def test_every_hook_of_a_node_is_documented() -> None:
     hooks = [each.name for each in node.body if isinstance(each, ast.FunctionDef)]
     assert len(hooks) >= 6
     assert [hook for hook in hooks if f"`{hook}" not in page] == []
+
+
+@pytest.mark.parametrize("page", TABLES)
+def test_a_page_of_the_inside_names_every_file(page: str) -> None:
+    """Its table says what each is for; one that is new has to be put there."""
+    text = (ROOT / "docs" / "internals" / page).read_text()
+    _, _, table = text.partition("## Where things are")
+    named = set(re.findall(r"`(?:\w+/)*(\w+)`", table))
+    files = {path.stem for folder in TABLES[page] for path in (SOURCES / folder).glob("*.p*")}
+    assert sorted(files - named - {"__init__"}) == []
 
 
 def test_what_silences_a_check_says_why_in_its_line() -> None:
