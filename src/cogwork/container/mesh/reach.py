@@ -1,15 +1,13 @@
 """What one virtual host can reach in other containers, and the links by which it does.
 
 Theory of operation. Other containers say what they want: patterns of topics, and addresses with
-consumers. For each container that wants something of a topic there is one link, to the null target,
-bound to its patterns in the topic's trie like a subscriber; publishers that name their topic in the
-target have a link of their own address in its place. An anycast address that somebody sends to has
+consumers. What they want of topics has `Branches`; publishers that name their topic in the target
+have a link of their own address in a branch's place. An anycast address that somebody sends to has
 a link to each container with consumers, an outlet like a consumer's, at the cost of the way. Reply
 addresses name their container and need no interest.
 
-A container that wants something and cannot be reached stands there as `LostBranch`, so that who
-publishes learns that not all got it; after `LOST_HOLD_S` its subscribers count as gone. They are
-told so if they were not (`missed`).
+A container that wants something and cannot be reached is lost, as who publishes learns; after
+`LOST_HOLD_S` its subscribers count as gone. They are told so if they were not (`missed`).
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.away import Away
-from cogwork.container.mesh.branch import Branch
+from cogwork.container.mesh.branches import Branches, topic_of
 from cogwork.container.mesh.disks import Disks
 from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.container.mesh.lending import Lending
@@ -37,7 +35,6 @@ from cogwork.dataplane.lost_branch import LostBranch
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.topic import TopicNode
 from cogwork.router.mesh.messages import Interest, InterestKind
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
@@ -76,7 +73,6 @@ class Reach:
         self.vhost = vhost
         self._mesh = mesh
         self._lost = LostBranch(mesh.core)
-        self._branches: dict[str, Branch] = {}
         self._wanted = Elsewhere()
         self._used: dict[str, AddressEntry] = {}
         self._ways: dict[str, dict[str, Away]] = {}
@@ -96,6 +92,7 @@ class Reach:
             InterestKind.DISK: self.disks,
         }
         self.missed = Missed(mesh)
+        self._branches = Branches(mesh, vhost, self, self.missed)
         self.reply_ways = ReplyWays(mesh, self)
 
     def start(self) -> None:
@@ -149,13 +146,8 @@ class Reach:
             keeper.take_interest(container, interest)
             return
         self.missed.know(container)
-        if self._topic_of(interest.address) is not None:
-            branch = self._branch_of(container)
-            branch.patterns.add(interest.address)
-            if branch.outlet is None:
-                self._connect(container, branch)
-            else:
-                self._bind(interest.address, branch.outlet)
+        if topic_of(self.vhost, interest.address) is not None:
+            self._branches.take(container, interest.address)
             return
         self._wanted.take(container, interest)
         self._reconcile(interest.address)
@@ -169,80 +161,12 @@ class Reach:
         is_known = container in self._mesh.mesh.database.records
         if interest.kind == InterestKind.TOPIC and not is_known:
             self.missed.forget(container)
-        branch = self._branches.get(container)
-        if branch is not None and interest.address in branch.patterns:
-            branch.patterns.discard(interest.address)
-            missed = self.missed.take_back(container, interest.address)
-            for outlet in (branch.outlet, missed):
-                if outlet is not None:
-                    self._unbind(interest.address, outlet)
-            if not branch.patterns:
-                del self._branches[container]
-                branch.lost.close()
-                if branch.way is not None:
-                    branch.way.detach()
+        if self._branches.lose(container, interest.address):
             return
         self._wanted.lose(container, interest)
         self._reconcile(interest.address)
 
     # -- topics
-
-    def _topic_of(self, address: str) -> TopicNode | None:
-        """Finds the node that serves a topic; None where the address is no topic's."""
-        try:
-            name, rule = self.vhost.rule_of(address)
-            if rule.kind != "topic":
-                return None
-            node = self.vhost.nodes.of(rule, name)
-        except Refused:
-            return None
-        return node if isinstance(node, TopicNode) else None
-
-    def _branch_of(self, container: str) -> Branch:
-        branch = self._branches.get(container)
-        if branch is None:
-            # One for each: a pattern and an outlet stand in a trie once, whoever they are for.
-            branch = self._branches[container] = Branch(LostBranch(self._mesh.core))
-        return branch
-
-    def _bind(self, pattern: str, outlet: Terminus) -> None:
-        node = self._topic_of(pattern)
-        if node is not None:
-            node.bind_far(node.subject_of(pattern), outlet)
-
-    def _unbind(self, pattern: str, outlet: Terminus) -> None:
-        node = self._topic_of(pattern)
-        if node is not None:
-            node.unbind_far(node.subject_of(pattern), outlet)
-
-    def _connect(self, container: str, branch: Branch) -> None:
-        """Opens the way of a branch, or has the loss of it told."""
-        if branch.is_given_up:
-            branch.is_given_up = False
-            for pattern in branch.patterns:
-                missed = self.missed.take_back(container, pattern)
-                if missed is not None:
-                    self._unbind(pattern, missed)
-        branch.way = self.open(container, None, None)
-        self._stand(branch, branch.lost if branch.way is None else branch.way.end)
-
-    def _stand(self, branch: Branch, outlet: Terminus | None) -> None:
-        """Puts an outlet in the place of the one that a branch has in the tries."""
-        if branch.outlet is outlet:
-            return
-        for pattern in branch.patterns:
-            if branch.outlet is not None:
-                self._unbind(pattern, branch.outlet)
-            if outlet is not None:
-                self._bind(pattern, outlet)
-        branch.outlet = outlet
-
-    def _give_up(self, container: str, branch: Branch) -> None:
-        """Lets a container's subscribers count as gone, and notes what they miss meanwhile."""
-        self._stand(branch, None)
-        branch.is_given_up = True
-        for pattern in branch.patterns:
-            self._bind(pattern, self.missed.give_up(container, pattern))
 
     def _expand(self, address: str, outlets: list[Terminus]) -> list[Terminus]:
         """Puts links of a topic's own address where a publisher's messages may not name it."""
@@ -267,7 +191,7 @@ class Reach:
 
     def entry_added(self, address: str, entry: AddressEntry) -> None:
         """Takes note of a new entry."""
-        if self._topic_of(address) is not None:
+        if topic_of(self.vhost, address) is not None:
             entry.expand = partial(self._expand, address)
             self._topic_entries[address] = entry
         node = self.vhost.nodes.get(address)
@@ -374,10 +298,7 @@ class Reach:
 
     def stopping(self, way: Away) -> None:
         """Takes a link that is about to end out of use; what should be there is opened again."""
-        branch = self._branches.get(way.container)
-        if branch is not None and branch.way is way:
-            branch.way = None
-            self._stand(branch, branch.lost)
+        self._branches.stopping(way)
         ways = self._ways.get(way.address or "", {})
         if ways.get(way.container) is way:
             del ways[way.container]
@@ -406,9 +327,7 @@ class Reach:
 
     def restore(self) -> None:
         """Opens what should be open and is not."""
-        for container, branch in self._branches.items():
-            if branch.way is None and self._mesh.way_to(container) is not None:
-                self._connect(container, branch)
+        self._branches.restore()
         for address in list(self._used):
             self._reconcile(address)
         for address in list(self._topic_entries):
@@ -433,7 +352,7 @@ class Reach:
         way.on_attached = on_attached
 
     def _expand_again(self, address: str) -> None:
-        node = self._topic_of(address)
+        node = topic_of(self.vhost, address)
         if node is not None:
             node.touch()
 
@@ -445,9 +364,7 @@ class Reach:
     def sweep(self, now_s: float) -> None:
         """Gives up containers that have not been reached for long, and ways that nobody uses."""
         given_up = self._mesh.mesh.lost_for(LOST_HOLD_S, now_s)
-        for container, branch in self._branches.items():
-            if branch.way is None and container in given_up and not branch.is_given_up:
-                self._give_up(container, branch)
+        self._branches.sweep(given_up)
         self.missed.sweep()
         self.reply_ways.sweep(now_s)
         if given_up != self._given_up:
