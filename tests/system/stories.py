@@ -12,7 +12,7 @@ import cogwork
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ("QUICKLY", "eventually", "story")
+__all__ = ("QUICKLY", "eventually", "filled", "reconnected", "story")
 
 P = ParamSpec("P")
 
@@ -50,3 +50,15 @@ async def eventually(condition: Callable[[], bool], what: str, timeout_s: float 
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise AssertionError(f"not within {timeout_s:g} s: {what}") from None
+
+
+async def reconnected(mesh: cogwork.Mesh, count: int = 2) -> None:
+    """Waits until a mesh has had so many connections."""
+    await eventually(lambda: mesh.connections == count, "it is connected again")
+
+
+async def filled(mesh: cogwork.Mesh, address: str, count: int) -> None:
+    """Puts numbers into a queue."""
+    async with mesh.publisher(address) as out:
+        outcomes = await out.send_batch(range(count))
+    assert all(outcome.is_accepted for outcome in outcomes)

@@ -16,7 +16,7 @@ from cogwork.testing import container
 
 from .proxy import FaultyProxy
 from .redirects import containers, url_of
-from .stories import QUICKLY, eventually, story
+from .stories import QUICKLY, eventually, reconnected, story
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Close
@@ -38,7 +38,7 @@ async def test_more_links_than_a_session_takes_are_all_attached_again() -> None:
                 for number in range(12)
             ]
             proxy.cut()
-            await eventually(lambda: mesh.connections == 2, "it is connected again")
+            await reconnected(mesh)
             for number, messages in enumerate(received):
                 got = asyncio.ensure_future(anext(messages))
                 while not got.done():

@@ -12,7 +12,7 @@ import cogwork
 from cogwork import sync
 
 from .proxy import FaultyProxy
-from .stories import eventually, story
+from .stories import eventually, filled, story
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,11 +27,6 @@ in_doubt_timeout_s = 30
 
 def bodies(messages: Sequence[cogwork.Message]) -> list[object]:
     return [message.body for message in messages]
-
-
-async def filled(mesh: cogwork.Mesh, queue: str, count: int) -> None:
-    async with mesh.publisher(queue) as out:
-        assert all(outcome.is_accepted for outcome in await out.send_batch(range(count)))
 
 
 @story

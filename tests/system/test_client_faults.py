@@ -12,7 +12,7 @@ import cogwork
 from cogwork.testing import container
 
 from .proxy import FaultyProxy
-from .stories import QUICKLY, eventually, story
+from .stories import QUICKLY, eventually, reconnected, story
 
 
 async def published(mesh: cogwork.Mesh, address: str, body: object) -> None:
@@ -28,7 +28,7 @@ async def published(mesh: cogwork.Mesh, address: str, body: object) -> None:
 
 async def connected_again(mesh: cogwork.Mesh, count: int) -> None:
     """Waits until the mesh has its `count`th connection, with its links attached."""
-    await eventually(lambda: mesh.connections == count, "it is connected again")
+    await reconnected(mesh, count)
     await mesh.publish("sink/here", 0)  # answered after the attaches that went before it
 
 
@@ -341,7 +341,7 @@ async def test_a_link_that_nobody_waits_for_any_more_is_the_next_ones(url: str) 
                 async with asyncio.timeout(0.02):
                     await mesh.publish("sink/left", 1)
             proxy.refuse(False)
-            await eventually(lambda count=count: mesh.connections == count, "it is back")  # type: ignore[misc]  # mypy infers no lambda with a default
+            await reconnected(mesh, count)
         await mesh.publish("sink/left", 2)
         assert len(mesh._ends) == 1
 

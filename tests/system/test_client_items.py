@@ -11,7 +11,7 @@ import pytest
 import cogwork
 
 from .proxy import FaultyProxy
-from .stories import QUICKLY, eventually, story
+from .stories import QUICKLY, eventually, filled, reconnected, story
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,23 +31,11 @@ in_doubt_timeout_s = 20.0
 """
 
 
-async def filled(mesh: cogwork.Mesh, address: str, count: int) -> None:
-    """Puts numbers into a queue."""
-    async with mesh.publisher(address) as out:
-        outcomes = await out.send_batch(range(count))
-    assert all(outcome.is_accepted for outcome in outcomes)
-
-
 async def depth(mesh: cogwork.Mesh, address: str) -> int:
     """Asks the container how many items a queue has."""
     reply = await mesh.manage("READ", {"type": "queue", "name": address})
     assert isinstance(reply.body, dict)
     return int(reply.body["depth"])
-
-
-async def reconnected(mesh: cogwork.Mesh, count: int = 2) -> None:
-    """Waits for the connection after a cut."""
-    await eventually(lambda: mesh.connections == count, "it is connected again")
 
 
 @asynccontextmanager

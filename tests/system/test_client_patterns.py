@@ -10,7 +10,7 @@ import pytest
 import cogwork
 
 from .proxy import FaultyProxy
-from .stories import QUICKLY, eventually, story
+from .stories import QUICKLY, eventually, reconnected, story
 
 
 @story
@@ -42,11 +42,7 @@ async def test_what_is_unbound_while_nothing_is_connected_is_not_bound_again(url
             await other.publish("topic/unbound.end", "end")
             assert (await anext(messages)).body == "end"
             proxy.cut()
-            await connected_again(mesh, count)
-
-
-async def connected_again(mesh: cogwork.Mesh, count: int) -> None:
-    await eventually(lambda: mesh.connections == count, "it is connected again")
+            await reconnected(mesh, count)
 
 
 async def unanswered(*_: object) -> None:

@@ -23,7 +23,7 @@ from cogwork.container.users import hash_password
 from cogwork.io.tls import client_context
 
 from .redirects import asked, containers, dead_host, host, sends_to, url_of, where
-from .stories import QUICKLY, eventually, story
+from .stories import QUICKLY, eventually, reconnected, story
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,15 +126,15 @@ async def test_after_a_loss_the_last_container_is_tried_first_then_the_known_hos
         async with cogwork.connect(url_of(a), retry=QUICKLY) as mesh:
             assert where(mesh) == "b"
             b.peers.lose()
-            await eventually(lambda: mesh.connections == 2, "it is connected again")
+            await reconnected(mesh)
             assert where(mesh) == "b"
             assert a.peers.accepted == 1
             await b.stop(drain_timeout_s=0)
-            await eventually(lambda: mesh.connections == 3, "it is connected again")
+            await reconnected(mesh, 3)
             assert where(mesh) == "c"
             await c.stop(drain_timeout_s=0)
             a.peers.redirect = None
-            await eventually(lambda: mesh.connections == 4, "it is connected again")
+            await reconnected(mesh, 4)
             assert where(mesh) == "a"
 
 
@@ -146,7 +146,7 @@ async def test_a_connection_that_stands_is_redirected() -> None:
         mesh.subscribe("topic/moved.#") as messages,
     ):
         a.peers.close(Redirect(host(b)).to_error())
-        await eventually(lambda: mesh.connections == 2, "it is connected again")
+        await reconnected(mesh)
         assert where(mesh) == "b"
         await mesh.publish("topic/moved.here", "there")
         assert (await anext(messages)).body == "there"
@@ -159,7 +159,7 @@ async def test_with_force_a_connection_that_stands_comes_back() -> None:
         cogwork.connect(url_of(a), retry=QUICKLY, force=True) as mesh,
     ):
         a.peers.close(Redirect(host(b)).to_error())
-        await eventually(lambda: mesh.connections == 2, "it is connected again")
+        await reconnected(mesh)
         assert where(mesh) == "a"
 
 

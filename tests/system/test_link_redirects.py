@@ -13,7 +13,7 @@ from cogwork.amqp.redirect import Host, Redirect
 from cogwork.client.search import REDIRECTS_MAX
 
 from .redirects import containers, host, url_of, where
-from .stories import QUICKLY, eventually, story
+from .stories import QUICKLY, eventually, reconnected, story
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
@@ -97,7 +97,7 @@ async def test_a_link_comes_home_under_its_own_address() -> None:
             redirects_links(a, "topic/here", link_redirect(host(b)))  # nothing is at topic/there
             a._attachments.take = type(a._attachments).take.__get__(a._attachments)  # type: ignore[method-assign]  # one attach is meddled with
             await b.stop(drain_timeout_s=0)
-            await eventually(lambda: mesh.connections == 3, "it is connected again")
+            await reconnected(mesh, 3)
             assert where(mesh) == "a"
             await mesh.publish("topic/here", "home")
             assert (await anext(messages)).body == "home"

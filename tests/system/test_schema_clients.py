@@ -16,7 +16,7 @@ from cogwork.schema import Conflict, Incompatible, InvalidBody, InvalidSchema
 from cogwork.testing import container
 
 from .schemas import ORDER
-from .stories import eventually, story
+from .stories import eventually, reconnected, story
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +134,7 @@ async def test_they_are_followed_across_lost_connections() -> None:
             await one.schemas.register("a", ORDER)
             registry = await two.schemas.registry()
             await one.manage("DELETE", {"type": "connection", "name": await _connection(one, two)})
-            await eventually(lambda: two.connections == 2, "it is connected again")
+            await reconnected(two)
             await one.schemas.register("b", ORDER)
             await eventually(lambda: registry.find("b") is not None, "it has heard of it")
 
