@@ -49,6 +49,20 @@ async def gone_but_at(made: Trio, names: str) -> None:
         await asyncio.sleep(0.01)
 
 
+@pytest.fixture
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SMALL:
+        monkeypatch.setattr(f"cogwork.consensus.replicated.{name}", 20_000)
+
+
+async def append(engine: RaftEngine, count: int) -> list[bytes]:
+    """Appends records in batches; returns them."""
+    sent = [b"%06d" % number * 20 for number in range(count)]
+    for start in range(0, count, 50):
+        await engine.append(Batch.of(sent[start : start + 50]))
+    return sent
+
+
 async def keep_appending(engine: RaftEngine, sent: list[bytes], is_over: asyncio.Event) -> None:
     while not is_over.is_set():
         record = b"%06d" % len(sent) * 50
@@ -105,18 +119,12 @@ def test_a_learner_has_everything_and_counts_for_nothing(tmp_path: Path) -> None
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
-def test_who_joins_gets_a_snapshot_and_the_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in SMALL:
-        monkeypatch.setattr(f"cogwork.consensus.replicated.{name}", 20_000)
-
+@pytest.mark.usefixtures("small_segments")
+def test_who_joins_gets_a_snapshot_and_the_records(tmp_path: Path) -> None:
     async def story() -> None:
         async with trio(tmp_path, "abcd") as made:
             engines = {name: await made.open(name) for name in "abcd"}
-            sent = [b"%06d" % number * 20 for number in range(2_000)]
-            for start in range(0, 2_000, 50):
-                await engines["d"].append(Batch.of(sent[start : start + 50]))
+            sent = await append(engines["d"], 2_000)
             while member_of(made, leader_of(made)).group.compacted_index <= 20:
                 await asyncio.sleep(0.01)
             made.move("bcd")
@@ -131,18 +139,12 @@ def test_who_joins_gets_a_snapshot_and_the_records(
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
-def test_what_a_crash_left_of_one_that_was_given_up_is_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in SMALL:
-        monkeypatch.setattr(f"cogwork.consensus.replicated.{name}", 20_000)
-
+@pytest.mark.usefixtures("small_segments")
+def test_what_a_crash_left_of_one_that_was_given_up_is_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with trio(tmp_path, "abcd") as made:
             engines = {name: await made.open(name) for name in "abcd"}
-            sent = [b"%06d" % number * 20 for number in range(500)]
-            for start in range(0, 500, 50):
-                await engines["d"].append(Batch.of(sent[start : start + 50]))
+            sent = await append(engines["d"], 500)
             while member_of(made, "c").group.compacted_index < 4:
                 await asyncio.sleep(0.01)
             await made.stop("c")
