@@ -262,7 +262,7 @@ class Desk:
         if delivery.reply_to is not None:
             reply = message_of(frames, delivery.content_type)
             reply.to = delivery.reply_to
-            reply.correlation_id = delivery.correlation_id  # type: ignore[assignment]  # from a message
+            reply.correlation_id = delivery.correlation_id
             self._gateway.post(reply)
         registration.finish(number, Outcome.ACCEPTED)
 
@@ -304,7 +304,7 @@ class Desk:
             if delivery.reply_to is not None:
                 reply = error_reply(frames)
                 reply.to = delivery.reply_to
-                reply.correlation_id = delivery.correlation_id  # type: ignore[assignment]  # from a message
+                reply.correlation_id = delivery.correlation_id
                 self._gateway.post(reply)
             outcome = Outcome.ACCEPTED
         registration.finish(number, outcome)

@@ -22,6 +22,7 @@ from cogwork.spi.door import Code as Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cogwork.amqp.message import MessageId
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.served import ServedStreams
     from cogwork.gateways.zeromq.session import Session
@@ -47,7 +48,7 @@ class Delivery(NamedTuple):
     token: int
     is_settled: bool
     reply_to: str | None
-    correlation_id: object
+    correlation_id: MessageId | None
     content_type: str | None
     header: dict[str, object]
     body: bytes
@@ -263,6 +264,6 @@ class Registration:
         self._session.send(self._lane, verb, header)
 
 
-def _name_of(message: Message) -> object:
+def _name_of(message: Message) -> MessageId | None:
     """Returns what a reply says it is for."""
     return message.message_id if message.correlation_id is None else message.correlation_id

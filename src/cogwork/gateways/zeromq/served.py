@@ -27,6 +27,7 @@ from cogwork.gateways.zeromq.translation import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.amqp.message import MessageId
     from cogwork.gateways.zeromq.registration import Delivery, Registration
 
 __all__ = ("CREDIT_MAX", "ServedStreams", "stream_of")
@@ -57,7 +58,7 @@ class ServedStream:
     registration: Registration
     number: int
     reply_to: str
-    correlation_id: object
+    correlation_id: MessageId | None
     silence_s: float
     credit: int
     due_s: float
@@ -161,7 +162,7 @@ class ServedStreams:
         message.group_sequence = UInt(stream.sent & UINT_MAX)
         message.reply_to = self._address() or None
         message.to = stream.reply_to
-        message.correlation_id = stream.correlation_id  # type: ignore[assignment]  # from a message
+        message.correlation_id = stream.correlation_id
         self._post(message)
 
     # -- what the caller says
