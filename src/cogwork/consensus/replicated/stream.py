@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cogwork.consensus.batch import check
 from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable, reason_of
-from cogwork.consensus.replicated.calls import Read, Records, Refused, error_of
+from cogwork.consensus.replicated.calls import Read, Records, Refused, Results, error_of
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
 from cogwork.consensus.replicated.patience import Patience
 from cogwork.consensus.replicated.placement import Placement
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cogwork.consensus.batch import Batch, Chunk
     from cogwork.consensus.engine import Appended
-    from cogwork.consensus.replicated.calls import Answer, Call, Results
+    from cogwork.consensus.replicated.calls import Answer, Call
     from cogwork.consensus.replicated.member import Member
     from cogwork.consensus.replicated.outbox import Done
     from cogwork.consensus.replicated.service import RaftService
@@ -244,8 +244,8 @@ def resolve(future: Future[Any], result: Appended | int | ConsensusError) -> Non
 
 
 def _proposal_answer(answer: Answer) -> Results | Refused:
-    assert isinstance(answer, Refused) or type(answer).__name__ == "Results"
-    return answer  # type: ignore[return-value]  # a proposal has no other answers
+    assert isinstance(answer, (Results, Refused)), "a proposal has no other answers"
+    return answer
 
 
 def demand(answer: Answer) -> Answer:
