@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.batch import check
 from cogwork.consensus.chunks import decode_chunk
-from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable, reason_of
+from cogwork.consensus.errors import ConsensusError, Malformed, NotLeader, Unavailable, reason_of
 from cogwork.consensus.replicated.calls import Read, Records, Refused, Results, error_of
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
 from cogwork.consensus.replicated.patience import Patience
@@ -111,7 +111,11 @@ class Stream:
                 outbox.undelivered(call.number, now_s)
 
     def answered(self, answer: Answer) -> None:
-        """Takes the answer to a call of the outbox."""
+        """Takes the answer to a call of the outbox, which repeats what was not answered.
+
+        Raises:
+            Malformed: It is the answer to something else.
+        """
         settle(self.outbox.answered(_proposal_answer(answer), self._service.now_s()))
         if self.outbox.unsent:
             self._service.send_soon(self)
@@ -244,7 +248,8 @@ def resolve(future: Future[Any], result: Appended | int | ConsensusError) -> Non
 
 
 def _proposal_answer(answer: Answer) -> Results | Refused:
-    assert isinstance(answer, (Results, Refused)), "a proposal has no other answers"
+    if not isinstance(answer, (Results, Refused)):
+        raise Malformed("an answer to a proposal", f"it is {type(answer).__name__}")
     return answer
 
 

@@ -1,0 +1,37 @@
+"""What another container sends that no container of ours would."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from replicas import take, trio
+
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.replicated import calls
+from cogwork.consensus.replicated.switchboard import CALL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_an_answer_to_something_else_is_reported_and_the_proposal_repeated(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            engines = {name: await made.open(name) for name in "abc"}
+            await engines["a"].append(Batch.of([b"1"]))
+            leader = next(name for name in "abc" if made.nodes[name].service.leads("orders"))
+            other = "b" if leader == "a" else "a"
+            service = made.nodes[other].service
+            made.passes = lambda origin, _to: origin != leader
+            appending = asyncio.ensure_future(engines[other].append(Batch.of([b"2"])))
+            while not service._switchboard._expecting:
+                await asyncio.sleep(0.001)
+            (number,) = service._switchboard._expecting
+            service.receive(leader, CALL + calls.encode(calls.RoomIs(number, 1, "")))
+            assert [each for each in made.reports if f"{leader} sent something else" in each]
+            made.passes = lambda _from, _to: True
+            await appending
+            assert await take(engines[other], 2) == [b"1", b"2"]
+
+    asyncio.run(asyncio.wait_for(story(), 20))
