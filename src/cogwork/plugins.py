@@ -6,9 +6,12 @@ Built-in and foreign ones come through the same door.
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 __all__ = ("PluginError", "load", "names")
 
@@ -30,7 +33,7 @@ def load(group: str, name: str, what: str) -> object | None:
     """
     if ":" in name:
         return _load_path(name, what)
-    for point in entry_points(group=group, name=name):
+    for point in _points(group).select(name=name):
         try:
             return point.load()  # type: ignore[no-any-return]  # the caller knows the group
         except Exception as error:
@@ -53,4 +56,10 @@ def _load_path(path: str, what: str) -> object:
 
 def names(group: str) -> list[str]:
     """Lists the plug-ins of a group that are installed."""
-    return sorted({point.name for point in entry_points(group=group)})
+    return sorted({point.name for point in _points(group)})
+
+
+def _points(group: str) -> EntryPoints:
+    from importlib.metadata import entry_points  # noqa: PLC0415  # takes its time, and clients ask for none
+
+    return entry_points(group=group)

@@ -18,7 +18,6 @@ from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
 from cogwork.io.tls import client_context
 from cogwork.io.tls_stream import TlsStream
-from cogwork.io.websocket import WebSocketStream
 
 if TYPE_CHECKING:
     import socket
@@ -185,6 +184,8 @@ class Dialler:
         if not endpoint.is_web:
             assert encrypted is not None
             return encrypted
+        from cogwork.io.websocket import WebSocketStream  # noqa: PLC0415  # most need none
+
         web = WebSocketStream(server_side=False, host=endpoint.authority)
         return web if encrypted is None else StackedStream(encrypted, web)
 

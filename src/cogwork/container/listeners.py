@@ -19,7 +19,6 @@ from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
 from cogwork.io.tls import ServerTls, TlsFiles, common_name
 from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
-from cogwork.io.websocket import WebSocketStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from cogwork.container.settings import Listen, Tls
     from cogwork.container.workers import LinkSocket
     from cogwork.io.stream import ByteStream
+    from cogwork.io.websocket import WebSocketStream
 
 __all__ = ("Listeners", "mode_of")
 
@@ -44,6 +44,7 @@ class _Open:
     mechanisms: tuple[Symbol, ...]
     listener: Listener | None
     tls: ServerTls | None
+    web: type[WebSocketStream] | None
 
 
 class Listeners:
@@ -81,7 +82,7 @@ class Listeners:
         try:
             for listen in listens:
                 tls = ServerTls(_files_of(listen.tls)) if listen.tls is not None else None
-                place = _Open(listen, _mechanisms_of(listen), None, tls)
+                place = _Open(listen, _mechanisms_of(listen), None, tls, _web_of(listen))
                 accept = partial(self._accept, place)
                 if listen.path is None:
                     sock = listening_socket(listen.host, listen.port or 0, is_shared=is_shared)
@@ -176,7 +177,7 @@ class Listeners:
         if listen.is_plain:
             SocketPump(connection, sock)
             return
-        stream = self._stream_of(listen, place.tls, client)
+        stream = self._stream_of(place, client)
         StreamPump(connection, sock, stream, self._scratch)
 
     def _accept_link(self, listen: LinkSocket, sock: socket.socket) -> None:
@@ -184,18 +185,25 @@ class Listeners:
         if accepted is not None:
             SocketPump(accepted[0], sock)
 
-    def _stream_of(
-        self, listen: Listen, tls: ServerTls | None, client: ClientContext
-    ) -> ByteStream:
+    def _stream_of(self, place: _Open, client: ClientContext) -> ByteStream:
         encrypted = None
-        if tls is not None:
-            encrypted = TlsStream(tls.context, server_side=True, scratch=self._scratch)
+        if place.tls is not None:
+            encrypted = TlsStream(place.tls.context, server_side=True, scratch=self._scratch)
             client.name_of_certificate = lambda: common_name(encrypted.peer_certificate)
-        if listen.transport in ("ws", "wss"):
-            web = WebSocketStream(server_side=True, origins=tuple(listen.origins))
+        if place.web is not None:
+            web = place.web(server_side=True, origins=tuple(place.listen.origins))
             return web if encrypted is None else StackedStream(encrypted, web)
         assert encrypted is not None
         return encrypted
+
+
+def _web_of(listen: Listen) -> type[WebSocketStream] | None:
+    """Imports what speaks WebSocket where a listener does: most do not, and it takes its time."""
+    if listen.transport not in ("ws", "wss"):
+        return None
+    from cogwork.io.websocket import WebSocketStream  # noqa: PLC0415  # see above
+
+    return WebSocketStream
 
 
 def mode_of(listen: Listen) -> int:

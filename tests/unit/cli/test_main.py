@@ -57,6 +57,23 @@ def test_help_loads_nothing_but_click() -> None:
         assert entry.summary in done.stdout
 
 
+@pytest.mark.parametrize("command", ["serve", "status"])
+def test_a_command_starts_without_what_few_need_and_without_looking_for_garbage(
+    command: str,
+) -> None:
+    probe = (
+        "import gc, sys\nfrom cogwork.cli.main import run\nlooks = []\n"
+        "gc.callbacks.append(lambda phase, _: looks.append(phase))\n"
+        f"run([{command!r}, '--help'])\n"
+        "few = {'wsproto', 'h11', 'pyarrow', 'uvloop'} & set(sys.modules)\n"
+        "print(file=sys.stderr)\n"
+        "print(sorted(few), gc.isenabled(), gc.get_freeze_count() > 0, len(looks) < 20,"
+        " file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=True, text=True)
+    assert done.stderr.strip() == "[] True True True"
+
+
 def test_summaries_are_what_the_commands_say_themselves() -> None:
     for name, entry in COMMANDS.items():
         command = cogwork.get_command(click.Context(cogwork), name)
