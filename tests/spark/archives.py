@@ -7,8 +7,10 @@ import hashlib
 import multiprocessing
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -145,16 +147,20 @@ def assert_no_orphan(to: Path, name: str = STREAM) -> None:
 
 def in_child(function: Callable[..., None], *arguments: object) -> int:
     """Runs a function in a fresh process; returns how that ended."""
-    child = _forks.Process(target=function, args=arguments)
-    child.start()
+    child = start_child(function, *arguments)
     child.join(60)
     assert child.exitcode is not None, "the child hangs"
     return child.exitcode
 
 
 def start_child(function: Callable[..., None], *arguments: object) -> BaseProcess:
+    """Starts it; the first time a server is started that has loaded this module for all of them.
+
+    What it loads it finds by PYTHONPATH alone, and says nothing where it does not.
+    """
     child = _forks.Process(target=function, args=arguments)
-    child.start()
+    with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
+        child.start()
     return child
 
 
