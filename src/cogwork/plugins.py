@@ -6,6 +6,7 @@ Built-in and foreign ones come through the same door.
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
@@ -33,7 +34,7 @@ def load(group: str, name: str, what: str) -> object | None:
     """
     if ":" in name:
         return _load_path(name, what)
-    for point in _points(group).select(name=name):
+    for point in _named(group, name):
         try:
             return point.load()  # type: ignore[no-any-return]  # the caller knows the group
         except Exception as error:
@@ -60,6 +61,16 @@ def names(group: str) -> list[str]:
 
 
 def _points(group: str) -> EntryPoints:
-    from importlib.metadata import entry_points  # noqa: PLC0415  # takes its time, and clients ask for none
+    from importlib.metadata import entry_points  # noqa: PLC0415  # takes its time
 
     return entry_points(group=group)
+
+
+def _named(group: str, name: str) -> EntryPoints:
+    """Looks among ours first: to look through whatever is installed delays each start."""
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415  # as above
+
+    with suppress(PackageNotFoundError):  # in a folder that nobody has installed
+        if ours := distribution("cogwork").entry_points.select(group=group, name=name):
+            return ours
+    return _points(group).select(name=name)

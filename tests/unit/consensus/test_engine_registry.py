@@ -5,7 +5,7 @@ import pytest
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.orb import OrbHost
 from cogwork.consensus.registry import engines, factory_of
-from cogwork.plugins import PluginError
+from cogwork.plugins import PluginError, load
 
 
 def test_the_built_in_engine_is_installed() -> None:
@@ -13,6 +13,13 @@ def test_the_built_in_engine_is_installed() -> None:
     factory = factory_of("orb")
     assert factory is not None
     assert isinstance(factory(EngineContext()), OrbHost)
+
+
+def test_a_built_in_engine_is_found_without_looking_through_all_that_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("importlib.metadata.entry_points", None)
+    assert load("cogwork.engines", "orb", "engine") is OrbHost
 
 
 def test_an_engine_may_be_named_by_its_path() -> None:
