@@ -20,9 +20,6 @@ LONGEST_FIRST = ("spark", "oslo", "system", "conformance")
 """Folders whose files take longest: begun last, one of them would be waited for alone. Those of
 `spark` keep the processors busy, those of `oslo` and `conformance` mostly wait."""
 
-SPARK_SESSIONS = 2
-"""Processes among those that run tests in which a session of Spark is started, which takes long."""
-
 EXAMPLES = int(os.environ.get("COGWORK_EXAMPLES", "50"))
 """Of each property, or a multiple of it; `make soak` has more."""
 
@@ -71,20 +68,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling | None:
-    """Gives each process whole files, and files that share a session of Spark to few of them."""
+    """Gives each process whole files, and all that share a session of Spark to one of them.
+
+    A session takes 15 CPU-s to start, with its Python workers and all that is compiled in the first
+    queries.
+    """
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415  # where it is in use, it is there
 
-    files = sorted(each.name for each in (HERE / "spark").glob("test_*.py") if has_session(each))
-    sessions = {name: f"spark-{at % SPARK_SESSIONS}" for at, name in enumerate(files)}
+    sharing = {each.name for each in (HERE / "spark").glob("test_*.py") if has_session(each)}
 
-    class FewSessions(LoadFileScheduling):  # type: ignore[misc]  # xdist tells no types
+    class OneSession(LoadFileScheduling):  # type: ignore[misc]  # xdist tells no types
         def _split_scope(self, nodeid: str) -> str:
             file = str(super()._split_scope(nodeid))
-            return sessions.get(Path(file).name, file)
+            return "spark" if Path(file).name in sharing else file
 
-    return FewSessions(config, log)
+    return OneSession(config, log)
 
 
 def has_session(file: Path) -> bool:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from kept_container import Kept
 from quick_java import OPTIONS
+from system.served import done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +39,18 @@ def seed() -> int:
     seed = int(os.environ.get("COGWORK_SEED", random.randrange(1 << 30)))
     sys.stdout.write(f"COGWORK_SEED={seed}\n")
     return seed
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    container = Kept(tmp_path)
+    container.start()
+    try:
+        for name in ("s", "t"):
+            done("stream", "create", container.url, name, "--engine", "raft")
+        yield container
+    finally:
+        container.kill()
 
 
 @pytest.fixture(scope="session")

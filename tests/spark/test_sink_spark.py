@@ -1,14 +1,7 @@
-"""The sink in Spark itself: each row once, whatever is killed or done again."""
+"""The sink in Spark itself: each row once, whatever is done again."""
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,19 +15,11 @@ from cogwork.spark.lines import line_of_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-HERE = Path(__file__).parent
-
-STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in ("in", "out", "b", "c"))
-
-ROWS = 12_000
-
-KILLS = int(os.environ.get("COGWORK_KILLS", "1"))
-"""Each is another start of Spark: some ten seconds."""
-
-WAIT_S = 200.0
+STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in ("in", "b", "c"))
 
 
 @pytest.fixture
@@ -98,40 +83,3 @@ def test_a_batch_whose_commit_was_lost_is_there_once(
         (checkpoint / "commits" / name).unlink()
     run()
     assert sorted(map(int, bodies(url, "c"))) == list(range(3000))
-
-
-@pytest.mark.timeout(300 + 60 * KILLS)
-def test_a_driver_that_is_killed_leaves_no_gap_and_nothing_twice(url: str, tmp_path: Path) -> None:
-    seed = int(os.environ.get("COGWORK_SEED", "7"))
-    rng = random.Random(seed)
-    with cogwork.sync.connect(url) as mesh:
-        mesh.stream("in").append([b"%d" % number for number in range(ROWS)])
-    points = sorted(rng.randrange(1, ROWS) for _ in range(KILLS))
-    with ArrowClient(url) as client:
-        for point in points:
-            driver = started(url, tmp_path)
-            try:
-                wait_for(client, point, driver)
-            finally:
-                os.killpg(driver.pid, signal.SIGKILL)
-                driver.wait()
-    driver = started(url, tmp_path)
-    assert driver.wait(WAIT_S) == 0
-    assert sorted(map(int, bodies(url, "out"))) == list(range(ROWS)), f"seed {seed}: {points}"
-
-
-def started(url: str, place: Path) -> subprocess.Popen[bytes]:
-    sources = HERE.parents[1] / "src"
-    return subprocess.Popen(
-        [sys.executable, str(HERE / "sink_driver.py"), url, str(place / "checkpoint")],
-        env={**os.environ, "PYTHONPATH": str(sources)},
-        start_new_session=True,
-    )
-
-
-def wait_for(client: ArrowClient, count: int, driver: subprocess.Popen[bytes]) -> None:
-    until_s = time.monotonic() + WAIT_S
-    while client.bounds("out").next < count:
-        assert driver.poll() is None, "the driver ended by itself"
-        assert time.monotonic() < until_s
-        time.sleep(0.01)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
+from kept_container import AWAY_S, Kept
 from pyspark.sql.types import StructType
 
 import cogwork.sync
@@ -27,57 +23,7 @@ from cogwork.spark.sink import publish
 from cogwork.spark.source import CogworkSource
 from cogwork.spark.write_options import WriteOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
 ROWS = 40_000
-
-AWAY_S = float(os.environ.get("COGWORK_AWAY_S", "2"))
-
-
-class Kept:
-    """A container with a directory, that can be killed and comes back at its port."""
-
-    def __init__(self, folder: Path) -> None:
-        (self.port,) = free_ports(1)
-        self.url = f"amqp://127.0.0.1:{self.port}"
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--id", "kept"]
-        command += ["--listen", f"127.0.0.1:{self.port}", "--data", str(self._folder)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline()
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
-            self._process = None
-
-
-@pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Kept]:
-    container = Kept(tmp_path)
-    container.start()
-    try:
-        for name in ("s", "t"):
-            create = ["stream", "create", container.url, name, "--engine", "raft"]
-            subprocess.run(
-                [sys.executable, "-m", "cogwork.cli.main", *create],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
-        yield container
-    finally:
-        container.kill()
 
 
 def reader(url: str, timeout_s: int) -> Any:  # of Spark
@@ -99,46 +45,6 @@ def test_a_container_that_is_away_for_a_while_only_delays_a_read(kept: Kept) -> 
         found += batch.column("offset").to_pylist()
     timer.join()
     assert found == list(range(ROWS))
-
-
-@pytest.mark.timeout(120 + 2 * AWAY_S)
-def test_a_query_goes_on_where_the_container_comes_back(
-    spark: SparkSession, kept: Kept, tmp_path: Path
-) -> None:
-    with cogwork.sync.connect(kept.url) as mesh:
-        mesh.stream("s").append([b"%d" % number for number in range(100)])
-    query = (
-        spark.readStream.format("cogwork")
-        .options(url=kept.url, startingOffsets="earliest", maxOffsetsPerTrigger="30")
-        .schema("body binary")
-        .load("s")
-        .writeStream.format("cogwork")
-        .options(url=kept.url, path="stream/t", checkpointLocation=str(tmp_path / "checkpoint"))
-        .start()
-    )
-    try:
-        wait_for(kept, 100)
-        kept.kill()
-        time.sleep(AWAY_S)
-        kept.start()
-        with cogwork.sync.connect(kept.url) as mesh:
-            mesh.stream("s").append([b"%d" % number for number in range(100, 200)])
-        wait_for(kept, 200)
-        assert query.isActive
-    finally:
-        query.stop()
-    with ArrowClient(kept.url) as client:
-        batches = client.read("t", *client.bounds("t"), ["body"])
-        found = [int(body) for batch in batches for body in batch.column("body").to_pylist()]
-    assert sorted(found) == list(range(200))
-
-
-def wait_for(kept: Kept, count: int) -> None:
-    until_s = time.monotonic() + 100
-    with ArrowClient(kept.url) as client:
-        while client.bounds("t").next < count:
-            assert time.monotonic() < until_s
-            time.sleep(0.05)
 
 
 def test_a_container_that_does_not_come_back_is_one_line(kept: Kept) -> None:
