@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +21,7 @@ ACCEPTED = 0x24
 """Descriptor code of the outcome `accepted` (AMQP 1.0 §3.4.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """Sends a message to an address.
 
     Attributes:
@@ -35,8 +35,7 @@ class Send:
     on_outcome: OnOutcome | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(Struct, frozen=True):
     """Sends a message through an entry that the node holds itself.
 
     Attributes:
@@ -48,8 +47,7 @@ class Publish:
     message: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(Struct, frozen=True):
     """Settles a delivery that came in on a port.
 
     Attributes:
@@ -65,8 +63,7 @@ class Settle:
     state: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Detach:
+class Detach(Struct, frozen=True):
     """Ends a link, a consumer's or a publisher's.
 
     Attributes:
@@ -82,8 +79,7 @@ class Detach:
     info: Mapping[str, object] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """Tells the container's log.
 
     Attributes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from cogwork.router.mesh.wire import encode
 
@@ -53,16 +54,14 @@ class Severity(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """Send these bytes on a link's control connection."""
 
     link: int
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(Struct, frozen=True):
     """Close a link's pair of connections, and tell the other end why.
 
     Attributes:
@@ -76,23 +75,20 @@ class Close:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
-class NeighbourUp:
+class NeighbourUp(Struct, frozen=True):
     """Use this link for a neighbour; also where another one was used before."""
 
     neighbour: str
     link: int
 
 
-@dataclass(frozen=True, slots=True)
-class NeighbourDown:
+class NeighbourDown(Struct, frozen=True):
     """No link to this neighbour is left."""
 
     neighbour: str
 
 
-@dataclass(frozen=True, slots=True)
-class PathsChanged:
+class PathsChanged(Struct, frozen=True):
     """The ways from here, or their costs, have changed.
 
     Attributes:
@@ -103,8 +99,7 @@ class PathsChanged:
     next_hops: Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class InterestChanged:
+class InterestChanged(Struct, frozen=True):
     """Another container's interests have changed.
 
     Attributes:
@@ -118,16 +113,14 @@ class InterestChanged:
     added: Mapping[int, Interest]
 
 
-@dataclass(frozen=True, slots=True)
-class Hosts:
+class Hosts(Struct, frozen=True):
     """A neighbour takes clients at these hosts; none: send it nobody."""
 
     neighbour: str
     hosts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A line for the log."""
 
     severity: Severity

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 from cogwork.router.selectors.evaluator import Evaluate, Lookup, evaluator
 from cogwork.router.selectors.parser import parse
@@ -62,6 +63,6 @@ def _identifiers(part: object) -> Iterator[str]:
     elif isinstance(part, tuple):
         for each in part:
             yield from _identifiers(each)
-    elif is_dataclass(part):
-        for each in fields(part):
-            yield from _identifiers(getattr(part, each.name))
+    elif isinstance(part, Struct):
+        for each in structs.astuple(part):
+            yield from _identifiers(each)

@@ -7,7 +7,7 @@ BETWEEN is two comparisons.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 __all__ = (
     "All",
@@ -25,43 +25,37 @@ __all__ = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A value as written."""
 
     value: str | int | float | bool
 
 
-@dataclass(frozen=True, slots=True)
-class Identifier:
+class Identifier(Struct, frozen=True):
     """A value of the message."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """NOT."""
 
     condition: Tree
 
 
-@dataclass(frozen=True, slots=True)
-class All:
+class All(Struct, frozen=True):
     """AND, of two or more."""
 
     conditions: tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     """OR, of two or more."""
 
     conditions: tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Two values and one of `=`, `<>`, `<`, `<=`, `>`, `>=`."""
 
     operator: str
@@ -69,16 +63,14 @@ class Comparison:
     right: Tree
 
 
-@dataclass(frozen=True, slots=True)
-class In:
+class In(Struct, frozen=True):
     """A value among literals."""
 
     value: Tree
     choices: tuple[str | int | float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Like:
+class Like(Struct, frozen=True):
     """A string held to a pattern of `%`, any characters, and `_`, one character."""
 
     value: Tree
@@ -86,23 +78,20 @@ class Like:
     escape: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Struct, frozen=True):
     """Whether the message lacks a value."""
 
     value: Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     """A number, then operators and further numbers, worked out from the left."""
 
     first: Tree
     steps: tuple[tuple[str, Tree], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Negative:
+class Negative(Struct, frozen=True):
     """A number with its sign changed."""
 
     value: Tree
