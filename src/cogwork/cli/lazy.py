@@ -99,8 +99,8 @@ def _imported(name: str) -> ModuleType:
 
     Hundreds of modules come, and stay; looking takes a sixth of the time.
     """
-    if name in sys.modules:
-        return sys.modules[name]
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
     gc.disable()
     try:
         return importlib.import_module(name)
