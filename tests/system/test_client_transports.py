@@ -128,6 +128,13 @@ async def test_a_client_certificate_says_who_it_is(stage: Stage) -> None:
 
 
 @story
+async def test_who_shows_no_certificate_is_not_asked_to_log_in_by_one(stage: Stage) -> None:
+    """It would take EXTERNAL where that is offered, for it cannot tell, and be refused."""
+    async with cogwork.connect(stage.url("amqps"), tls=stage.tls) as mesh:
+        await mesh.publish("topic/anonymous", 1)
+
+
+@story
 async def test_a_server_that_nobody_vouches_for_is_not_trusted(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -20,7 +20,7 @@ from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.extensions import ANONYMOUS_RELAY
 from cogwork.amqp.performatives import Attach, Open, Role
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
-from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslInit, SaslResponse
+from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse
 from cogwork.amqp.terminus import Coordinator
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
@@ -282,8 +282,11 @@ class Peers(ListeningSide):
     # -- what connections ask, and tell
 
     def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
-        """Lists what the connection's listener offers."""
-        return self.client_of(connection).mechanisms
+        """Lists what the connection's listener offers: EXTERNAL to who has shown a certificate."""
+        client = self.client_of(connection)
+        others = tuple(each for each in client.mechanisms if each != EXTERNAL)
+        has_shown = client.certificate_name is not None
+        return client.mechanisms if has_shown or not others else others
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
         """Has the login checked."""
