@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from cogwork.cli.certificates import certified
 from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
@@ -27,6 +28,7 @@ TIMEOUT_S = 10.0
     metavar="S",
     help="How long to wait for the reply, in seconds.",
 )
+@certified
 @click.option("--json", "wants_json", is_flag=True, help="The whole reply as one JSON object.")
 def call(url: str, address: str, body: str, timeout_s: float, wants_json: bool) -> None:
     """Send a request and print the reply.

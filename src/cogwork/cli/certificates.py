@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from cogwork.client.certificates import Certificates
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
-__all__ = ("certificate_options", "certificates_of")
+__all__ = ("certificate_options", "certificates_of", "certified", "given_context")
 
 C = TypeVar("C", bound="Callable[..., Any]")
 
 FILE = click.Path(exists=True, dir_okay=False, resolve_path=True)
 
-OPTIONS = (
-    click.option("--ca-file", type=FILE, help="For amqps://: the authorities to trust, PEM."),
-    click.option("--cert-file", type=FILE, help="A certificate of one's own, PEM."),
-    click.option("--key-file", type=FILE, help="Its private key, where that is not in there."),
-)
+OPTIONS = {
+    "--ca-file": "For amqps://: the authorities to trust, PEM.",
+    "--cert-file": "A certificate of one's own, PEM.",
+    "--key-file": "Its private key, where that is not in there.",
+}
+
+KEPT = "cogwork.certificates"
+"""Where click's context keeps what a command's function has no parameters for."""
 
 
 def certificate_options(command: C) -> C:
     """Adds them to a command; they arrive as `ca_file`, `cert_file` and `key_file`."""
-    for option in reversed(OPTIONS):
+    for name, text in reversed(OPTIONS.items()):
+        command = click.option(name, type=FILE, help=text)(command)
+    return command
+
+
+def certified(command: C) -> C:
+    """Adds them to a command that does not ask for them: whatever connects it takes them."""
+    for name, text in reversed(OPTIONS.items()):
+        option = click.option(name, type=FILE, help=text, expose_value=False, callback=_keep)
         command = option(command)
     return command
+
+
+def _keep(ctx: click.Context, parameter: click.Parameter, file: str | None) -> None:
+    ctx.meta.setdefault(KEPT, {})[parameter.name] = file
+
+
+def given_context() -> ssl.SSLContext | None:
+    """Reads the files that the command line names; None where it names none.
+
+    Raises:
+        click.UsageError: A key has no certificate.
+        TlsFilesError: A file cannot be used.
+    """
+    context = click.get_current_context(silent=True)
+    files = cast("dict[str, str | None]", {} if context is None else context.meta.get(KEPT, {}))
+    return certificates_of(**files).context() if files else None
 
 
 def certificates_of(
@@ -40,5 +68,6 @@ def certificates_of(
         click.UsageError: A key has no certificate.
     """
     if key_file is not None and cert_file is None:
-        raise click.UsageError("--key-file needs --cert-file")
+        context = click.get_current_context(silent=True)
+        raise click.UsageError("--key-file needs --cert-file", context)
     return Certificates(ca_file, cert_file, key_file)

@@ -13,6 +13,7 @@ import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from cogwork.cli.certificates import given_context
 from cogwork.cli.manager import Manager
 from cogwork.cli.reach import GIVE_UP_AFTER_S
 from cogwork.client import Retry, connect
@@ -55,9 +56,10 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
         ConnectError: The container cannot be reached, or refuses.
     """
     retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
+    own = given_context()
     until_s = time.monotonic() + GIVE_UP_AFTER_S
     async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(connect(url, retry=retry, force=True))
+        first = await stack.enter_async_context(connect(url, retry=retry, force=True, tls=own))
         workers = _all(first.container) if is_whole else await _present(first)
         found = {first.container.container_id: first}
         attempts = ATTEMPTS_PER_WORKER * len(workers)
@@ -68,7 +70,9 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
                 await asyncio.sleep(LOOK_S)
             attempts -= 1
             async with AsyncExitStack() as attempt:
-                mesh = await attempt.enter_async_context(connect(url, retry=retry, force=True))
+                mesh = await attempt.enter_async_context(
+                    connect(url, retry=retry, force=True, tls=own)
+                )
                 name = mesh.container.container_id
                 if name in missing:
                     found[name] = mesh

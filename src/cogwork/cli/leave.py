@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.group import met
 from cogwork.cli.manager import Manager
@@ -28,6 +29,7 @@ LOOK_S = 0.1
 
 @click.command()
 @click.argument("url")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object.")
 def leave(url: str, as_json: bool) -> int:
     """Have a container leave its mesh for good, and stop.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cogwork.amqp.errors import Condition
+from cogwork.cli.certificates import certified
 from cogwork.cli.group import met, reach_each
 from cogwork.cli.manager import Manager
 from cogwork.cli.rendering import jsonable
@@ -65,6 +66,7 @@ def link() -> None:
     show_default=True,
     help="What the way over it costs; messages take the cheapest.",
 )
+@certified
 @click.option("--json", "as_json", is_flag=True, help="The link as one JSON object.")
 def add(url: str, target: str, cost: int, as_json: bool) -> None:
     """Link a container with another one.
@@ -87,6 +89,7 @@ def add(url: str, target: str, cost: int, as_json: bool) -> None:
 @link.command()
 @click.argument("url")
 @click.argument("target", metavar="HOST:PORT", callback=a_target)
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def remove(url: str, target: str, as_json: bool) -> None:
     """End a link that is dialled from the container."""
@@ -113,6 +116,7 @@ def remove(url: str, target: str, as_json: bool) -> None:
 
 @link.command("list")
 @click.argument("url")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 @click.option("--workers", is_flag=True, help="Show those between workers of the container, too.")
 def list_(url: str, as_json: bool, workers: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cogwork.cli import link
+from cogwork.cli.certificates import certified
 from cogwork.cli.folding import Folding
 from cogwork.cli.graph import graph_of
 from cogwork.cli.manager import Manager
@@ -48,6 +49,7 @@ SHARDS = {
 
 @click.command()
 @click.argument("url")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as one JSON object.")
 @click.option("--dot", "wants_dot", is_flag=True, help="A picture, for Graphviz.")
 @click.option("--svg", "wants_svg", is_flag=True, help="A picture, as SVG.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 from rich.console import Console
 
+from cogwork.cli.certificates import certified
 from cogwork.cli.manager import Manager
 from cogwork.cli.reach import reach
 from cogwork.client import ClientError
@@ -52,6 +53,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
     copied = "The ids of all that are to have a copy that does not count."
     for option in (
         click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object."),
+        certified,
         click.option("--no-wait", is_flag=True, help="End before they hold it."),
         click.option("--learners", metavar="D,E", show_default="nobody", help=copied),
         click.option("--replicas", required=True, metavar="A,B,C", callback=some, help=wanted),

@@ -12,6 +12,7 @@ from msgspec import inspect
 
 from cogwork.amqp.message import decode_sections
 from cogwork.cli import deletion, moving
+from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.group import reach_all
 from cogwork.cli.listing import show
@@ -72,6 +73,7 @@ def queue() -> None:
 
 @queue.command("list")
 @click.argument("url")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the queues, with depth, consumers and counts."""
@@ -104,6 +106,7 @@ def list_(url: str, as_json: bool) -> None:
     show_default="as [[address]] says, or memory",
     help="Where items are kept; short for --option durability=….",
 )
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def declare(
     url: str, address: str, *, pairs: tuple[str, ...], durability: str | None, as_json: bool
@@ -135,6 +138,7 @@ def declare(
 @click.argument("url")
 @click.argument("address", callback=an_address)
 @click.option("--count", type=COUNT, default=10, show_default=True, help="How many items.")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="Whole items, one JSON object a line.")
 def peek(url: str, address: str, count: int, as_json: bool) -> None:
     """Show the first items of a queue and leave them there."""
@@ -162,6 +166,7 @@ def _item_as_text(item: dict[str, Any]) -> str:
 @queue.command()
 @click.argument("url")
 @click.argument("address", callback=an_address)
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def purge(url: str, address: str, as_json: bool) -> None:
     """Drop all items of a queue that no consumer holds."""
@@ -179,6 +184,7 @@ def purge(url: str, address: str, as_json: bool) -> None:
 @queue.command()
 @click.argument("url")
 @click.argument("address", callback=an_address)
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def delete(url: str, address: str, as_json: bool) -> None:
     """Give up a queue with all its items. Nobody may be attached to it."""
@@ -195,6 +201,7 @@ def delete(url: str, address: str, as_json: bool) -> None:
 @click.argument("source", callback=an_address)
 @click.argument("target", callback=an_address)
 @click.option("--count", type=COUNT, show_default="all", help="How many items at most.")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def move(url: str, source: str, target: str, count: int | None, as_json: bool) -> int:
     """Move items from one queue to another queue.
@@ -226,6 +233,7 @@ def relocate(
 @click.argument("url")
 @click.argument("address", callback=an_address)
 @click.option("--count", type=COUNT, show_default="all", help="How many items at most.")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def redrive(url: str, address: str, count: int | None, as_json: bool) -> int:
     """Send dead letters back to the addresses that they came from.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
+from cogwork.cli.certificates import given_context
 from cogwork.client import Retry, connect
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def reach(
         url: Where.
         work: What to do.
         force: Whether it is about that container, and no other will do.
-        tls: Certificates; None trusts the system's authorities.
+        tls: Certificates; None takes those of the command line, or the system's authorities.
 
     Returns:
         What `work` returns.
@@ -43,10 +44,11 @@ def reach(
         InvalidUrlError: The URL is none.
         ConnectError: The container cannot be reached, or refuses.
     """
+    own = tls or given_context()
 
     async def run() -> T:
         retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
-        async with connect(url, retry=retry, force=force, tls=tls) as mesh:
+        async with connect(url, retry=retry, force=force, tls=own) as mesh:
             return await work(mesh)
 
     return asyncio.run(run())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.onlooking import while_read
 from cogwork.cli.quantities import DURATION
@@ -62,6 +63,7 @@ def _place(
     callback=_place,
     help="Of a stream: first, last, next, snapshot, today, an OFFSET or a time.",
 )
+@certified
 @click.option("--json", "wants_json", is_flag=True, help="Whole messages, one JSON object a line.")
 def receive(
     url: str,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import line_of
 from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
@@ -186,6 +187,7 @@ def a_codec(_ctx: click.Context, _parameter: click.Parameter, name: str | None) 
     metavar="S",
     help="How long to wait, in seconds; for --stream the longest silence.",
 )
+@certified
 @click.option("--json", "as_json", is_flag=True, help="Print objects, also of errors.")
 @click.option("--verbose", is_flag=True, help="Print the traceback of what the method raised.")
 def rpc(

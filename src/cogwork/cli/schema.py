@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.reach import reach
 from cogwork.cli.tables import console, table
@@ -55,6 +56,7 @@ def schema() -> None:
 @click.option("--message", default="", help="The message's full name, for Protocol Buffers.")
 @click.option("--incompatible", is_flag=True, help="Also where it refuses messages of before.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be wrong with it.")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def register(
     url: str,
@@ -118,6 +120,7 @@ def _kind_of(file: str, kind: str | None, message: str) -> str:
 @schema.command()
 @click.argument("url")
 @click.argument("address")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def unregister(url: str, address: str, as_json: bool) -> None:
     """Take an address, or a pattern, its schema with all versions."""
@@ -134,6 +137,7 @@ def unregister(url: str, address: str, as_json: bool) -> None:
 
 @schema.command("list")
 @click.argument("url")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the newest version of each schema."""
@@ -154,6 +158,7 @@ def list_(url: str, as_json: bool) -> None:
 @click.argument("url")
 @click.argument("address")
 @click.option("--version", type=click.IntRange(min=1), show_default="the newest", help="Which one.")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def show(url: str, address: str, version: int | None, as_json: bool) -> int:
     """Show the schema of ADDRESS, or of the pattern that takes it."""
@@ -187,6 +192,7 @@ def show(url: str, address: str, version: int | None, as_json: bool) -> int:
 @click.argument("address")
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--content-type", help="What the messages say that they are.")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="A JSON object for each message, in a line.")
 def check(
     url: str, address: str, files: tuple[str, ...], content_type: str | None, as_json: bool

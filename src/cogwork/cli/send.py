@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode, line_of
 from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
@@ -154,6 +155,7 @@ def parse_properties(
 )
 @click.option("--durable", is_flag=True, help="Ask that messages outlive a restart.")
 @click.option("--presettled", is_flag=True, help="Do not wait for outcomes.")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="The outcomes as one JSON object.")
 def send(**options: object) -> int:
     """Send messages to an address.

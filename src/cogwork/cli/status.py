@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cogwork.cli.certificates import certified
 from cogwork.cli.group import reach_each
 from cogwork.cli.manager import Manager
 from cogwork.cli.rendering import jsonable
@@ -127,6 +128,7 @@ Found = dict[str, tuple[list[dict[str, Any]], int]]
 
 @click.command()
 @click.argument("url")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="The whole state as one JSON object.")
 def status(url: str, as_json: bool) -> None:
     """Show what a container holds and has done.

@@ -10,6 +10,7 @@ import click
 
 from cogwork.amqp.types import ULong
 from cogwork.cli import deletion, moving
+from cogwork.cli.certificates import certified
 from cogwork.cli.listing import show_all
 from cogwork.cli.manager import Manager
 from cogwork.cli.moving import is_there, members, named
@@ -120,6 +121,7 @@ def stream() -> None:
 @click.option(
     "--option", "pairs", multiple=True, metavar="K=V", help="An option of the engine; repeatable."
 )
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def create(
     url: str,
@@ -192,6 +194,7 @@ def _pair(text: str) -> tuple[str, object]:
 
 @stream.command("list")
 @click.argument("url")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the streams, with bounds, rates and readers."""
@@ -201,6 +204,7 @@ def list_(url: str, as_json: bool) -> None:
 @stream.command()
 @click.argument("url")
 @click.argument("name")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def show(url: str, name: str, as_json: bool) -> None:
     """Show one stream, and how far behind each of its readers is."""
@@ -287,6 +291,7 @@ def move(
 @stream.command()
 @click.argument("url")
 @click.argument("name")
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def delete(url: str, name: str, as_json: bool) -> None:
     """Give up a stream with all its records."""
@@ -299,6 +304,7 @@ def delete(url: str, name: str, as_json: bool) -> None:
 @click.option(
     "--before", type=click.IntRange(0, ULong.MAX), required=True, help="The first one to keep."
 )
+@certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def trim(url: str, name: str, before: int, as_json: bool) -> None:
     """Give up the records below an offset. Engines may keep some of them a little longer."""

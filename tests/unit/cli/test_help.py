@@ -87,3 +87,14 @@ def test_all_places_in_a_stream_are_named() -> None:
     shown = CliRunner().invoke(cogwork, ["receive", "--help"], terminal_width=WIDTH)
     for place in ("first", "last", "next", "snapshot", "today"):
         assert place in shown.output
+
+
+def test_whatever_connects_to_a_container_takes_certificates() -> None:
+    wanted = {"--ca-file", "--cert-file", "--key-file"}
+    lacking = {
+        command.name
+        for command in commands(cogwork)
+        if any(each.name == "url" for each in command.params)
+        and not wanted <= {name for each in command.params for name in each.opts}
+    }
+    assert lacking == {"bench"}  # whose loads know authorities alone
