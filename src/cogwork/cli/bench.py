@@ -20,7 +20,7 @@ from cogwork.cli.loadgen.peer import dial
 from cogwork.cli.loadgen.scenarios import SCENARIOS, Load, run_scenario
 from cogwork.cli.loadgen.url import Url
 from cogwork.cli.loadgen.usage import ProcessUsage
-from cogwork.cli.quantities import Finite
+from cogwork.cli.quantities import Finite, Whole
 from cogwork.cli.tables import console
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class _BenchCommand(click.Command):
     callback=_list_scenarios,
     help="List the scenarios and exit.",
 )
-@click.option("--count", type=click.IntRange(1), help="Deliveries to make in all.")
+@click.option("--count", type=Whole(1), help="Deliveries to make in all.")
 @click.option(
     "--seconds",
     type=Finite(0.1),
@@ -118,41 +118,35 @@ class _BenchCommand(click.Command):
 @click.option(
     "--size",
     "size_bytes",
-    type=click.IntRange(16),
+    type=Whole(16),
     default=100,
     show_default=True,
     help="Bytes in a message's body.",
 )
 @click.option(
     "--credit",
-    type=click.IntRange(2),
+    type=Whole(2),
     default=5000,
     show_default=True,
     help="Each receiver's window.",
 )
-@click.option(
-    "--pairs", type=click.IntRange(1), show_default="4", help="Producers with a consumer each."
-)
+@click.option("--pairs", type=Whole(1), show_default="4", help="Producers with a consumer each.")
 @click.option(
     "--consumers",
-    type=click.IntRange(1),
+    type=Whole(1),
     show_default="4 or 1",
     help="Subscribers, or queue consumers.",
 )
-@click.option("--outstanding", type=click.IntRange(1), show_default="1", help="Requests under way.")
-@click.option(
-    "--parallel", type=click.IntRange(1), show_default="8", help="Connections or links at once."
-)
-@click.option(
-    "--connections", type=click.IntRange(1), show_default="2000", help="Idle connections."
-)
+@click.option("--outstanding", type=Whole(1), show_default="1", help="Requests under way.")
+@click.option("--parallel", type=Whole(1), show_default="8", help="Connections or links at once.")
+@click.option("--connections", type=Whole(1), show_default="2000", help="Idle connections.")
 @click.option(
     "--subscriptions-per-s",
     type=Finite(0),
     default=0.0,
     help="For `topic`: how many more come and go meanwhile.",
 )
-@click.option("--pid", type=click.IntRange(1), help="The server's process, to measure its CPU.")
+@click.option("--pid", type=Whole(1), help="The server's process, to measure its CPU.")
 @click.option("--ca-file", type=click.Path(exists=True, dir_okay=False), help="For amqps://.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
 def bench(

@@ -21,7 +21,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.loadgen.peer import dial
 from cogwork.cli.loadgen.switching import SHAPES, SIZES_BYTES, Shape, measure_isr, measure_xsr
 from cogwork.cli.loadgen.url import Url
-from cogwork.cli.quantities import Finite
+from cogwork.cli.quantities import Finite, Whole
 from cogwork.cli.servers.container import linked_containers
 from cogwork.cli.tables import console
 from cogwork.io.tls import client_context
@@ -49,17 +49,15 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         click.argument("urls", nargs=-1, metavar="[URL]..."),
         click.option(
             "--brokers",
-            type=click.IntRange(1, 64),
+            type=Whole(1, 64),
             show_default="7 and 3, as far as they go here",
             help="B: how many brokers switch.",
         ),
-        click.option(
-            "--queues", type=click.IntRange(1), show_default="12 and 4", help="Q, at each broker."
-        ),
+        click.option("--queues", type=Whole(1), show_default="12 and 4", help="Q, at each broker."),
         click.option(
             "--size",
             "sizes_bytes",
-            type=click.IntRange(16),
+            type=Whole(16),
             multiple=True,
             show_default="1000 and 250",
             help="Bytes in a body; may be repeated.",

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from cogwork.cli.measured import default_path, load
 from cogwork.cli.tables import console
+from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.registry import engines, factory_of
 from cogwork.plugins import PluginError
@@ -38,7 +39,7 @@ ABILITIES = {
 """How people call what is declared."""
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=HelpfulGroup, no_args_is_help=False)
 def engine() -> None:
     """List the engines of streams."""
 

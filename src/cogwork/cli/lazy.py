@@ -8,11 +8,13 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
+from cogwork.cli.unknown_commands import HelpfulGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
+
+    import click
 
 __all__ = ("Entry", "LazyGroup", "ReaderLeftError")
 
@@ -41,7 +43,7 @@ def _naming_broken_pipes() -> Iterator[None]:
         raise ReaderLeftError from error
 
 
-class LazyGroup(click.Group):
+class LazyGroup(HelpfulGroup):
     """A group whose commands are imported when they run."""
 
     def __init__(

@@ -12,8 +12,10 @@ from cogwork.amqp.errors import Condition
 from cogwork.cli.certificates import certified
 from cogwork.cli.group import met, reach_each
 from cogwork.cli.manager import Manager
+from cogwork.cli.quantities import Whole
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, table
+from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.client import LinkRefused
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 
@@ -48,7 +50,7 @@ def a_target(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str
     return text
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=HelpfulGroup, no_args_is_help=False)
 def link() -> None:
     """Add, remove and list a container's links to others.
 
@@ -61,7 +63,7 @@ def link() -> None:
 @click.argument("target", metavar="HOST:PORT", callback=a_target)
 @click.option(
     "--cost",
-    type=click.IntRange(1, 65_535),
+    type=Whole(1, 65_535),
     default=1,
     show_default=True,
     help="What the way over it costs; messages take the cheapest.",

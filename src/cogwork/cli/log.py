@@ -11,6 +11,7 @@ import click
 
 from cogwork.cli.exit_codes import ExitCode, line_of
 from cogwork.cli.tables import console, table
+from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.log.errors import LogError
 from cogwork.log.inspection import files_below, inspect_file, verify
 from cogwork.log.segment import SUFFIX
@@ -46,7 +47,7 @@ SEGMENT_COLUMNS = {
 GROUPS_SHOWN = 10
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=HelpfulGroup, no_args_is_help=False)
 def log() -> None:
     """Inspect and verify the files of a log."""
 

@@ -7,23 +7,46 @@ from typing import cast
 
 import click
 
-__all__ = ("COUNT", "COUNT_MAX", "DURATION", "Finite")
+__all__ = ("COUNT", "COUNT_MAX", "DURATION", "Finite", "Whole")
 
 COUNT_MAX = 2**63 - 1
 """What a container can be asked for, and an option of a stream can be."""
 
-COUNT = click.IntRange(1, COUNT_MAX)
+
+class Whole(click.IntRange):
+    """A whole number within bounds, in words that are not click's: an integer range."""
+
+    name = "n"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Reads the text."""
+        try:
+            number = int(cast("str", value))
+        except ValueError:
+            self.fail(f"{value!r} is no whole number", param, ctx)
+        return super().convert(number, param, ctx)
+
+
+COUNT = Whole(1, COUNT_MAX)
 """How many, of something that there is one of at least."""
 
 
 class Finite(click.FloatRange):
     """A number within bounds; one that is none, or has no end, would pass them."""
 
+    name = "n"
+
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Reads the text."""
-        number = float(super().convert(cast("float", value), param, ctx))
+        try:
+            number = float(cast("str", value))
+        except ValueError:
+            self.fail(f"{value!r} is no number", param, ctx)
+        number = float(super().convert(number, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value!r} is no number that has an end", param, ctx)
         return number

@@ -22,6 +22,7 @@ from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
 from cogwork.cli.shared_queue import SharedQueue
 from cogwork.cli.sums import added_up
 from cogwork.cli.tables import in_words
+from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import describe, keys_at, type_at
 
@@ -66,7 +67,7 @@ def an_address(_ctx: click.Context, _parameter: click.Parameter, text: str) -> s
     return text
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=HelpfulGroup, no_args_is_help=False)
 def queue() -> None:
     """List, declare, peek into, purge, move and relocate queues."""
 

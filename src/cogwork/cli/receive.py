@@ -11,7 +11,7 @@ import click
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.onlooking import while_read
-from cogwork.cli.quantities import DURATION
+from cogwork.cli.quantities import DURATION, Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
 from cogwork.cli.stream_names import address_of, is_elsewhere
@@ -48,7 +48,7 @@ def _place(
 @click.command()
 @click.argument("url")
 @click.argument("address")
-@click.option("--count", type=click.IntRange(min=1), help="Stop after so many messages.")
+@click.option("--count", type=Whole(min=1), help="Stop after so many messages.")
 @click.option(
     "--timeout",
     "timeout_s",

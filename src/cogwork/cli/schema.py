@@ -12,8 +12,10 @@ import click
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.quantities import Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.tables import console, table
+from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ COLUMNS = {
 FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=HelpfulGroup, no_args_is_help=False)
 def schema() -> None:
     """Register, list, show and check by the schemas of addresses."""
 
@@ -157,7 +159,7 @@ def list_(url: str, as_json: bool) -> None:
 @schema.command()
 @click.argument("url")
 @click.argument("address")
-@click.option("--version", type=click.IntRange(min=1), show_default="the newest", help="Which one.")
+@click.option("--version", type=Whole(min=1), show_default="the newest", help="Which one.")
 @certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def show(url: str, address: str, version: int | None, as_json: bool) -> int:

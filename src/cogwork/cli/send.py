@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode, line_of
-from cogwork.cli.quantities import DURATION
+from cogwork.cli.quantities import DURATION, Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.visible import visible
 from cogwork.client import Message
@@ -133,7 +133,7 @@ def parse_properties(
 )
 @click.option(
     "--count",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     show_default="once, or all lines",
     help="Repeat BODY, or stop after so many lines.",
 )

@@ -19,6 +19,7 @@ import msgspec
 
 from cogwork.cli.children import COMMAND, LEFT
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.quantities import Whole
 from cogwork.container.config import defaults, load, with_options
 from cogwork.container.container import Container
 from cogwork.container.errors import ConfigurationError
@@ -64,7 +65,7 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option(
     "--workers",
-    type=click.IntRange(1, WORKERS_MAX),
+    type=Whole(1, WORKERS_MAX),
     metavar="N",
     show_default="1",
     help="How many processes share the work: as many as the cores that they are to use.",
@@ -72,7 +73,7 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--arrow",
     "readers",
-    type=click.IntRange(0, READERS_MAX),
+    type=Whole(0, READERS_MAX),
     metavar="N",
     show_default="0",
     help="How many processes serve streams as Arrow record batches.",

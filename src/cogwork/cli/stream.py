@@ -14,11 +14,12 @@ from cogwork.cli.certificates import certified
 from cogwork.cli.listing import show_all
 from cogwork.cli.manager import Manager
 from cogwork.cli.moving import is_there, members, named
-from cogwork.cli.quantities import COUNT, COUNT_MAX
+from cogwork.cli.quantities import COUNT, COUNT_MAX, Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream_names import address_of, new_name
 from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table
+from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.cli.visible import visible
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
         return amount
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=HelpfulGroup, no_args_is_help=False)
 def stream() -> None:
     """Create, list, show, move, trim and delete streams.
 
@@ -301,9 +302,7 @@ def delete(url: str, name: str, as_json: bool) -> None:
 @stream.command()
 @click.argument("url")
 @click.argument("name")
-@click.option(
-    "--before", type=click.IntRange(0, ULong.MAX), required=True, help="The first one to keep."
-)
+@click.option("--before", type=Whole(0, ULong.MAX), required=True, help="The first one to keep.")
 @certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def trim(url: str, name: str, before: int, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cogwork.cli.fleet import Fleet
+from cogwork.cli.quantities import Whole
 from cogwork.cli.tables import console, table
 from cogwork.cli.topologies import NAMED, TopologyError, topology_of
 
@@ -27,7 +28,7 @@ COLUMNS = {"id": "container", "url": "url", "neighbours": "linked with", "proces
 
 
 @click.command()
-@click.argument("count", metavar="N", type=click.IntRange(1, COUNT_MAX))
+@click.argument("count", metavar="N", type=Whole(1, COUNT_MAX))
 @click.option(
     "--topology",
     default="ring",
@@ -38,7 +39,7 @@ COLUMNS = {"id": "container", "url": "url", "neighbours": "linked with", "proces
 @click.option("--json", "as_json", is_flag=True, help="Say where they listen as a JSON object.")
 @click.option(
     "--base-port",
-    type=click.IntRange(1, 65_535),
+    type=Whole(1, 65_535),
     default=BASE_PORT,
     show_default=True,
     help="The first port; those that are taken are left out.",

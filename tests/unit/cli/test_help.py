@@ -98,3 +98,15 @@ def test_whatever_connects_to_a_container_takes_certificates() -> None:
         and not wanted <= {name for each in command.params for name in each.opts}
     }
     assert lacking == {"bench"}  # whose loads know authorities alone
+
+
+@pytest.mark.parametrize("path", list(groups(cogwork)), ids=" ".join)
+def test_numbers_are_shown_as_the_pages_show_them(path: tuple[str, ...]) -> None:
+    group: click.Command = cogwork
+    for word in path:
+        assert isinstance(group, click.Group)
+        group = dict(below(group))[word]
+    assert isinstance(group, click.Group)
+    for name, _ in below(group):
+        shown = CliRunner().invoke(cogwork, [*path, name, "--help"], terminal_width=WIDTH).output
+        assert "RANGE" not in shown

@@ -16,7 +16,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.bars import Bars
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.session import spark_session
-from cogwork.cli.quantities import Finite
+from cogwork.cli.quantities import Finite, Whole
 from cogwork.cli.reach import reach
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class _Way(NamedTuple):
 )
 @click.option(
     "--commit-rows",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1_000_000,
     show_default=True,
     help="The most records of a commit.",
