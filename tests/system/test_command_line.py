@@ -195,7 +195,9 @@ def test_ctrl_c_ends_without_a_traceback(container: Served) -> None:
 def test_a_sender_without_credit_says_what_it_waits_for(container: Served) -> None:
     with started("send", container.url, "nobody/here", "x") as process:
         assert process.stderr is not None
-        assert "nobody/here is full, or nobody receives there" in process.stderr.readline()
+        said = process.stderr.readline()
+        assert "nobody/here is full, or nobody receives there: no prefix says" in said
+        assert "as queue/nobody/here or stream/nobody/here would" in said
         assert container.run("receive", container.url, "nobody/here", "--count", "1") == "x\n"
         assert process.wait(10) == ExitCode.OK
 

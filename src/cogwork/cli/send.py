@@ -19,6 +19,7 @@ from cogwork.cli.quantities import DURATION, Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.visible import visible
 from cogwork.client import Message
+from cogwork.router.addresses import AddressTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -240,11 +241,19 @@ async def _send(mesh: Mesh, outgoing: Outgoing, tally: Tally) -> None:
             try:
                 await asyncio.wait((sending,), timeout=PATIENCE_S)
                 if not sending.done() and publisher.backlog:
-                    text = f"waiting: {outgoing.address} is full, or nobody receives there"
-                    click.echo(f"cogwork: {text}", err=True)
+                    click.echo(f"cogwork: waiting: {_reason(outgoing.address)}", err=True)
                 tally.add(await sending)
             finally:
                 sending.cancel()
+
+
+def _reason(address: str) -> str:
+    """Says why an address may take nothing."""
+    text = f"{address} is full, or nobody receives there"
+    if AddressTable().resolve(address).prefix:
+        return text
+    name = address.strip("/")
+    return f"{text}: no prefix says that messages are kept, as queue/{name} or stream/{name} would"
 
 
 def _progress(console: Console) -> Progress:

@@ -13,6 +13,7 @@ from cogwork.container import settings
 from cogwork.container.config import parse
 from cogwork.container.limits import Limits
 from cogwork.container.shape import describe
+from cogwork.router.addresses import DEFAULT_RULES
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "configuration.md"
 
@@ -125,3 +126,14 @@ def test_every_example_is_a_configuration() -> None:
     assert tomllib.loads(example)
     salt = "c2FsdHNhbHRzYWx0c2FsdA=="
     assert parse(example.replace("1$...", f"1${salt}${salt}")).id == "north"
+
+
+def test_every_built_in_rule_is_in_the_reference() -> None:
+    text = REFERENCE.read_text().partition("### The built-in rules\n")[2].partition("\n##")[0]
+    rows = re.findall(r"^\| (.+?) \| `(\w+)` \| (\w+) \| \S", text, re.MULTILINE)
+    shown = {
+        (prefix.strip("`/"), kind, distribution)
+        for prefixes, kind, distribution in rows
+        for prefix in prefixes.replace("any other", "").split(", ")
+    }
+    assert shown == {(rule.prefix, rule.kind, str(rule.distribution)) for rule in DEFAULT_RULES}
