@@ -145,6 +145,19 @@ async def test_a_server_that_nobody_vouches_for_is_not_trusted(
     assert [(each.levelname, each.exc_info) for each in told] == [("WARNING", None)]
 
 
+@pytest.mark.parametrize(
+    ("scheme", "port", "named"), [("amqp", "amqps", "amqps://"), ("ws", "amqp", "amqp://")]
+)
+@story
+async def test_the_wrong_port_says_what_may_be_meant(
+    stage: Stage, scheme: str, port: str, named: str
+) -> None:
+    """It is one mistake that everybody makes: the other end hangs up without a word."""
+    url = f"{scheme}://127.0.0.1:{stage.ports[port]}"
+    with pytest.raises(cogwork.ConnectError, match=f"before anything came; .*{named}"):
+        await cogwork.connect(url).__aenter__()
+
+
 @pytest.mark.parametrize("login", ["jo%40example.org:wrong@", "nobody:pass%3Aword@"])
 @story
 async def test_a_wrong_login_is_told_at_once(

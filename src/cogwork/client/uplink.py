@@ -34,6 +34,12 @@ __all__ = ("Uplink",)
 CLOSE_TIMEOUT_S = 5.0
 """A container answers a close at once, or never, however lively it is."""
 
+UNHEARD = {
+    "amqp": "; a port for TLS is named by amqps://, one for WebSocket by ws://",
+    "ws": "; a port for plain AMQP is named by amqp://, one for TLS by wss:// or amqps://",
+}
+"""What may be wrong with a URL where the other end hangs up without a word."""
+
 
 class Uplink(DiallingSide):
     """A connection, and the host that the data plane asks.
@@ -287,6 +293,10 @@ class Uplink(DiallingSide):
             return made
         if error is not None and error.condition == Condition.CONNECTION_REDIRECT:
             return self._why_not_here(error)
+        if error is not None and error.description and not self.connection.wire.bytes_in:
+            scheme = self.endpoint.scheme
+            text = f"{error.description} before anything came{UNHEARD.get(scheme, '')}"
+            error = AmqpError(condition=error.condition, description=text)
         return connection_error(str(self.endpoint), error)
 
     def _why_not_here(self, redirect: AmqpError) -> ConnectError:
