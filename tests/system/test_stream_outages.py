@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
+from cogwork.cli.servers.process import free_ports
+from cogwork.cli.servers.redis import RedisServer
 from cogwork.testing import container
 
 from .meshes import linked, meshed
@@ -38,6 +40,18 @@ def url(redis: RedisServer) -> Iterator[str]:
 def shown(url: str) -> dict[str, Any]:
     row: dict[str, Any] = json.loads(done("stream", "show", url, "orders", "--json").stdout)
     return row
+
+
+def test_a_server_that_was_never_there_is_told_once_over() -> None:
+    """The stream is declared, and what is asked of it says why it is not open."""
+    pytest.importorskip("redis", reason="the extra [redis] is not installed")
+    (port,) = free_ports(1)
+    engine = f'[[engine]]\nname = "redis"\noptions = {{ url = "redis://127.0.0.1:{port}" }}\n'
+    with container(engine) as running:
+        told = done("stream", "create", running, "orders", "--engine", "redis").stderr
+        assert f"{STREAM} is not open yet: Redis: " in told
+        refused = ran("stream", "trim", running, "orders", "--before", "1").stderr
+    assert (refused.count("is not available"), refused.count("try again later")) == (1, 1), refused
 
 
 def test_a_server_that_is_away_is_shown_and_logged_once(

@@ -231,7 +231,8 @@ def show_row(row: dict[str, Any]) -> None:
         f"({row['durability'] or 'unknown'}), epoch {row['epoch']}{problem}"
     )
     screen.print(
-        f"  {row['records']:,} records from {row['first']:,} to before {row['next']:,}"
+        f"  {row['records']:,} record{'' if row['records'] == 1 else 's'} from {row['first']:,} "
+        f"to before {row['next']:,}"
         f"{_size(row['size_bytes'])}; "
         f"{row['records_per_s']:,} records/s, {in_bytes(row['bytes_per_s'])}/s"
     )
@@ -319,4 +320,6 @@ def trim(url: str, name: str, before: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"address": address, **left}, ensure_ascii=False))
     else:
-        click.echo(f"{address} begins at offset {left['first']}; the next one is {left['next']}")
+        kept = "; its engine gives up whole blocks of records" if left["first"] < before else ""
+        text = f"{address} begins at offset {left['first']}; the next one is {left['next']}"
+        click.echo(text + (kept if before <= left["next"] else ""))

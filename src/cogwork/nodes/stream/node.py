@@ -247,7 +247,7 @@ class StreamNode:
                     is_shared=options.is_shared,
                 )
             except Unavailable as error:
-                self._report_problem(str(error))
+                self._report_problem(reason_of(error))
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, PAUSE_LONGEST_S)
             except Exception as error:  # a plug-in's, too: it must not stop the container
