@@ -52,6 +52,7 @@ _NAMES = {
             "Message",
             "MessageTooLarge",
             "NotFound",
+            "NotOpened",
             "Outcome",
             "OutcomeState",
             "PermissionDenied",

@@ -30,6 +30,7 @@ from cogwork.client import Message as Message
 from cogwork.client import MessageTooLarge as MessageTooLarge
 from cogwork.client import NoSuchMethod as NoSuchMethod
 from cogwork.client import NotFound as NotFound
+from cogwork.client import NotOpened as NotOpened
 from cogwork.client import Outcome as Outcome
 from cogwork.client import OutcomeState as OutcomeState
 from cogwork.client import PermissionDenied as PermissionDenied

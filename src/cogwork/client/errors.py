@@ -28,6 +28,7 @@ __all__ = (
     "LinkDetached",
     "LinkRefused",
     "NotFound",
+    "NotOpened",
     "PermissionDenied",
     "Rejected",
     "Released",
@@ -58,6 +59,10 @@ class AuthenticationError(ConnectError):
     """The container does not know the user, or no mechanism suits both sides."""
 
     condition = Condition.UNAUTHORIZED_ACCESS
+
+
+class NotOpened(CogworkError, RuntimeError):
+    """It is used before `async with` has opened it: nothing would ever come, or be sent."""
 
 
 class Disconnected(ConnectionError, CogworkError):  # it tells a state

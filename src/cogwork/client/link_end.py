@@ -18,6 +18,7 @@ from cogwork.amqp.extensions import MESSAGES_MISSED
 from cogwork.client.errors import (
     ConnectError,
     Disconnected,
+    NotOpened,
     detachment,
     refusal,
 )
@@ -94,6 +95,15 @@ class LinkEnd(ABC):
             self._leave()
             self.abandon()
             raise
+
+    def demand_open(self) -> None:
+        """Keeps somebody from waiting for good.
+
+        Raises:
+            NotOpened: Nobody has opened it.
+        """
+        if not self._attached.done():
+            raise NotOpened(f"{self.address}: not opened yet: `async with` does it, or `with`")
 
     async def shut(self) -> None:
         """Detaches for good, behind what has begun to leave, and waits for the answer."""

@@ -16,7 +16,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.client.browser import Browser
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
-from cogwork.client.errors import ConnectError, Disconnected, InDoubt, Rejected, Released
+from cogwork.client.errors import ConnectError, Disconnected, InDoubt, NotOpened, Rejected, Released
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.management import manage
 from cogwork.client.options import Mechanism, Options, Retry
@@ -70,13 +70,11 @@ class Mesh(Requests, RpcCalls):
         core: Its data plane.
         connections: Counts the connections it has had.
         schemas: What is registered of the messages at each address.
-        flusher: Sends at the end of the loop's turn what was written in it.
         turn: Where tasks go on that wait for what its connection brings.
         create_future: Makes what such a task waits for.
     """
 
     core: Core
-    flusher: Flusher
     turn: Turn
     create_future: Callable[[], Waiter[Any]]
 
@@ -101,8 +99,16 @@ class Mesh(Requests, RpcCalls):
         self._timer: asyncio.TimerHandle | None = None
         self._failure: Exception | None = None
         self._link_count = 0
+        self._flusher: Flusher | None = None
         self._senders = Senders(self)
         self.schemas = Schemas(self)
+
+    @property
+    def flusher(self) -> Flusher:
+        """Sends at the end of the loop's turn what was written in it."""
+        if self._flusher is None:
+            raise NotOpened("not connected yet: `async with cogwork.connect(...) as mesh` does it")
+        return self._flusher
 
     # -- life
 
@@ -110,7 +116,7 @@ class Mesh(Requests, RpcCalls):
         loop = asyncio.get_running_loop()
         self.core = Core(self._on_fault)
         self.turn = Turn(loop)
-        self.flusher = Flusher(self.core, self.turn.call_soon)
+        self._flusher = Flusher(self.core, self.turn.call_soon)
         self.create_future = self.turn.waiter
         self._dialler = Dialler(self.core, self.turn, self._endpoints, self._options)
         self._uplink = await self._dialler.dial()

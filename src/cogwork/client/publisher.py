@@ -113,6 +113,7 @@ class Publisher(LinkEnd):
             Released: Nobody took it, or its time was over before it was sent.
             InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
+        self.demand_open()
         post = self.post(body, settled=settled, **fields)
         await (self.outcome(post) if timeout_s is None else self.outcome_within(post, timeout_s))
 
@@ -185,6 +186,7 @@ class Publisher(LinkEnd):
         Raises:
             TypeError: It is a single body: `[body]` is a batch of it.
         """
+        self.demand_open()
         return await self.post_batch(bodies, settled=settled)
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
@@ -222,6 +224,7 @@ class Publisher(LinkEnd):
         Raises:
             ClientError: The first failure of a post that nobody awaited.
         """
+        self.demand_open()
         await self._outbox.flushed()
         await self._through()
 

@@ -67,6 +67,7 @@ class Receiver(LinkEnd, Generic[M]):
     # -- iterating
 
     def __aiter__(self) -> Self:
+        self.demand_open()
         return self
 
     def __anext__(self) -> Awaitable[M]:
@@ -78,6 +79,7 @@ class Receiver(LinkEnd, Generic[M]):
         Args:
             count_max: How many messages a list holds at most.
         """
+        self.demand_open()
         while batch := await self._inbox.take_batch(count_max):
             yield batch
 
@@ -87,10 +89,12 @@ class Receiver(LinkEnd, Generic[M]):
         Args:
             count_max: How many messages at most.
         """
+        self.demand_open()
         return await self._inbox.take_batch(count_max)
 
     async def drain(self) -> list[M]:
         """Returns what is there now, at most as much as the credit; does not wait for more."""
+        self.demand_open()
         return await self._inbox.drain()
 
     @property

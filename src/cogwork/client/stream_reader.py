@@ -125,10 +125,12 @@ class StreamReader(Receiver[Record]):
         Args:
             count_max: How many records at most.
         """
+        self.demand_open()
         return await self._stream_inbox.take_batch(count_max)
 
     async def drain(self) -> Records:  # type: ignore[override]  # no list, but as good
         """Returns what is there now, at most as much as the credit; does not wait for more."""
+        self.demand_open()
         return await self._stream_inbox.drain()
 
     # -- the link
