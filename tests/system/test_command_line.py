@@ -421,3 +421,6 @@ def test_status_shows_people_the_same_as_programs(container: Served) -> None:
         assert word in shown
     (row,) = (line for line in shown.splitlines() if line.split()[:2] == ["queue/shown", "memory"])
     assert row.split()[-3:] == ["0", "1", "1"]
+    nodes = shown.partition("nodes (")[2]
+    (node,) = (line for line in nodes.splitlines() if line.split()[:1] == ["queue/shown"])
+    assert node.split() == ["queue/shown", "queue", "see", "queues"], "its figures stand above"

@@ -123,6 +123,9 @@ COLUMNS = {
 }
 """What people are shown of each kind; `--json` has everything."""
 
+SHOWN = {"queue": "see queues", "stream": "see streams"}
+"""Which nodes have a table of their kind, so that people need not read all figures in a cell."""
+
 Found = dict[str, tuple[list[dict[str, Any]], int]]
 
 
@@ -248,6 +251,8 @@ def _gathered(kind: str, workers: dict[str, Found]) -> tuple[list[dict[str, Any]
     """Puts the rows of all workers together, and counts how many there are."""
     totals = [found[kind][1] for found in workers.values()]
     rows = [{**row, "worker": name} for name, found in workers.items() for row in found[kind][0]]
+    if kind == "node":
+        rows = [{**row, "status": SHOWN.get(row["kind"], row["status"])} for row in rows]
     if kind not in SHARED:
         return rows, sum(totals)
     added = added_up(rows)

@@ -103,5 +103,6 @@ def _cell(key: str, value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_cell(name, item)}" for name, item in value.items())
+        told = ((name, _cell(name, item)) for name, item in value.items())
+        return ", ".join(f"{name} {text}" for name, text in told if text)
     return "" if value is None else str(value)
