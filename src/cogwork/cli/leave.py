@@ -86,7 +86,9 @@ async def _watch(manager: Manager) -> dict[str, Any]:
     """Shows how far it is, until it is done or the container has gone."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     facts: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "data_dir": None, "problem": None}
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    is_silent = not console.is_terminal  # where it would leave an empty line
+    with Progress(*columns, console=console, transient=True, disable=is_silent) as progress:
         bar = progress.add_task("items", total=None)
         while facts.get("phase") != "done":
             try:
