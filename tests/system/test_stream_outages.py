@@ -12,7 +12,6 @@ import pytest
 
 import cogwork
 from cogwork.cli.servers.process import free_ports
-from cogwork.cli.servers.redis import RedisServer
 from cogwork.testing import container
 
 from .meshes import linked, meshed

@@ -41,7 +41,7 @@ from cogwork.client.rpc.works import Works
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from cogwork.amqp.message import MessageId
     from cogwork.client.mesh import Mesh
@@ -55,6 +55,9 @@ __all__ = ("Service",)
 F = TypeVar("F", bound="Callable[..., Any]")
 
 GRACE_S = 5.0
+
+NAMED_MAX = 10
+"""Of a service's methods, where somebody asks for another one."""
 
 WATCH_S = 0.5
 """How often `wait` looks whether the links stand."""
@@ -256,7 +259,7 @@ class Service:
             if name is not None and name.startswith("$"):
                 self._note(name, reply_to, number, request)
             else:
-                text = f"{self.topic} has no method {name!r:.80}"
+                text = f"{self.topic} has no method {name!r:.80}{_those_of(self._methods.values())}"
                 self._refuse(outlet, reply_to, number, Condition.NOT_IMPLEMENTED, text)
             return False
         if self._is_stopping:
@@ -372,7 +375,7 @@ class Service:
     async def _run_parts(self, work: Work) -> None:
         """Runs a method whose reply is taken in parts."""
         if not work.is_streamed:
-            text = f"{work.method.name} replies in parts: use call_stream"
+            text = f"{work.method.name} replies in parts: use call_stream, or cogwork rpc --stream"
             work.refuse(Condition.INVALID_FIELD, text)
             return
         try:
@@ -409,6 +412,13 @@ class Service:
         for outlet, reply_to, number in self._keyed.finish(key, encoded):
             if encoded is not None:
                 _repeat(outlet, encoded, reply_to, number)
+
+
+def _those_of(methods: Iterable[Method]) -> str:
+    """Says what methods there are, as far as a line has room."""
+    names = sorted(each.name for each in methods)
+    more = ", …" if len(names) > NAMED_MAX else ""
+    return f": it has {', '.join(names[:NAMED_MAX])}{more}" if names else ""
 
 
 def _seconds(value: object) -> float:
