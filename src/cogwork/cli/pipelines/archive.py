@@ -190,7 +190,8 @@ def _tell(outcomes: list[Outcome], kept: dict[str, Kept], way: _Way, bars: Bars)
 
 
 def _counts(outcome: Outcome) -> str:
-    parts = [f"{outcome.rows:,} records in {outcome.commits} commits"]
+    commits = "commit" if outcome.commits == 1 else "commits"
+    parts = [f"{outcome.rows:,} records in {outcome.commits} {commits}"]
     if outcome.lost:
         parts.append(f"{outcome.lost:,} had been given up")
     if outcome.mismatched:
