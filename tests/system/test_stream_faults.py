@@ -328,3 +328,22 @@ async def test_what_is_sent_while_a_stream_is_being_opened_waits_for_ten_seconds
             await later
             async with mesh.stream("flaky").read("first") as reader:
                 assert await bodies(reader, 1) == ["later"]
+
+
+@story
+async def test_what_waits_when_a_container_stops_is_given_back() -> None:
+    flaky.FAULTS.opening = 1_000_000
+    running = container(CONFIGURATION)
+    url = await asyncio.to_thread(lambda: running.start().url)
+    try:
+        async with cogwork.connect(url) as mesh, mesh.publisher("stream/flaky") as stock:
+            posts = [stock.post(number) for number in range(5)]
+            posts.append(asyncio.ensure_future(mesh.publish("stream/flaky", "by the relay")))
+            while (await row_of(mesh, "flaky"))["in"] < len(posts):
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(running.stop)
+            for post in posts:
+                with pytest.raises(cogwork.Released, match="is not in the stream"):
+                    await asyncio.wait_for(post, 5)
+    finally:
+        await asyncio.to_thread(running.stop)

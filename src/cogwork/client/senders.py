@@ -14,11 +14,12 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from cogwork.client.errors import InDoubt, LinkRefused, Rejected, Released
+from cogwork.client.errors import Disconnected, InDoubt, LinkRefused, Rejected, Released
 from cogwork.client.outcome import NO_CONNECTION, meant_for, unsent
 from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
+    from cogwork.amqp.errors import AmqpError
     from cogwork.client.mesh import Mesh
     from cogwork.dataplane.messages import Message
 
@@ -140,12 +141,27 @@ class Senders:
 
         Raises:
             LinkRefused: A link to the address is refused, for a reason.
-            Released: It is not: there just was nobody.
+            Released: It is not: there just was nobody, or the connection has gone since.
         """
-        probe = Publisher(self._mesh, address)
-        try:
-            await probe.open()
-        except LinkRefused as refused:
-            raise refused from error
-        await probe.shut()
+        if self._mesh.is_connected:
+            probe = _Probe(self._mesh, address)
+            try:
+                await probe.open()
+            except LinkRefused as refused:
+                raise refused from error
+            except Disconnected:
+                pass
+            else:
+                await probe.shut()
         raise meant_for(address, error) from None
+
+
+class _Probe(Publisher):
+    """A link to learn why messages are not taken: nobody waits for another connection for that."""
+
+    def on_detached(self, error: AmqpError | None, *, is_lost: bool) -> None:
+        """Ends with its connection."""
+        super().on_detached(error, is_lost=is_lost)
+        if is_lost:
+            self.mesh.forget(self)
+            self.fail(Disconnected(f"{self.address}: the connection was lost"))

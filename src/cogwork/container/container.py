@@ -301,6 +301,8 @@ class Container:
         await self.replication.hand_over()
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
         await _wait_while(lambda: self.unsettled or not self.gateways.are_drained, limit_s)
+        self._virtual_hosts.give_back()
+        self.core.flush()
         self.gateways.close()
         self.peers.close(
             AmqpError(

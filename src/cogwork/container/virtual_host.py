@@ -364,6 +364,12 @@ class VirtualHost:
         if self.reach is not None:
             self.reach.disks.changed(key)
 
+    def give_back(self) -> None:
+        """Has every stream return what waits to be appended."""
+        for node in self.nodes.values():
+            if isinstance(node, StreamNode):
+                node.give_back()
+
     def close_streams(self) -> None:
         """Lets every stream go; it stays with its engine."""
         for key, node in list(self.nodes.items()):

@@ -113,6 +113,11 @@ class VirtualHosts:
                 vhost.close()
                 self._retired.remove(vhost)
 
+    def give_back(self) -> None:
+        """Has every stream return what waits to be appended."""
+        for vhost in self:
+            vhost.give_back()
+
     async def close_streams(self) -> None:
         """Lets go of every stream, and of what follows one."""
         for vhost in self:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogwork.consensus.engine import Appended
 from cogwork.consensus.errors import Busy
-from cogwork.nodes.stream.publishing import Publishing
+from cogwork.nodes.stream.publishing import ACCEPTED, RELEASED, Publishing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,19 @@ class Crowded:
         self.records.append(batch.payload)
         answer = Appended(0, len(self.records) - 1)
         asyncio.get_running_loop().call_later(0.2, told, answer)
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *_arguments: None
+
+
+class Answering:
+    """An engine that answers when a test says so."""
+
+    def __init__(self) -> None:
+        self.told: list[Callable[[Appended | Busy], object]] = []
+
+    def append_then(self, _batch: Batch, told: Callable[[Appended | Busy], object]) -> None:
+        self.told.append(told)
 
     def __getattr__(self, name: str) -> object:
         return lambda *_arguments: None
@@ -68,5 +81,42 @@ def test_what_is_refused_at_once_is_appended_once_and_in_order() -> None:
         await asyncio.sleep(0.3)
         assert engine.records == [each.payload for each in sent]
         assert [len(each.outcomes) for each in sent] == [1] * RECORDS
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_what_waits_is_given_back_and_what_the_engine_has_is_told_what_became_of_it() -> None:
+    async def story() -> None:
+        engine, publishing = Crowded(), Publishing(lambda: None)
+        publishing.open(engine)  # type: ignore[arg-type]  # all that is asked of it
+        engine.is_full = False
+        had, waits, late = (Sent(number) for number in range(3))
+        publishing.take([had])  # type: ignore[list-item]  # the same
+        engine.is_full = True
+        publishing.take([waits])  # type: ignore[list-item]  # the same
+        publishing.give_back()
+        publishing.take([late])  # type: ignore[list-item]  # the same
+        assert [each.outcomes for each in (had, waits, late)] == [[], [RELEASED], [RELEASED]]
+        engine.is_full = False
+        while not had.outcomes:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert had.outcomes == [ACCEPTED]
+        assert engine.records == [had.payload]
+        assert publishing.stopped == 0
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_what_the_engine_refuses_while_everything_is_given_back_is_given_back_too() -> None:
+    async def story() -> None:
+        engine, publishing = Answering(), Publishing(lambda: None)
+        publishing.open(engine)  # type: ignore[arg-type]  # all that is asked of it
+        sent = Sent(0)
+        publishing.take([sent])  # type: ignore[list-item]  # the same
+        publishing.give_back()
+        assert sent.outcomes == []
+        engine.told[0](Busy("not now"))
+        assert (sent.outcomes, publishing.stopped, publishing.returned) == ([RELEASED], 0, 1)
 
     asyncio.run(asyncio.wait_for(story(), 20))

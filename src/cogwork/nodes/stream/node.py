@@ -203,6 +203,10 @@ class StreamNode:
         """Why it is not open, or cannot be read; None where all is well."""
         return self._outage.problem or self._problem
 
+    def give_back(self) -> None:
+        """Returns to their senders what waits to be appended, and what comes from now on."""
+        self._publishing.give_back()
+
     def close(self) -> None:
         """Lets the stream go; it stays with its engine."""
         for task in list(self._tasks):

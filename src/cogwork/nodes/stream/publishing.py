@@ -10,6 +10,9 @@ producer were appended. An engine that waits for its server or its leader by its
 when it gives up, and is not asked once more. One that first refuses and then says nothing has no
 more time than either: what it still has then is given back as what may have been appended.
 
+A container that stops gives back what waits before it closes its connections: whoever sent that
+would be left in doubt of what was certainly not appended.
+
 The engine's answer becomes an outcome. Appended is accepted. What will never be taken is rejected,
 with the reason. What was certainly not appended is released, what may have been is modified with
 delivery-failed (AMQP 1.0 §3.4.5): to send that again may make two of one.
@@ -141,6 +144,7 @@ class Publishing:
         self._prompt: PromptEngine | None = None
         self._refusal: CogworkError | None = None
         self._lines: dict[tuple[int, int], _Line] = {}
+        self._gives_back = False
         self.appended = 0
         self.rejected = 0
         self.returned = 0
@@ -162,6 +166,14 @@ class Publishing:
         """Whether it does that."""
         return self._refusal is not None
 
+    def give_back(self) -> None:
+        """Returns what waits for the engine, and what comes from now on: the container stops."""
+        self._gives_back = True
+        for key, line in list(self._lines.items()):
+            self._return_all(line, [each for each in line.jobs if not each.is_under_way])
+            if not line.jobs:
+                del self._lines[key]
+
     def close(self) -> None:
         """Gives back what has not been answered; what comes of it is of no interest any more."""
         lines, self._lines = list(self._lines.values()), {}
@@ -176,6 +188,10 @@ class Publishing:
         if self._refusal is not None:
             for parcel in parcels:
                 self._reject(parcel, self._refusal)
+            return
+        if self._gives_back:
+            for parcel in parcels:
+                self._release(parcel)
             return
         for parcel in parcels:
             key = (parcel.source_index, parcel.source_generation)
@@ -254,6 +270,9 @@ class Publishing:
             return
         if failure is None:
             self._accept(line, job)
+        elif self._gives_back and self._may_pass(line, job, failure):
+            line.jobs.remove(job)
+            self._return(job)
         elif self._may_pass(line, job, failure):
             job.failure = failure
             line.is_stopped = True
@@ -306,11 +325,15 @@ class Publishing:
 
     def _return(self, job: _Job) -> None:
         job.is_given_back = True
-        self.returned += job.parcel.count
         if job.is_under_way or job.is_in_doubt:
+            self.returned += job.parcel.count
             job.parcel.settle(MODIFIED, IN_DOUBT)
         else:
-            job.parcel.settle(RELEASED)
+            self._release(job.parcel)
+
+    def _release(self, parcel: Parcel) -> None:
+        self.returned += parcel.count
+        parcel.settle(RELEASED)
 
     # -- trying again
 
