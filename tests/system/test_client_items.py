@@ -30,6 +30,9 @@ in_doubt = "park"
 in_doubt_timeout_s = 20.0
 """
 
+NO_MESSAGE = b"\x00\x53\x77\x99"
+"""A body of a type that AMQP does not have."""
+
 
 async def depth(mesh: cogwork.Mesh, address: str) -> int:
     """Asks the container how many items a queue has."""
@@ -220,3 +223,16 @@ async def test_many_cuts_lose_and_repeat_nothing(url: str) -> None:
         assert proxy.connections > count // 200
         assert await depth(other, "work/many") == 0
     assert set(done.values()) == {1}
+
+
+@story
+async def test_what_is_no_message_is_rejected_and_counted(url: str) -> None:
+    async with cogwork.connect(url) as mesh, mesh.publisher("work/strange") as out:
+        (outcome,) = await out.post_encoded([NO_MESSAGE])
+        assert outcome.is_accepted, "the container reads no bodies"
+        await out.send("a message")
+        async with mesh.consume("work/strange") as items:
+            item = await anext(items)
+            assert (item.body, items.undecodable) == ("a message", 1)
+            await item.accept()
+        assert await depth(mesh, "work/strange") == 0

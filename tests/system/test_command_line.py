@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import signal
@@ -13,6 +14,7 @@ import pytest
 from proton import Message
 from proton.utils import BlockingConnection
 
+import cogwork
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.container.users import hash_password
 
@@ -152,6 +154,24 @@ def test_nothing_in_time_is_7(container: Served) -> None:
     )
     assert (done.returncode, done.stdout) == (ExitCode.TIMEOUT, b"")
     assert container.run(*asked) == "", "without a count it is no failure"
+
+
+def test_what_is_no_message_is_told(container: Served) -> None:
+    async def publish() -> None:
+        async with cogwork.connect(container.url) as mesh, mesh.publisher("queue/none") as out:
+            await out.post_encoded([b"\x00\x53\x77\x99", cogwork.Message("one").encode()])
+
+    asyncio.run(publish())
+    done = subprocess.run(
+        [*COGWORK, "receive", container.url, "queue/none", "--count", "1"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert done.stdout == "one\n"
+    told = "cogwork: 1 was no message and was rejected; nothing of that is printed\n"
+    assert done.stderr == told
 
 
 def test_a_reader_that_leaves_loses_nothing(container: Served) -> None:

@@ -241,6 +241,27 @@ def test_what_has_no_group_and_no_message_id_stays_where_it_came() -> None:
     run(story())
 
 
+def test_what_is_given_back_as_another_container_owns_it_is_shown() -> None:
+    async def story() -> None:
+        async with linked("a", "b") as hosts:
+            publisher = await hosts[0].publisher()
+            for host in hosts:  # each takes the other for the owner of everything
+                inlet = host.node().inlet
+                assert inlet is not None
+                other = next(each for each in inlet.owners if each is not inlet.store)
+                inlet.set_owners([other] * inlet.count)
+            with contextlib.suppress(cogwork.Released):
+                await publisher.send("x", group_id="g")
+            shown = []
+            for host in hosts:
+                reply = await host.client.manage("READ", {"type": "queue", "name": QUEUE})
+                assert isinstance(reply.body, dict)
+                shown.append((reply.body["misdirected"], reply.body["in"]))
+            assert shown == [(0, 0), (1, 0)]
+
+    run(story())
+
+
 def test_an_owner_that_stops_is_followed_by_others_and_nobody_is_told_accepted_wrongly() -> None:
     async def story() -> None:
         async with linked(*IDS) as hosts:

@@ -86,8 +86,11 @@ def receive(
 
     async def work(mesh: Mesh) -> int:
         async with mesh.consume(address, credit=min(count or CREDIT_MAX, CREDIT_MAX)) as consumer:
-            printed = await while_read(_print(consumer, write, count, timeout_s))
-            await consumer.flush()
+            try:
+                printed = await while_read(_print(consumer, write, count, timeout_s))
+                await consumer.flush()
+            finally:
+                _tell_undecodable(consumer)
         return printed
 
     async def read(mesh: Mesh) -> int:
@@ -98,6 +101,7 @@ def receive(
                 return await while_read(_print(reader, write, count, timeout_s))
             finally:
                 telling.cancel()
+                _tell_undecodable(reader)
 
     printed = reach(url, work if start is None else read)
     is_short = count is not None and printed < count
@@ -123,6 +127,13 @@ def _demand_stream(address: str) -> None:
 async def _tell(reader: StreamReader) -> None:
     await reader.caught_up()
     click.echo(f"cogwork: caught up at offset {reader.next_offset}", err=True)
+
+
+def _tell_undecodable(receiver: Consumer | StreamReader) -> None:
+    """Says what is missing from the output."""
+    if count := receiver.undecodable:
+        what = "1 was no message and was" if count == 1 else f"{count} were no messages and were"
+        click.echo(f"cogwork: {what} rejected; nothing of that is printed", err=True)
 
 
 async def _print(

@@ -102,6 +102,11 @@ class Receiver(LinkEnd, Generic[M]):
         """Counts messages that have arrived and were not handed over yet."""
         return self._inbox.waiting
 
+    @property
+    def undecodable(self) -> int:
+        """Counts what came and was no message: it was rejected, and not handed over."""
+        return self._inbox.undecodable
+
     # -- the link
 
     def attach(self, link: Link) -> None:

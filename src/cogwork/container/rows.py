@@ -93,7 +93,7 @@ QUEUE = (
     ),
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
     *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
-    *("stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum"),
+    *("misdirected", "stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum"),
     *(
         "durability",
         "owner",

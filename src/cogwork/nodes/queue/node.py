@@ -190,6 +190,7 @@ class QueueNode:
         replica = self.replica
         return {
             **self.store.counts(),
+            "misdirected": 0 if self.inlet is None else self.inlet.near.misdirected,
             "held": self._entry.held,
             "durability": self.options.durability,
             "owner": None if replica is None else replica.owner,
