@@ -43,11 +43,15 @@ cdef extern from *:
             }
         }
     }
-    /* Where the file system cannot reserve space, the file only gets its size. */
+    /* Where a file system or a kernel cannot reserve space, or a sandbox does not let us, the file
+       only gets its size. A file that is not to be changed refuses that, too. */
+    static inline int cogwork_cannot_reserve(int error) {
+        return error == EOPNOTSUPP || error == ENOSYS || error == EPERM;
+    }
     static inline int cogwork_allocate(int fd, int64_t size) {
         int done;
         do done = fallocate(fd, 0, 0, (off_t)size); while (done < 0 && errno == EINTR);
-        if (done < 0 && errno == EOPNOTSUPP) done = ftruncate(fd, (off_t)size);
+        if (done < 0 && cogwork_cannot_reserve(errno)) done = ftruncate(fd, (off_t)size);
         return done < 0 ? errno : 0;
     }
     static inline int cogwork_sync(int fd) {

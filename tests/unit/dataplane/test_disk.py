@@ -8,10 +8,13 @@ import re
 import resource
 import select
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import sandbox
 
 from cogwork.dataplane.disk import SYNC, WRITE, Disk
 
@@ -73,6 +76,48 @@ def test_space_is_reserved(disk: Disk, fd: int) -> None:
     assert [done[1:] for done in wait(disk, 1)] == [(0, SYNC)]
     assert os.fstat(fd).st_size == 1 << 20
     assert os.fstat(fd).st_blocks * 512 >= 1 << 20
+
+
+WITHOUT_SPACE = """
+import os, select, sys
+import sandbox
+from cogwork.dataplane.disk import Disk
+
+try:
+    sandbox.refuse(sandbox.FALLOCATE, int(sys.argv[1]))
+except OSError as error:
+    sys.exit(str(error))
+fd = os.open(sys.argv[2], os.O_RDWR | os.O_CREAT)
+disk = Disk()
+disk.allocate(fd, 1 << 20, True)
+select.select([disk], [], [], 10)
+print(*disk.completed()[0][1:], os.fstat(fd).st_size)
+"""
+
+
+@pytest.mark.skipif(sandbox.FALLOCATE is None, reason="not known which system call that is here")
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        *((each, (0, SYNC, 1 << 20)) for each in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM)),
+        (errno.ENOSPC, (errno.ENOSPC, WRITE, 0)),
+    ],
+)
+def test_where_no_space_can_be_reserved_a_file_gets_its_size(
+    tmp_path: Path, refusal: int, told: tuple[int, int, int]
+) -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SPACE, str(refusal), str(tmp_path / "file")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    if "no seccomp" in made.stderr:
+        pytest.skip(made.stderr)
+    assert made.returncode == 0, made.stderr
+    assert tuple(map(int, made.stdout.split())) == told
 
 
 def test_errors_are_those_of_the_ticket(disk: Disk, fd: int) -> None:
