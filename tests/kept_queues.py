@@ -33,12 +33,13 @@ class KeptQueue:
         *,
         accepts_dead: bool = True,
         is_audited: bool = False,
+        core: Core | None = None,
         **options: Any,
     ) -> None:
         self.dead: list[str] = []
         self.letters: list[tuple[int, str, bytes, bytes | None, int]] = []
         self.accepts_dead = accepts_dead
-        self.core = Core()
+        self.core = core or Core()
         self.options = options
         self.store = Store(self.core, 7, **options)  # whatever a test needs
         self.store.handler = self

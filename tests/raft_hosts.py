@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 
     from cogwork.consensus.raft.entries import Entry
     from cogwork.consensus.raft.group import Group
+    from cogwork.consensus.raft.host import HostReady
     from cogwork.consensus.raft.ready import Event, Write
 
 STEP_S = 0.01
+
+
+class Planned(Exception):
+    """What a test has a group raise: that one is closed."""
 
 
 class Kept:
@@ -59,6 +64,7 @@ class Lab:
         self.sent: list[tuple[str, str, bytes]] = []
         self.applied: dict[tuple[str, int], list[bytes]] = defaultdict(list)
         self.events: list[tuple[str, int, Event]] = []
+        self.faults: list[tuple[str, int]] = []
         self.reports: list[str] = []
         self.strangers: set[tuple[str, int]] = set()
         self.loss = 0.0
@@ -117,8 +123,7 @@ class Lab:
     def _turn_of(self, name: str) -> None:
         host = self.hosts[name]
         while ready := host.ready():
-            for _, fault in ready.faults:
-                raise fault
+            self._close_faulty(name, ready)
             for number, each in ready.groups:
                 if each.write is not None:
                     self.kept[name][number].write(each.write)
@@ -135,6 +140,14 @@ class Lab:
                 self.sent.append((name, to, data))
                 if self.random.random() >= self.loss:
                     self.frames.append((name, to, data))
+
+    def _close_faulty(self, name: str, ready: HostReady) -> None:
+        for number, fault in ready.faults:
+            if not isinstance(fault, Planned):
+                raise fault
+            self.hosts[name].close(number)
+            del self.kept[name][number]
+            self.faults.append((name, number))
 
     def group(self, name: str, number: int) -> Group:
         return self.hosts[name].group(number)

@@ -337,8 +337,8 @@ async def test_what_waits_when_a_container_stops_is_given_back() -> None:
     url = await asyncio.to_thread(lambda: running.start().url)
     try:
         async with cogwork.connect(url) as mesh, mesh.publisher("stream/flaky") as stock:
-            posts = [stock.post(number) for number in range(5)]
-            posts.append(asyncio.ensure_future(mesh.publish("stream/flaky", "by the relay")))
+            relayed = asyncio.ensure_future(mesh.publish("stream/flaky", "by the relay"))
+            posts = [*(stock.post(number) for number in range(5)), relayed]
             while (await row_of(mesh, "flaky"))["in"] < len(posts):
                 await asyncio.sleep(0.01)
             await asyncio.to_thread(running.stop)

@@ -31,6 +31,7 @@ class DurableQueue(ABC):
         store: Its items.
         journal: What its store writes to; None while it does not.
         checkpoint: What goes through its items, to write them anew; None while nothing does.
+        problem: Why it does not work; None while nothing is wrong.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class DurableQueue(ABC):
         self.store = store
         self.journal: Journal | None = None
         self.checkpoint: Checkpoint | None = None
+        self.problem: str | None = None
 
     @property
     def seen_max(self) -> int:
@@ -86,3 +88,7 @@ class DurableQueue(ABC):
     @abstractmethod
     def write(self, kind: int, payload: bytes) -> None:
         """Has a record written, behind all before it."""
+
+    @abstractmethod
+    def fail(self, error: Exception) -> None:
+        """Takes and gives nothing: what it did cannot be written, nor anything behind it."""

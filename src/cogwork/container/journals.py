@@ -265,14 +265,39 @@ class QueueJournals:
         if any(queue.is_busy for queue in self._dirty):
             return  # the turn goes on until there is something to wait for
         dirty, self._dirty = self._dirty, []
-        for queue in dirty:
-            if queue.journal is not None:
-                for each in queue.journal.take():
-                    queue.write(CHANGES, each)
+        failed = [queue for queue in dirty if not self._is_written(queue)]
+        if failed:
+            self.tickets.break_turn()
         for queue in list(self._pressed):
-            self._go_on(queue)
+            self._go_on_or_not(queue)
         self._waiting.append(self.tickets.end_turn())
+        for queue in failed:  # before anybody is told of what they did
+            self._cut_off(queue)
         self._append_all()
+
+    def _is_written(self, queue: DurableQueue) -> bool:
+        """Writes what a queue did; returns whether that was possible: its fault is its own."""
+        if queue.journal is None:
+            return True
+        try:
+            changes = queue.journal.take()
+            if queue.journal.is_failed and self._failure is None:
+                return False
+            for each in changes:
+                queue.write(CHANGES, each)
+        except Exception as error:
+            log.exception("queue %r stops: what it did cannot be written", queue.address)
+            queue.fail(error)
+            return False
+        return True
+
+    def _cut_off(self, queue: DurableQueue) -> None:
+        """Closes the connections that would tell of what a queue did and is not written."""
+        if self._core.held_connections:
+            text = (
+                f"{queue.address}: what was not confirmed by now is in doubt, as it is not written"
+            )
+            self._core.break_off(str(Condition.INTERNAL_ERROR), text)
 
     def _append_all(self) -> None:
         """Appends what waits, until the log takes no more."""
@@ -337,7 +362,7 @@ class QueueJournals:
 
     def renew(self, queue: DurableQueue) -> None:
         """Has a queue write its items anew, so that older records are not needed."""
-        if queue.journal is not None:
+        if queue.journal is not None and not queue.journal.is_failed:
             self._pressed[queue] = None
             self.commit_soon()
 
@@ -345,6 +370,16 @@ class QueueJournals:
         """Takes note that a queue writes nothing here any more."""
         self._pressed.pop(queue, None)
         queue.checkpoint = None
+
+    def _go_on_or_not(self, queue: DurableQueue) -> None:
+        """Goes on with a checkpoint; one that cannot be made is given up, and asked for again."""
+        try:
+            self._go_on(queue)
+        except Exception:  # the turn goes on for the other queues
+            log.exception("queue %r: its items cannot be written anew", queue.address)
+            self.abandon(queue)
+            if isinstance(queue, StrandedQueue):
+                queue.store.close()
 
     def _go_on(self, queue: DurableQueue) -> None:
         """Writes the next part of a checkpoint, unless older records wait for the log."""
@@ -430,7 +465,7 @@ class QueueJournals:
 
     def _set_open(self, *, is_open: bool) -> None:
         for queue in self._queues.values():
-            if queue.journal is not None:
+            if queue.journal is not None and queue.problem is None:
                 queue.journal.is_open = is_open
 
     def close(self) -> None:

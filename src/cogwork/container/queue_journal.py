@@ -43,6 +43,15 @@ class QueueJournal(DurableQueue):
         """Has a record appended to the log."""
         self._owner.append(self, kind, payload)
 
+    def fail(self, error: Exception) -> None:
+        """Stops, until a new start fills it from what is written."""
+        self.problem = f"stopped by a fault, start the container anew: {error!r:.200}"
+        self._owner.abandon(self)
+        if self.journal is not None:
+            self.journal.is_open = False
+            self.journal.is_failed = True
+            self.store.reopen()
+
     def when_durable(self, call: Callable[[bool], object]) -> None:
         """Has a call made once it is known whether all that has happened so far is durable."""
         self._owner.when_durable(call)

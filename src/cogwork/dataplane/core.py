@@ -232,7 +232,14 @@ class Core:
 @cython.cfunc
 @cython.exceptval(-1)
 def _end_batches(dues: list) -> cython.int:
+    """Ends the batch of each; a fault of one, whom nobody else blames, costs the others nothing."""
     due: Due
+    fault: object = None
     for due in dues:
-        due.end_batch()
+        try:
+            due.end_batch()
+        except Exception as error:
+            fault = error
+    if fault is not None:
+        raise fault
     return 0

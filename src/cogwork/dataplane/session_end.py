@@ -107,7 +107,10 @@ class Session(Settlements):
     def end_batch(self):
         self.dirty = False
         if not self.ended and not self.wire.closed:
-            self.write_due()
+            try:
+                self.write_due()
+            except Exception as error:
+                self.wire._blame(error)
         return 0
 
     def relieve(self):

@@ -14,7 +14,13 @@ __all__ = ("JournalHandle", "Journals", "ReplicaHandle")
 
 
 class JournalHandle(Protocol):
-    """One queue's journal."""
+    """One queue's journal.
+
+    Attributes:
+        problem: Why the queue does not work; None while nothing is wrong.
+    """
+
+    problem: str | None
 
     def when_durable(self, call: Callable[[bool], object]) -> None:
         """Has a call made once all that has happened so far is durable, here and elsewhere.
@@ -33,11 +39,9 @@ class ReplicaHandle(JournalHandle, Protocol):
 
     Attributes:
         epoch: In which this container owns the queue; None while it does not.
-        problem: Why it does not work; None while nothing is wrong.
     """
 
     epoch: int | None
-    problem: str | None
 
     @property
     def owner(self) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import peers
 import pytest
 from journal_box import Box, FakeLog
 from kept_queues import KeptQueue
@@ -274,5 +275,86 @@ def test_who_fails_when_a_turn_is_durable_keeps_no_other_waiting(
         box.journals.durable(box.log.end_lsn)
         assert calls == [True]
         assert "broken" in caplog.text
+
+    runner.run(story())
+
+
+def test_a_queue_that_cannot_be_written_stops_and_the_others_go_on(
+    runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        peers.Peer, "on_violation", lambda _, *said: told.append(said), raising=False
+    )
+
+    def fail(_kind: int, _payload: bytes) -> None:
+        raise RuntimeError("it cannot")
+
+    async def story() -> None:
+        box = Box()
+        other = KeptQueue(core=box.queue.core)
+        other.store.journal = None
+        box.journals.open("", "queue/b", {}, other.store)
+        box.queue.send("kept")
+        await box.turn()
+        assert box.accepted == 1
+        monkeypatch.setattr(box.handle, "write", fail)
+        box.queue.send("lost")
+        other.send("a")
+        await box.turn()
+        assert box.log.records[-1].group == FIRST_GROUP + 1
+        assert box.log.records[-1].kind == CHANGES
+        assert box.accepted == 1, "what is not written is not confirmed"
+        expected = ("amqp:internal-error", "queue/a: what was not confirmed by now is in doubt")
+        assert [(condition, said.partition(",")[0]) for condition, said in told][:1] == [expected]
+        assert box.handle.problem == (
+            "stopped by a fault, start the container anew: RuntimeError('it cannot')"
+        )
+        assert "'queue/a' stops: what it did cannot be written" in caplog.text
+        monkeypatch.undo()
+        late, written = box.queue.peer(), len(box.log.records)
+        late.send(late.publisher(box.queue.entry), box.queue.message("refused"))
+        good = other.peer()
+        good.send(good.publisher(other.entry), other.message("b"))
+        await box.turn()
+        late.hear()
+        good.hear()
+        (refused,) = late.dispositions
+        assert isinstance(refused.state, Rejected)
+        assert len(good.dispositions) == 1
+        assert [record.group for record in box.log.records[written:]] == [FIRST_GROUP + 1]
+        box.journals.close()
+        again = KeptQueue()
+        again.store.journal = None
+        restarted = QueueJournals(again.core, "box", has_disk=True)
+        for record in box.log.records:
+            restarted.replay(record)
+        restarted.open("", "queue/a", {"priorities": 3}, again.store)
+        restarted.start(FakeLog(), {})  # type: ignore[arg-type]  # as much of a log as is needed
+        assert again.texts() == ["kept"]
+
+    runner.run(story())
+
+
+def test_a_checkpoint_that_cannot_be_made_is_given_up_and_the_others_go_on(
+    runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_checkpoint: object = None) -> bytes:
+        raise MemoryError
+
+    async def story() -> None:
+        box = Box()
+        box.queue.send("a")
+        await box.turn()
+        monkeypatch.setattr(box.handle, "begin", fail)
+        box.journals.press(FIRST_GROUP)
+        box.queue.send("b")
+        await box.turn()
+        assert "'queue/a': its items cannot be written anew" in caplog.text
+        assert (box.accepted, box.handle.checkpoint, box.handle.problem) == (2, None, None)
+        monkeypatch.undo()
+        box.journals.press(FIRST_GROUP)
+        await box.turn()
+        assert box.log.kinds()[-3:] == [BEGIN, PART, END]
 
     runner.run(story())

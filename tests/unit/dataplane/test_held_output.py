@@ -8,6 +8,9 @@ from unittest.mock import Mock
 import pytest
 
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.messages import Message
+from cogwork.dataplane.port import Port
 from cogwork.dataplane.wire import Wire
 
 
@@ -245,3 +248,15 @@ def test_who_fails_to_take_its_output_keeps_none_from_theirs(core: Core, is_rele
     assert len(owner.violations) == (not is_released)
     assert core.held_connections == 0
     assert "broken" in str(broken.on_fault.call_args)
+
+
+def test_a_fault_at_the_end_of_a_batch_keeps_nobody_else_from_theirs(core: Core) -> None:
+    entry = AddressEntry(core, "topic/a", MULTICAST_CODE)
+    handlers = [Mock() for _ in range(3)]
+    handlers[1].on_batch.side_effect = RuntimeError("broken")
+    for handler in handlers:
+        entry.add_outlet(Port(core, handler))
+    entry.send(Port(core, Mock()), 1, Message(b"to all").encode(), settled=True)
+    with pytest.raises(RuntimeError, match="broken"):
+        core.flush()
+    assert [handler.on_batch.call_count for handler in handlers] == [1, 1, 1]

@@ -14,6 +14,9 @@ What the container does, with its own clock as `now_s`:
 - `propose`, `read_index` and so on, with the number of the group;
 - `ready` at the end of each turn, and does what it says: writes and frames, then the rest;
   `persisted` when a write is durable, in order, at once or late.
+
+A group that fails, whatever it is given to do, is at fault from then on: it does nothing any more,
+`ready` tells of it once, and it is to be closed. The others never notice.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from cogwork.consensus.raft.wire import decode
 from cogwork.router.mesh.clock import SteadyClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
     from cogwork.consensus.raft.budget import Budget
@@ -83,7 +86,7 @@ class HostReady(msgspec.Struct):
     Attributes:
         number: For `persisted`, once the writes of all groups are durable; 0 where there are none.
         groups: What is to be done, by group, but for the messages.
-        faults: Groups that cannot say what they want done, and why: they are to be closed.
+        faults: Groups that have failed, and why: they are to be closed.
         frames: To be sent, in parts, with receivers; none of them needs the writes to be durable.
         reports: For the container's log.
         strangers: Groups that others speak of and that are not open here, with who does.
@@ -143,6 +146,8 @@ class RaftHost:
         self._groups: dict[int, Group] = {}
         self._members: dict[int, Membership] = {}
         self._touched: dict[int, None] = {}
+        self._failed: set[int] = set()
+        self._faults: list[tuple[int, Exception]] = []
         self._wheel = Wheel(self._election_s / SLOTS)
         self._neighbours = Neighbours(own, self._settings)
         self._frames = Frames()
@@ -182,6 +187,7 @@ class RaftHost:
         """Forgets a group; a write of it may still be on its way."""
         group = self._groups.pop(number)
         self._touched.pop(number, None)
+        self._failed.discard(number)
         self._wheel.remove(number)
         self._neighbours.follow(self._members.pop(number), None, self._now_s)
         self._look_when_to_wake()
@@ -235,13 +241,22 @@ class RaftHost:
             self._watch(now_s)
         absent: frozenset[str] | None = None
         for number in self._wheel.due(now_s):
-            group = self._groups[number]
-            group.tick(now_s)
             self._touched[number] = None
-            if group.leadership is not None:
-                absent = self._neighbours.absent() if absent is None else absent
-                group.rest(absent, now_s)
+            group = self._groups[number]
+            try:
+                group.tick(now_s)
+                if group.leadership is not None:
+                    absent = self._neighbours.absent() if absent is None else absent
+                    group.rest(absent, now_s)
+            except Exception as error:  # the time of the others goes on
+                self._blame(number, error)
         self._look_when_to_wake()
+
+    def _blame(self, number: int, error: Exception) -> None:
+        """Has a group that failed do nothing any more; `ready` tells of it."""
+        self._failed.add(number)
+        self._faults.append((number, error))
+        self._wheel.remove(number)
 
     def receive(self, container: str, data: bytes | memoryview, now_s: float) -> None:
         """Takes a frame that came from a container.
@@ -264,6 +279,8 @@ class RaftHost:
             self._touch_waiting(known.budget)
 
     def _step(self, number: int, container: str, message: Message, now_s: float) -> None:
+        if number in self._failed:
+            return
         group = self._groups[number]
         # An answer that only repeats what is known already, as each one after the majority's, and
         # one that finds nothing more to send, and news of what is not durable here: that is no
@@ -273,6 +290,9 @@ class RaftHost:
             group.step(container, message, now_s)
         except Violation as error:
             self._report(f"group {number}: {error}")
+        except Exception as error:  # what else is in the frame is for others
+            self._blame(number, error)
+            return
         if not is_quiet or (number not in self._touched and group.has_news):
             self._touched[number] = None
 
@@ -303,8 +323,7 @@ class RaftHost:
         election_s = self._neighbours.election_s(self._election_s)
         if election_s != self._election_s:
             self._election_s = election_s
-            for group in self._groups.values():
-                group.set_election_s(election_s)
+            self._have(self._groups, lambda group: group.set_election_s(election_s))
 
     def _hear(self, container: str, now_s: float) -> Neighbour | None:
         known = self._neighbours.get(container)
@@ -332,10 +351,22 @@ class RaftHost:
         self._tell(container, lambda group: group.suspect(container, now_s))
 
     def _tell(self, container: str, what: Callable[[Group], None]) -> None:
-        for number, membership in self._members.items():
-            if container in membership.everyone:
-                what(self._groups[number])
-                self._touched[number] = None
+        concerned = [
+            number
+            for number, membership in self._members.items()
+            if container in membership.everyone
+        ]
+        self._have(concerned, what)
+        self._touched.update(dict.fromkeys(concerned))
+
+    def _have(self, numbers: Iterable[int], what: Callable[[Group], None]) -> None:
+        """Has groups do something, each for itself."""
+        for number in numbers:
+            if number not in self._failed:
+                try:
+                    what(self._groups[number])
+                except Exception as error:  # the others are still to do it
+                    self._blame(number, error)
 
     # What is asked of a group.
 
@@ -379,21 +410,21 @@ class RaftHost:
         """Returns what is to be done, and expects that it is."""
         ready = HostReady()
         groups: list[tuple[int, Ready]] = []
-        faults: list[tuple[int, Exception]] = []
         writes: list[_Write] = []
         written_bytes = 0
         is_wheel_changed = False
         touched, self._touched = self._touched, {}
         for number in touched:
+            if number in self._failed:
+                continue
             group = self._groups[number]
             try:
                 each = group.ready()
+                if each:
+                    written_bytes += self._take(number, group, each, groups, writes)
+                is_wheel_changed |= self._wheel.put(number, group.wake_s)
             except Exception as error:  # what the others want done is not to be lost
-                faults.append((number, error))
-                continue
-            if each:
-                written_bytes += self._take(number, group, each, groups, writes)
-            is_wheel_changed |= self._wheel.put(number, group.wake_s)
+                self._blame(number, error)
         if writes:
             self._last_number += 1
             ready.number = self._last_number
@@ -401,7 +432,9 @@ class RaftHost:
             self._under_way.append((self._last_number, written_bytes, writes))
         if is_wheel_changed:
             self._look_when_to_wake()
-        ready.groups, ready.faults = groups, faults
+        ready.groups = groups
+        if self._faults:
+            ready.faults, self._faults = self._faults, []
         ready.frames = self._frames.take()
         if self._reports or self._strangers:
             ready.reports, self._reports = self._reports, []
@@ -439,7 +472,8 @@ class RaftHost:
     @property
     def has_more(self) -> bool:
         """Whether `ready` has something to say."""
-        return bool(self._touched or self._frames or self._reports or self._strangers)
+        is_told = self._reports or self._strangers or self._faults
+        return bool(self._touched or self._frames or is_told)
 
     def persisted(self, number: int) -> None:
         """Takes note that the writes of all turns up to one are durable."""
@@ -448,10 +482,16 @@ class RaftHost:
             _, written_bytes, writes = self._under_way.popleft()
             self.unpersisted_bytes -= written_bytes
             for group, opened, write in writes:
-                if self._groups.get(group) is opened:
-                    opened.persisted(write)
-                    if group not in self._touched and opened.has_news:
-                        self._touched[group] = None
+                if self._groups.get(group) is opened and group not in self._failed:
+                    self._persist(group, opened, write)
+
+    def _persist(self, number: int, group: Group, write: int) -> None:
+        try:
+            group.persisted(write)
+            if number not in self._touched and group.has_news:
+                self._touched[number] = None
+        except Exception as error:  # what is durable of the others is to be told
+            self._blame(number, error)
 
 
 def _size_bytes(write: Write) -> int:

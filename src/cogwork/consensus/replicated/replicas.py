@@ -243,9 +243,12 @@ class Replicas:
 
     def look_to_trim(self) -> None:
         """Has each replica look for what is too old, and for what is to be sealed."""
-        for member in self.members.values():
-            member.look_to_trim()
-            member.look_whether_to_seal()
+        for group, member in list(self.members.items()):
+            try:
+                member.look_to_trim()
+                member.look_whether_to_seal()
+            except Exception as error:  # the turn goes on for the others
+                self.stop(group, error)
 
     def end(self, stream: Stream) -> None:
         """Closes a stream's replica, and removes it where the stream is no more."""

@@ -82,7 +82,6 @@ class ReplicatedQueue(DurableQueue):
 
     Attributes:
         epoch: In which this container owns it; None while it does not.
-        problem: Why it does not work; None while nothing is wrong.
     """
 
     def __init__(
@@ -104,7 +103,6 @@ class ReplicatedQueue(DurableQueue):
         """
         super().__init__(*name, options, store)
         self.epoch: int | None = None
-        self.problem: str | None = None
         self._host = host
         self._inlet = inlet
         self._engine: RaftEngine | None = None
@@ -354,6 +352,10 @@ class ReplicatedQueue(DurableQueue):
         self._host.journals.tickets.wait_for(answer)
         if kind == BEGIN:
             self._written_bytes = 0
+
+    def fail(self, error: Exception) -> None:
+        """Lets go of the queue: whoever owns it next goes on from what is written."""
+        self.disown(f"what it did cannot be written: {error!r}")
 
     def _answered(self, kind: int, epoch: int, answer: Future[Appended]) -> None:
         if epoch != self.epoch:

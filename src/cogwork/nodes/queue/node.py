@@ -194,7 +194,7 @@ class QueueNode:
             "held": self._entry.held,
             "durability": self.options.durability,
             "owner": None if replica is None else replica.owner,
-            "problem": None if replica is None else replica.problem,
+            "problem": None if self._journal is None else self._journal.problem,
             **(NOT_HELD if replica is None else replica.held()),
             "options": asdict(self.options),
         }

@@ -7,12 +7,13 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from raft_hosts import Kept, Lab
+from raft_hosts import Kept, Lab, Planned
 
 from cogwork.consensus.errors import Busy
 from cogwork.consensus.raft import host as host_module
 from cogwork.consensus.raft.core import Recovered
 from cogwork.consensus.raft.errors import Malformed
+from cogwork.consensus.raft.group import Group
 from cogwork.consensus.raft.heartbeats import Beat
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.membership import Membership
@@ -394,3 +395,56 @@ def test_hosts_that_know_of_no_group_they_share_do_not_answer_each_other_for_eve
     assert to == "b"
     other.receive("a", b"".join(parts), 0.2)
     assert other.ready().frames == []
+
+
+@pytest.mark.parametrize("what", ["tick", "rest", "step", "suspect", "greet", "persisted", "ready"])
+def test_a_group_that_fails_at_anything_is_told_once_and_costs_the_others_nothing(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = lab_of(groups=3)
+    leader = lab.leader(2)
+    other = min(set("abc") - {leader})
+    failing = lab.group(leader, 2)
+    done = getattr(Group, what)
+
+    def fail(group: Group, *arguments: object, **named: object) -> object:
+        if group is failing:
+            raise Planned
+        return done(group, *arguments, **named)
+
+    monkeypatch.setattr(Group, what, fail)
+    assert all(lab.propose(number, b"1") for number in (1, 2, 3))
+    lab.run(1.0)
+    lab.stopped.add(other)
+    lab.run(4.0)
+    lab.stopped.clear()
+    lab.run(4.0)
+    assert lab.faults == [(leader, 2)]
+    assert all(lab.propose(number, b"2") for number in (1, 3))
+    lab.run(1.0)
+    for number in (1, 3):
+        assert [lab.applied[name, number] for name in "abc"] == [[b"1", b"2"]] * 3
+
+
+def test_a_group_that_failed_is_given_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = lab_of(groups=2)
+    host, failing, seen = lab.hosts["a"], lab.group("a", 1), list[str]()
+
+    def fail(group: Group, *_arguments: object) -> None:
+        if group is failing:
+            seen.append("stepped")
+            raise Planned
+
+    monkeypatch.setattr(Group, "step", fail)
+    term = lab.group("a", 1).term
+    heartbeat = frame(1, Heartbeat(term, 0))
+    frames = heartbeat + heartbeat[1:]
+    host.receive("b", frames, lab.now_s)
+    host.tick(lab.now_s + 1.0)
+    host.lost("b", lab.now_s)
+    ready = host.ready()
+    assert seen == ["stepped"]
+    ((number, fault),) = ready.faults
+    assert (number, type(fault)) == (1, Planned)
+    assert 1 not in [each for each, _ in ready.groups]
+    assert not host.ready().faults

@@ -14,6 +14,7 @@ from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import FromTime
 from cogwork.consensus.raft.group import Group
 from cogwork.consensus.replicated import calls, member, turns
+from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.sequencer import Sequencer
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from cogwork.consensus.replicated.calls import Answer
     from cogwork.consensus.replicated.engine import RaftEngine
-    from cogwork.consensus.replicated.member import Member
 
 COUNT = 60
 RECORDS = [b"%04d" % number * 50 for number in range(COUNT)]
@@ -311,6 +311,36 @@ def test_a_group_that_fails_takes_nothing_of_others_with_it(
             assert [str(fault) for fault in faults] == ["it cannot"]
             for each in (orders, others):
                 assert await take(each[leader], 2) == [b"1", b"2"]
+
+    asyncio.run(story())
+
+
+def test_a_replica_that_fails_to_look_for_what_is_old_stops_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        faults = gathered_faults()
+        async with trio(tmp_path) as containers:
+            engines = {name: await containers.open(name) for name in "abc"}
+            await containers.open("a", "others", 18)
+            await engines["a"].append(Batch.of([b"1"]))
+            failing = member_of(containers, "a")
+            looked = set[str]()
+
+            def fail(member: Member) -> None:
+                looked.add(member.name)
+                if member is failing:
+                    raise RuntimeError("it cannot")
+
+            monkeypatch.setattr(Member, "look_to_trim", fail)
+            service = containers.nodes["a"].service
+            async with asyncio.timeout(10):
+                while service.streams["orders"].member is not None or "others" not in looked:
+                    await asyncio.sleep(0.01)
+            assert [str(fault) for fault in faults] == ["it cannot"]
+            assert sum("stops until the container" in text for text in containers.reports) == 1
+            await engines["b"].append(Batch.of([b"2"]))
+            assert await take(engines["b"], 2) == [b"1", b"2"]
 
     asyncio.run(story())
 
