@@ -13,6 +13,7 @@ from cogwork.client.outcome import OutcomeState
 from cogwork.container.config import parse
 from cogwork.container.container import Container
 from cogwork.container.mesh import partitions
+from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.io.loop import EventLoop
 from cogwork.nodes.queue import QueueNode
 
@@ -50,6 +51,9 @@ heartbeat_s = 0.2
 {QUEUES}
 """
 TIMEOUT_S = 20.0
+Key = tuple[str, int, str]
+Kept = tuple[bytes, int]
+
 GROUPS = [f"group-{number}" for number in range(24)]
 
 
@@ -309,6 +313,44 @@ def test_one_that_leaves_gives_its_partitions_up_and_its_items_to_others() -> No
                 await publisher.send("y", group_id=group)
             await until(lambda: not leaving.node().store.depth, "its items are moved")
             assert sum(host.node().store.depth for host in left) == 2 * len(GROUPS)
+
+    run(story())
+
+
+def test_one_that_leaves_keeps_what_nobody_can_ever_take_and_moves_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prepare = MoveIntake.prepare
+
+    def without(
+        intake: MoveIntake, key: Key, node: QueueNode, number: int, item: Kept
+    ) -> str | None:
+        if b"unfit" in item[0]:
+            return "nobody wants that"
+        return prepare(intake, key, node, number, item)
+
+    monkeypatch.setattr(MoveIntake, "prepare", without)
+
+    async def story() -> None:
+        async with linked("a", "b") as (stays, leaves):
+            store = leaves.node().store
+            assert store.put(b"of another format", 7)
+            for body in ("fit", "unfit", "fit, too", "unfit again"):
+                assert store.put(cogwork.Message(body, group_id="g").encode())
+            leaves.container.leave()
+            await until(lambda: leaves.container.has_left, "it has left")
+            numbers, formats = list[int](), list[int]()
+            first, *others = stays.node().store.take_ready(9, numbers, formats)
+            assert (first, formats) == (b"of another format", [7, 0, 0])
+            bodies = [cogwork.Message.decode(each).body for each in others]
+            assert bodies == ["fit", "fit, too"]
+            assert store.depth == 2
+            leaving = leaves.container.leaving
+            assert leaving is not None
+            assert leaving.facts["problem"] == (
+                "2 items of 'work/orders' could not be moved: "
+                "container a can never take them: nobody wants that"
+            )
 
     run(story())
 

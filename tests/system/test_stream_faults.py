@@ -19,7 +19,7 @@ from .stories import QUICKLY, eventually, story
 from .stream_records import CONFIGURATION, bodies, created, row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from cogwork.consensus.errors import ConsensusError
 
@@ -338,7 +338,8 @@ async def test_what_waits_when_a_container_stops_is_given_back() -> None:
     try:
         async with cogwork.connect(url) as mesh, mesh.publisher("stream/flaky") as stock:
             relayed = asyncio.ensure_future(mesh.publish("stream/flaky", "by the relay"))
-            posts = [*(stock.post(number) for number in range(5)), relayed]
+            posts: list[Awaitable[None]] = [stock.post(number) for number in range(5)]
+            posts.append(relayed)
             while (await row_of(mesh, "flaky"))["in"] < len(posts):
                 await asyncio.sleep(0.01)
             await asyncio.to_thread(running.stop)

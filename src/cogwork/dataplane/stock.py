@@ -311,13 +311,14 @@ class Stock(Terminus):
             "expires_in_s": item.expires_s - now_s if item.expires_s else None,
         }
 
-    def take_ready(self, count: int, numbers: list) -> list:
+    def take_ready(self, count: int, numbers: list, formats: list = None) -> list:
         """Puts ready items aside, to be moved elsewhere; returns their messages in order.
 
         Args:
             count: How many at most.
             numbers: Gets the numbers of what is put aside, by which `moved` says that it has
                 arrived, or `enter_again` that it has not.
+            formats: Gets their message-formats; None where nobody asks.
         """
         taken: list = []
         item: cython.pointer(Item)
@@ -332,6 +333,8 @@ class Stock(Terminus):
             taken.append(self.message_of(item))
             self.removed += 1
             numbers.append(number_of(item))
+            if formats is not None:
+                formats.append(item.format)
             self.shelf.put_aside(item)
             if self.has_refused or self.shelf.is_stirred():
                 self.ring()

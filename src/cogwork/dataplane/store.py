@@ -101,9 +101,7 @@ class Store(Ledger):
         Ledger.__init__(self, core)
         self.shard = shard
         self.dispatcher = Dispatcher(self, shard)
-        self.wants = 0
-        if delays:
-            self.wants |= WANTS_DELAY
+        self.wants = WANTS_DELAY if delays else 0
         if is_ordered:
             self.wants |= WANTS_GROUP_ID
         if deduplication_window_s > 0:
@@ -173,9 +171,7 @@ class Store(Ledger):
         return not journal.is_open or journal.is_low or is_choked(self)
 
     def take(self, s):
-        if self.receive(s):
-            return self.reply(s, ACCEPTED, None)
-        return 0
+        return self.reply(s, ACCEPTED, None) if self.receive(s) else 0
 
     def take_run(self, s, pieces, count):
         """Takes a run of messages, and answers for consecutive ones in one go."""
@@ -320,7 +316,18 @@ class Store(Ledger):
         shelf: Shelf = self.shelf
         return shelf.ready.count + shelf.returned_count
 
-    def put(self, message: bytes) -> bool:
+    def flaw_of(self, message: bytes, message_format: int) -> str:
+        """Says why a message can never be put here; None where it can, now or later."""
+        e: Envelope
+        size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(message))
+        if self.journal is not None and size > self.journal.message_bytes_max:
+            return f"it has {size} octets, and {self.journal.message_bytes_max} fit a record"
+        if message_format:
+            return None
+        fits = read_envelope(octets_of(message), size, self.wants, cython.address(e)) >= 0
+        return None if fits else "its sections are malformed"
+
+    def put(self, message: bytes, message_format: int = 0) -> bool:
         """Puts a message back that was taken out; False where the store does not take it now.
 
         It is no duplicate, whatever is remembered of its message-id.
@@ -334,6 +341,7 @@ class Store(Ledger):
         fill_shipment(
             cython.address(s), octets_of(message), cython.cast(uint32_t, PyBytes_GET_SIZE(message))
         )
+        s.format = cython.cast(uint32_t, message_format)
         s.settled = True
         self.wants &= ~WANTS_MESSAGE_ID
         try:

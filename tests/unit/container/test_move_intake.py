@@ -21,7 +21,10 @@ class Queue:
         self.items: list[bytes] = []
         self.room = 100
 
-    def put(self, message: bytes) -> bool:
+    def flaw_of(self, message: bytes, message_format: int) -> str | None:
+        return f"format {message_format} is none of mine" if message == b"13" else None
+
+    def put(self, message: bytes, _format: int) -> bool:
         if len(self.items) >= self.room:
             return False
         self.items.append(message)
@@ -35,9 +38,10 @@ class Arrivals:
         self.queue: Any = Queue()
         self.intake = MoveIntake(Core())
 
-    def prepare(self, *numbers: int) -> None:
-        for number in numbers:
-            self.intake.prepare(KEY, number, b"%d" % number)
+    def prepare(self, *numbers: int) -> list[str | None]:
+        return [
+            self.intake.prepare(KEY, self.queue, number, (b"%d" % number, 7)) for number in numbers
+        ]
 
     def activate(self, *numbers: int) -> int:
         return self.intake.activate(KEY, self.queue, list(numbers))
@@ -91,3 +95,9 @@ def test_what_is_kept_aside_goes_with_the_life_of_the_container_that_brought_it(
         assert arrivals.activate(1, 2) == ACCEPTED, "what was taken over is still known"
         assert arrivals.activate(3) == REJECTED
     assert arrivals.queue.items == [b"1", b"2"]
+
+
+def test_what_can_never_be_taken_is_refused_before_it_is_given_up(arrivals: Arrivals) -> None:
+    assert arrivals.prepare(12, 13, 14) == [None, "format 7 is none of mine", None]
+    assert arrivals.activate(12, 14) == ACCEPTED
+    assert arrivals.queue.items == [b"12", b"14"]

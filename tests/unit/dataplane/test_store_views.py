@@ -89,6 +89,16 @@ def test_items_can_be_taken_to_move_them(queue: Queue) -> None:
     assert [text_of(data) for data in queue.store.take_ready(9, [])] == ["c", "z"]
 
 
+def test_what_is_put_elsewhere_keeps_its_format(queue: Queue) -> None:
+    strange, numbers, formats = b"of another format", list[int](), list[int]()
+    assert queue.store.flaw_of(strange, 7) is None
+    assert queue.store.flaw_of(strange, 0) == "its sections are malformed"
+    assert not queue.store.put(strange)
+    assert queue.store.put(strange, 7)
+    assert queue.store.take_ready(1, numbers, formats) == [strange]
+    assert formats == [7]
+
+
 def test_a_store_that_is_closed_settles_for_whatever_is_still_said(queue: Queue) -> None:
     consumer = queue.peer()
     consumer.consumer(queue.store, 10)

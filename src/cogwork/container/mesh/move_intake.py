@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import Condition
+from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.move_way import (
     ACCEPTED,
     ACTIVATE,
+    ITEM,
     NUMBER,
     PREPARE,
     REJECTED,
     RELEASED,
 )
 from cogwork.container.mesh.names import DURABILITY, MOVE
+from cogwork.dataplane.codec import encode
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.port import Port
@@ -23,7 +26,6 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
@@ -39,7 +41,7 @@ class MoveIntake:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._prepared: dict[tuple[str, int, str], dict[int, bytes]] = {}
+        self._prepared: dict[tuple[str, int, str], dict[int, tuple[bytes, int]]] = {}
         self._activated: dict[tuple[str, int, str], int] = {}
         self._gone: set[tuple[str, int, str]] = set()
 
@@ -80,10 +82,20 @@ class MoveIntake:
             del self._prepared[key]
         self._gone = gone
 
-    def prepare(self, key: tuple[str, int, str], number: int, message: bytes) -> None:
-        """Keeps an item aside, unless it has been activated already."""
-        if number > self._activated.get(key, 0):
-            self._prepared.setdefault(key, {})[number] = message
+    def prepare(
+        self, key: tuple[str, int, str], node: QueueNode, number: int, item: tuple[bytes, int]
+    ) -> str | None:
+        """Keeps an item aside, a message and its format, unless it has been activated already.
+
+        Returns:
+            Why the queue can never take it: it stays where it is. None where it is kept.
+        """
+        if number <= self._activated.get(key, 0):
+            return None
+        flaw = node.store.flaw_of(*item)
+        if flaw is None:
+            self._prepared.setdefault(key, {})[number] = item
+        return flaw
 
     def activate(self, key: tuple[str, int, str], node: QueueNode, numbers: list[int]) -> int:
         """Puts items into the shard.
@@ -97,8 +109,8 @@ class MoveIntake:
         if any(number > activated and number not in prepared for number in numbers):
             return REJECTED
         for number in numbers:
-            message = prepared.get(number)
-            if message is not None and not node.store.put(message):
+            item = prepared.get(number)
+            if item is not None and not node.store.put(*item):
                 return RELEASED
             prepared.pop(number, None)
             self._activated[key] = max(number, self._activated.get(key, 0))
@@ -124,19 +136,20 @@ class _Letters:
         """Keeps items aside, and puts those into the shard that are given up elsewhere."""
         arrivals, port.arrivals = port.arrivals, []
         for data, token, source, _settled in arrivals:
-            outcome = self._read(data)
+            outcome, state = self._read(data)
             if source is not None:
-                source.settle(token, outcome)
+                source.settle(token, outcome, state)
 
-    def _read(self, data: bytes) -> int:
-        if data[:1] == PREPARE and len(data) > NUMBER.size:
-            (number,) = NUMBER.unpack_from(data, 1)
-            self._intake.prepare(self._key, number, data[1 + NUMBER.size :])
-            return ACCEPTED
+    def _read(self, data: bytes) -> tuple[int, bytes | None]:
+        if data[:1] == PREPARE and len(data) > ITEM.size:
+            number, message_format = ITEM.unpack_from(data, 1)
+            item = (data[1 + ITEM.size :], message_format)
+            flaw = self._intake.prepare(self._key, self._node, number, item)
+            return (ACCEPTED, None) if flaw is None else (REJECTED, _rejection(flaw))
         if data[:1] == ACTIVATE and len(data) % NUMBER.size == 1:
             numbers = [each for (each,) in NUMBER.iter_unpack(data[1:])]
-            return self._intake.activate(self._key, self._node, numbers)
-        return RELEASED
+            return self._intake.activate(self._key, self._node, numbers), None
+        return RELEASED, None
 
     def attached(self, link: Link) -> None:
         """Never happens: the other container attaches."""
@@ -148,3 +161,8 @@ class _Letters:
         """Gives up what the link needed; what is kept aside stays for the next one."""
         self._port.close()
         self.entry.close()
+
+
+def _rejection(flaw: str) -> bytes:
+    error = AmqpError(condition=Condition.NOT_ALLOWED, description=flaw)
+    return encode(Rejected(error=error).to_described())

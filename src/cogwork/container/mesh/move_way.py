@@ -8,14 +8,18 @@ import time
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from cogwork.amqp.errors import Condition
+from cogwork.amqp.kinds import composite_from
+from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
+from cogwork.amqp.types import Described
 from cogwork.container.mesh.names import DURABILITY, MOVE, VHOST
+from cogwork.dataplane.codec import decode
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.port import Port
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable, Mapping
 
     from cogwork.amqp.errors import AmqpError
     from cogwork.container.mesh.service import MeshService
@@ -28,6 +32,8 @@ __all__ = ("ForgottenError", "MoveError", "MoveWay", "NotTakenError")
 ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
 PREPARE, ACTIVATE = b"P", b"A"
 NUMBER = struct.Struct(">Q")
+ITEM = struct.Struct(">QI")
+"""An item's number, and its message-format."""
 
 T = TypeVar("T")
 
@@ -56,7 +62,7 @@ class MoveWay:
         self._core = mesh.core
         self._target = target
         self._port = Port(mesh.core, self)
-        self._outcomes: dict[int, asyncio.Future[int]] = {}
+        self._outcomes: dict[int, asyncio.Future[tuple[int, str]]] = {}
         self._credit = asyncio.Event()
         self._refusal: AmqpError | None = None
         self._is_open = False
@@ -92,19 +98,43 @@ class MoveWay:
             self._credit.clear()
             await self._wait(self._credit.wait(), deadline_s)
 
-    async def prepare(self, batch: dict[int, bytes], deadline_s: float) -> None:
-        """Sends items, and waits until all of them are kept aside there."""
-        await self._send(
-            {number: PREPARE + NUMBER.pack(number) + message for number, message in batch.items()},
-            deadline_s,
-        )
+    async def prepare(
+        self, batch: Mapping[int, tuple[bytes, int]], deadline_s: float
+    ) -> dict[int, str]:
+        """Sends items, and waits until they are kept aside there.
 
-    async def activate(self, batch: dict[int, bytes], deadline_s: float) -> None:
-        """Says that items are given up here, and waits until they are in the other shard."""
-        numbers = b"".join(NUMBER.pack(number) for number in batch)
-        await self._send({0: ACTIVATE + numbers}, deadline_s)
+        Args:
+            batch: Messages and their formats, by number.
+            deadline_s: When to give up, by the monotonic clock.
 
-    async def _send(self, letters: dict[int, bytes], deadline_s: float) -> None:
+        Returns:
+            Why some can never be taken there, by number.
+
+        Raises:
+            MoveError: The way is broken, or the items are not taken now.
+        """
+        letters = {
+            number: PREPARE + ITEM.pack(number, message_format) + message
+            for number, (message, message_format) in batch.items()
+        }
+        outcomes = await self._send(letters, deadline_s)
+        return {number: why for number, (code, why) in outcomes.items() if code == REJECTED}
+
+    async def activate(self, numbers: Iterable[int], deadline_s: float) -> None:
+        """Says that items are given up here, and waits until they are in the other shard.
+
+        Raises:
+            ForgottenError: It is not known there what they are.
+            MoveError: The way is broken, or the items are not taken now.
+        """
+        letter = ACTIVATE + b"".join(map(NUMBER.pack, numbers))
+        ((code, _),) = (await self._send({0: letter}, deadline_s)).values()
+        if code == REJECTED:
+            raise ForgottenError(f"container {self._target} has been started anew")
+
+    async def _send(
+        self, letters: Mapping[int, bytes], deadline_s: float
+    ) -> dict[int, tuple[int, str]]:
         futures = []
         for token, data in letters.items():
             self._outcomes[token] = asyncio.get_running_loop().create_future()
@@ -116,11 +146,10 @@ class MoveWay:
                 await self._wait(self._credit.wait(), deadline_s)
         self._core.flush()
         outcomes = await self._wait(asyncio.gather(*futures), deadline_s)
-        if REJECTED in outcomes:
-            raise ForgottenError(f"container {self._target} has been started anew")
-        if any(outcome != ACCEPTED for outcome in outcomes):
+        if any(code not in (ACCEPTED, REJECTED) for code, _ in outcomes):
             self._demand_link()
             raise MoveError(f"container {self._target} does not take the items")
+        return dict(zip(letters, outcomes, strict=True))
 
     async def _wait(self, what: Awaitable[T], deadline_s: float) -> T:
         loop = asyncio.get_running_loop()
@@ -141,10 +170,10 @@ class MoveWay:
         outcomes, port.outcomes = port.outcomes, []
         port.woken.clear()
         self._credit.set()
-        for token, code, _state, _settled in outcomes:
+        for token, code, state, _settled in outcomes:
             future = self._outcomes.pop(token, None)
             if future is not None and not future.done():
-                future.set_result(code)
+                future.set_result((code, _reason_of(state)))
 
     def attached(self, link: Link) -> None:
         """The other container answered; one that refuses names no target."""
@@ -160,6 +189,15 @@ class MoveWay:
         self._credit.set()
         for future in self._outcomes.values():
             if not future.done():
-                future.set_result(RELEASED)
+                future.set_result((RELEASED, ""))
         self._outcomes.clear()
         self._port.close()
+
+
+def _reason_of(state: bytes | None) -> str:
+    """Returns what a rejected outcome says to people."""
+    value, _ = decode(state, 0) if state else (None, 0)
+    found = composite_from(value) if isinstance(value, Described) else None
+    if isinstance(found, Rejected) and found.error is not None:
+        return found.error.description or ""
+    return ""

@@ -11,7 +11,9 @@ says so: what it was given is in doubt where it may be on its disk, and else sen
 Where consumers elsewhere borrow from a queue, its items are spread over their containers, batch by
 batch, as much to each as its consumers have asked for. A queue with partitions goes to one
 container as a whole, for the order of its groups. Items on disk go only to where the queue is on
-disk, too; those that nobody takes stay.
+disk, too; those that nobody takes stay. An item that the other container can never take, as its
+sections are malformed where more of them is read, or no record there has room for it, is refused
+before it is given up: it stays, with the reason, and the others go.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from cogwork.container.mesh.tunnels import origin_of
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
@@ -67,6 +69,7 @@ class Mover:
         self._mesh = mesh
         self._number = 0
         self._trouble: dict[str, str] = {}
+        self._unfit: dict[str, _Unfit] = {}
         self._stay: list[str] = []
 
     @property
@@ -94,6 +97,9 @@ class Mover:
             if not await self._have_letters_come(left.values(), deadline_s):
                 break
         for address, node in queues.items():
+            if unfit := self._unfit.pop(address, None):
+                node.store.enter_again(unfit.numbers)
+                self._trouble.setdefault(address, unfit.why)
             self._say_what_stays(address, node)
 
     async def _have_letters_come(self, queues: Collection[QueueNode], deadline_s: float) -> bool:
@@ -161,10 +167,11 @@ class Mover:
                     await way.opened(deadline_s)
                     batch = batch or self._take_batch(node)
                     if not is_tombstoned:
-                        await way.prepare(batch.messages, deadline_s)
+                        unfit = await way.prepare(batch.items, deadline_s)
+                        self._set_aside(node, batch, unfit, target)
                         node.store.tombstone(batch.numbers)
                         is_tombstoned = True
-                    await way.activate(batch.messages, deadline_s)
+                    await way.activate(batch.items, deadline_s)
             except MoveError as error:
                 self._trouble[node.address] = str(error)
                 if isinstance(error, NotTakenError):
@@ -185,6 +192,15 @@ class Mover:
         if batch is not None and not is_tombstoned:
             node.store.enter_again(batch.numbers)
         return is_tombstoned
+
+    def _set_aside(
+        self, node: QueueNode, batch: _Batch, unfit: Mapping[int, str], target: str | None
+    ) -> None:
+        """Keeps what another container can never take from being offered again and again."""
+        for number, why in unfit.items():
+            known = self._unfit.setdefault(node.address, _Unfit())
+            known.numbers.append(batch.drop(number))
+            known.why = f"container {target} can never take them: {why}"
 
     def _take_batch(self, node: QueueNode) -> _Batch:
         batch = _Batch(node, self._batch(node), self._number)
@@ -254,14 +270,38 @@ class _Batch:
     """Items that are moved together.
 
     Attributes:
-        numbers: By which the queue knows what is put aside of it.
-        messages: By which the other container knows it.
+        items: Their messages and formats, by the numbers by which the other container knows them.
     """
 
     def __init__(self, node: QueueNode, count: int, first: int) -> None:
+        numbers: list[int] = []
+        formats: list[int] = []
+        taken = node.store.take_ready(count, numbers, formats)
+        self.items = dict(enumerate(zip(taken, formats, strict=True), first + 1))
+        self._number_of = dict(zip(self.items, numbers, strict=True))
+
+    @property
+    def numbers(self) -> list[int]:
+        """By which the queue knows what is put aside of it."""
+        return list(self._number_of.values())
+
+    def drop(self, number: int) -> int:
+        """Takes an item out; returns the queue's number of it."""
+        del self.items[number]
+        return self._number_of.pop(number)
+
+
+class _Unfit:
+    """Items of a queue that stay, as they can never be taken elsewhere.
+
+    Attributes:
+        numbers: By which the queue knows them; they are aside.
+        why: For people.
+    """
+
+    def __init__(self) -> None:
         self.numbers: list[int] = []
-        taken = node.store.take_ready(count, self.numbers)
-        self.messages = dict(enumerate(taken, first + 1))
+        self.why = ""
 
 
 class _Patience:
