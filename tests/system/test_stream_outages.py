@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import time
 from functools import partial
@@ -144,6 +145,34 @@ def test_what_a_server_that_is_away_never_got_is_given_back_in_ten_seconds(
     assert 8 < asyncio.run(asyncio.wait_for(released_after(url), 30)) < 12
     row = shown(url)
     assert (row["returned"], row["waiting"], row["pending_bytes"]) == (1, 0, 0)
+
+
+def forget_everything(redis: RedisServer) -> None:
+    """Has a server lose all that it keeps."""
+    client = importlib.import_module("redis").Redis.from_url(redis.url)
+    client.flushall()
+    client.close()
+
+
+def test_who_reads_a_stream_that_its_server_has_lost_is_told(url: str, redis: RedisServer) -> None:
+    async def story() -> None:
+        async with cogwork.connect(url) as mesh:
+            stream = mesh.stream("orders")
+            await stream.append(range(3))
+            async with stream.read("first") as waiting, stream.read("next") as others:
+                assert len(await waiting.take(3)) == 3
+                forget_everything(redis)
+                for reader in (waiting, others):
+                    with pytest.raises(
+                        cogwork.LinkDetached, match="it was deleted, or lost"
+                    ) as told:
+                        await anext(aiter(reader))
+                    assert told.value.condition == "amqp:resource-deleted"
+            with pytest.raises(cogwork.LinkDetached, match="it was deleted, or lost"):
+                await anext(aiter(stream.read("first")))
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+    within(10, lambda: "it was deleted, or lost" in (shown(url)["problem"] or ""), "it is shown")
 
 
 # -- on replicas

@@ -15,6 +15,7 @@ __all__ = (
     "NotLeader",
     "OutOfSequence",
     "SequenceReused",
+    "StreamLost",
     "Truncated",
     "Unavailable",
     "Unknown",
@@ -116,6 +117,10 @@ class Unavailable(ConsensusError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"the engine is not available: {reason.rstrip('.')}; try again later")
         self.reason = reason
+
+
+class StreamLost(Unavailable):
+    """What keeps the stream is there, and has it no more; nothing was appended."""
 
 
 class InvalidAppend(ConsensusError):

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from cogwork.consensus.errors import StreamLost, Unavailable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cogwork.consensus.capabilities import Capabilities
     from cogwork.consensus.engine import Members
 
-__all__ = ("Gone", "Moved", "Reader", "ServerDown", "ServerLog", "ServerRefused", "TooLarge")
+__all__ = (
+    "Gone",
+    "Moved",
+    "Reader",
+    "ServerDown",
+    "ServerLog",
+    "ServerRefused",
+    "TooLarge",
+    "refusal",
+)
 
 
 class ServerDown(Exception):
@@ -37,6 +48,11 @@ class Gone(ServerRefused):
             "the stream is not on the server: it was deleted, or lost; delete it here and create "
             "it, or start the container anew: it then begins at offset 0"
         )
+
+
+def refusal(error: ServerRefused) -> Unavailable:
+    """Returns what a stream's users are told of a refusal."""
+    return (StreamLost if isinstance(error, Gone) else Unavailable)(str(error))
 
 
 class TooLarge(ServerRefused):

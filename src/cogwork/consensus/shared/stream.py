@@ -34,7 +34,7 @@ from cogwork.consensus.shared.loading import load_parts
 from cogwork.consensus.shared.retaining import Retaining
 from cogwork.consensus.shared.scan import Scan
 from cogwork.consensus.shared.search import Found, Search
-from cogwork.consensus.shared.server import ServerDown, ServerRefused
+from cogwork.consensus.shared.server import ServerDown, ServerRefused, refusal
 from cogwork.consensus.shared.writer import BACK_OFF_FIRST_S, BACK_OFF_MAX_S, SILENCE, Writer
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class SharedStream:
                     await self._unless_closed(asyncio.sleep(back_off_s))
                     back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
                 except ServerRefused as error:
-                    raise Unavailable(str(error)) from error
+                    raise refusal(error) from error
         finally:
             await scan.rest()
 
@@ -257,7 +257,7 @@ class SharedStream:
                 self._note_outage(reason)
             except (ServerRefused, Gap) as error:
                 self._outage = None  # it is there, and answers
-                raise damaged() if isinstance(error, Gap) else Unavailable(str(error)) from error
+                raise damaged() if isinstance(error, Gap) else refusal(error) from error
             await asyncio.sleep(min(back_off_s, max(0, limit_s - loop.time())))
             back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
         raise Unavailable(reason)

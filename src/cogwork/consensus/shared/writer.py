@@ -39,7 +39,14 @@ from cogwork.consensus.shared.entry import (
     pack_batches,
 )
 from cogwork.consensus.shared.loading import catch_up, load
-from cogwork.consensus.shared.server import Gone, Moved, ServerDown, ServerRefused, TooLarge
+from cogwork.consensus.shared.server import (
+    Gone,
+    Moved,
+    ServerDown,
+    ServerRefused,
+    TooLarge,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -271,7 +278,7 @@ class Writer:
         elif isinstance(error, ServerRefused):
             self._refusal, self._outage = str(error), None
             self._refused_s = asyncio.get_running_loop().time()
-            error = Unavailable(self._refusal)
+            error = refusal(error)
         elif isinstance(error, Gap):
             error = damaged()
         if first is not None and first in self._queue:

@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
-from cogwork.consensus.errors import ConsensusError, Truncated, Unavailable, reason_of
+from cogwork.consensus.errors import (
+    ConsensusError,
+    StreamLost,
+    Truncated,
+    Unavailable,
+    reason_of,
+)
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.intake import CaptureOutlet, Intake
@@ -318,6 +324,8 @@ class StreamNode:
                         self._flush()
             except Unavailable as error:
                 self._sight.unread = reason_of(error)
+                if isinstance(error, StreamLost):
+                    self._readers.end(error)
             except Exception as error:  # a plug-in's, too: readers wait until it is over
                 self._report_problem(f"no live records: {error!r}")
             await asyncio.sleep(PAUSE_FIRST_S)

@@ -3,7 +3,7 @@
 Theory of operation. Readers are served together, when the data plane has ended a batch: all of them
 where the stream has grown, else those whose links can take more. What one does beyond that, such as
 reading from the engine, runs in a task of its own; what goes wrong there ends its link and nothing
-else, and an engine that is away is asked again.
+else, and an engine that is away is asked again. One that has lost the stream ends them all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.extensions import CAUGHT_UP, STREAM_TRUNCATED
-from cogwork.consensus.errors import BeyondEnd, Truncated, Unavailable
+from cogwork.consensus.errors import (
+    BeyondEnd,
+    ConsensusError,
+    StreamLost,
+    Truncated,
+    Unavailable,
+    reason_of,
+)
 from cogwork.dataplane.feed import Feed
 from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.start import wish_of
@@ -39,7 +46,11 @@ PAUSE_S = 0.1
 REASON_MAX = 500
 """So much of a reason is told."""
 
-_FAULTS = {BeyondEnd: Condition.INVALID_FIELD, Truncated: STREAM_TRUNCATED}
+_FAULTS = {
+    BeyondEnd: Condition.INVALID_FIELD,
+    StreamLost: Condition.RESOURCE_DELETED,
+    Truncated: STREAM_TRUNCATED,
+}
 
 
 class Readers:
@@ -114,6 +125,12 @@ class Readers:
         for reader in self:
             reader.start()
 
+    def end(self, error: StreamLost) -> None:
+        """Ends all links: there is nothing to wait for."""
+        for reader in self:
+            self._end(reader, error)
+        self._flush()
+
     def close(self) -> None:
         """Lets all of them go."""
         self.engine = None
@@ -171,6 +188,8 @@ class Readers:
     async def _guarded(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
         try:
             await work
+        except StreamLost as error:
+            self._end(reader, error)
         except Unavailable:
             if reader.next is None:
                 await asyncio.sleep(PAUSE_S)
@@ -189,4 +208,6 @@ class Readers:
         info = {"first": error.first} if isinstance(error, Truncated) else None
         reader.close()
         text = str(error) if isinstance(error, (CogworkError, ValueError)) else repr(error)
+        if isinstance(error, ConsensusError):
+            text = reason_of(error)
         self._emit([Detach(reader.link, condition, text[:REASON_MAX], info)])
