@@ -286,6 +286,25 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("queue", "purge", "{url}", "queue/gone"), ExitCode.NOT_FOUND, "no queue 'queue/gone'"),
         (("queue", "move", "{url}", "queue/gone", "b"), ExitCode.NOT_FOUND, "no queue"),
         (
+            ("queue", "move", "{url}", "queue/small", "queue/gone"),
+            ExitCode.NOT_FOUND,
+            "the target 'queue/gone' is no queue, or not declared yet",
+        ),
+        *(
+            (tuple(words.split()), ExitCode.USAGE, f"argument {number}: found '{found}', expected")
+            for words, number, found in (
+                ("send {url} queue/\udcff x", 3, r"queue/\xff"),
+                ("send {url} queue/small \udcff", 4, r"\xff"),
+                ("receive {url} a\udce4b --count 1", 3, r"a\xe4b"),
+                ("rpc {url} a\udcff m", 3, r"a\xff"),
+                ("rpc {url} a m k=\udcff", 5, r"k=\xff"),
+                ("link add {url} \udcff:1", 4, r"\xff:1"),
+                ("send amqp://a\udcff:1 a b", 2, r"amqp://a\xff:1"),
+            )
+        ),
+        (("rpc", "{url}", "a", "m", "--exchange", "a/b"), ExitCode.USAGE, "exchange: a name"),
+        (("rpc", "{url}", "a", "m", "--exchange", ""), ExitCode.USAGE, "exchange: a name"),
+        (
             ("queue", "declare", "{url}", "topic/a"),
             ExitCode.ERROR,
             "a topic, which is no queue",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from enum import IntEnum
 
-__all__ = ("ExitCode", "code_of", "line_of")
+__all__ = ("ExitCode", "code_of", "innermost", "line_of")
 
 
 class ExitCode(IntEnum):
@@ -70,7 +70,7 @@ OF_TYPE = {
 
 def code_of(error: BaseException) -> ExitCode | None:
     """Classifies an error; None is one that no command expects, so a mistake of ours."""
-    error = _innermost(error)
+    error = innermost(error)
     condition = str(getattr(error, "condition", ""))
     if condition in OF_CONDITION:
         return OF_CONDITION[condition]
@@ -82,14 +82,14 @@ def code_of(error: BaseException) -> ExitCode | None:
 
 def line_of(error: BaseException) -> str:
     """Says in one line what went wrong."""
-    error = _innermost(error)
+    error = innermost(error)
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return " ".join(text.split()) or type(error).__name__
 
 
-def _innermost(error: BaseException) -> BaseException:
+def innermost(error: BaseException) -> BaseException:
     """Finds what went wrong first in a group of tasks; the others were cancelled for it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

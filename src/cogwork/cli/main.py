@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cogwork.cli.exit_codes import ExitCode, code_of, line_of
+from cogwork.cli.exit_codes import ExitCode, code_of, innermost, line_of
 from cogwork.cli.lazy import Entry, LazyGroup, ReaderLeftError
 from cogwork.cli.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ("cogwork", "main")
 
@@ -82,18 +82,44 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # as after `>&-`
             sys.stdout.flush()
     except click.ClickException as error:
-        return _refuse(error)
+        return _refuse_octets(error, arguments) or _refuse(error)
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     except (ReaderLeftError, BrokenPipeError):
         _abandon_stdout()
         return ExitCode.BROKEN_PIPE
     except Exception as error:
+        if refusal := _refuse_octets(error, arguments):
+            return refusal
         code = code_of(error)
         if code is None:
             raise
         _complain(line_of(error))
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def _refuse_octets(error: Exception, arguments: Sequence[str] | None) -> ExitCode | None:
+    """Names the argument that is no text where something failed for that.
+
+    As a file's name it would do, so what it is for has to say first that it does not.
+    """
+    if not any(isinstance(each, UnicodeError) for each in _causes(innermost(error))):
+        return None
+    for number, text in enumerate(sys.argv[1:] if arguments is None else arguments, 1):
+        octets = os.fsencode(text)
+        try:
+            octets.decode()
+        except UnicodeDecodeError:
+            _complain(f"argument {number}: found {str(octets)[1:]}, expected a text in UTF-8")
+            return ExitCode.USAGE
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Goes from an error to what has led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _refuse(error: click.ClickException) -> ExitCode:

@@ -63,6 +63,33 @@ def test_the_name_of_the_machine_leads_to_who_listens_everywhere(
     assert not target.leads_to(host, 1), "machines may share a configuration that names them all"
 
 
+def own_address(family: socket.AddressFamily, somewhere: str) -> str:
+    """Returns the address by which this machine would send somewhere; nothing is sent."""
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((somewhere, 9))
+        except OSError as error:
+            pytest.skip(f"no way to {somewhere}: {error}")
+        return str(probe.getsockname()[0])
+
+
+@pytest.mark.parametrize(
+    ("family", "everywhere", "somewhere"),
+    [(socket.AF_INET, "0.0.0.0", "192.0.2.77"), (socket.AF_INET6, "::", "2001:db8::77")],
+)
+def test_an_address_of_the_machine_leads_to_who_listens_everywhere(
+    family: socket.AddressFamily, everywhere: str, somewhere: str
+) -> None:
+    own = own_address(family, somewhere)
+    target = LinkUrl.parse(f"[{own}]:1" if ":" in own else f"{own}:1")
+    assert target.leads_to(everywhere, 1, "north")
+    assert not target.leads_to(everywhere, 2, "north")
+    assert not target.leads_to("127.0.0.1", 1, "north")
+    assert not target.leads_to(everywhere, 1), "machines may share a configuration"
+    strange = LinkUrl.parse(f"[{somewhere}]:1" if ":" in somewhere else f"{somewhere}:1")
+    assert not strange.leads_to(everywhere, 1, "north")
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.1", socket.gethostname()])
 def test_a_container_adds_no_link_to_itself(host: str) -> None:
     container = SimpleNamespace(endpoints=["ws://0.0.0.0:2", "amqp://0.0.0.0:1"])

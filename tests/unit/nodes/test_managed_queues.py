@@ -86,14 +86,17 @@ def test_an_outcome_that_comes_late_still_counts(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "says"),
-    [("topic/a", "no queue, or not declared yet"), ("queue/a", "both the queue and the target")],
+    ("target", "code", "says"),
+    [
+        ("topic/a", 404, "no queue, or not declared yet"),
+        ("queue/a", 400, "both the queue and the target"),
+    ],
 )
-def test_items_move_to_another_queue_only(world: World, target: str, says: str) -> None:
+def test_items_move_to_another_queue_only(world: World, target: str, code: int, says: str) -> None:
     world.container.asker = Asker(("manage", "$management"), ("send", target))
     world.container.queues = {"queue/a": Shelf(b"x")}
     reply = world.ask(operation="MOVE", type="queue", name="queue/a", target=target)
-    assert status(reply) == 400
+    assert status(reply) == code
     assert says in text(reply)
 
 

@@ -17,7 +17,8 @@ class RpcOptions:
     not has an outcome: nobody took it (released), or somebody did and let it go (modified).
 
     Attributes:
-        exchange: The second level of addresses; keeps deployments apart that share a mesh.
+        exchange: The second level of addresses, without a `/`; keeps deployments apart that share
+            a mesh.
         unicast: The prefix of what goes to one server of a topic.
         exclusive: The prefix of what goes to a certain server.
         broadcast: The prefix of what goes to every server of a topic.
@@ -52,9 +53,9 @@ class RpcOptions:
             exchange: The second level of the address; None for the usual one.
 
         Raises:
-            ValueError: The topic is not one level of an address.
+            ValueError: The topic, or the exchange, is not one level of an address.
         """
-        return f"{self.unicast}/{exchange or self.exchange}/{_word('topic', topic)}"
+        return f"{self.unicast}/{self._exchange(exchange)}/{_word('topic', topic)}"
 
     def server(self, topic: str, server: str, exchange: str | None = None) -> str:
         """Returns the address of a certain server of a topic.
@@ -67,7 +68,7 @@ class RpcOptions:
         Raises:
             ValueError: One of them is not one level of an address.
         """
-        prefix = f"{self.exclusive}/{exchange or self.exchange}"
+        prefix = f"{self.exclusive}/{self._exchange(exchange)}"
         return f"{prefix}/{_word('topic', topic)}/{_word('server', server)}"
 
     def every(self, topic: str, exchange: str | None = None) -> str:
@@ -78,9 +79,12 @@ class RpcOptions:
             exchange: The second level of the address; None for the usual one.
 
         Raises:
-            ValueError: The topic is not one level of an address.
+            ValueError: The topic, or the exchange, is not one level of an address.
         """
-        return f"{self.broadcast}/{exchange or self.exchange}/{_word('topic', topic)}"
+        return f"{self.broadcast}/{self._exchange(exchange)}/{_word('topic', topic)}"
+
+    def _exchange(self, exchange: str | None) -> str:
+        return _word("exchange", self.exchange if exchange is None else exchange)
 
 
 def _word(what: str, name: str) -> str:

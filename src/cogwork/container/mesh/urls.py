@@ -112,23 +112,27 @@ class LinkUrl:
         Args:
             host: A name or an address, also of all interfaces; for a Unix-domain socket the path.
             port: 0 for a Unix-domain socket.
-            machine: The name of this machine, where that is to count: as many may share a
-                configuration that names all of them.
+            machine: The name of this machine, where that is to count, and its addresses: as many
+                may share a configuration that names all of them.
         """
         if self.port != port:
             return False
         here = _addresses(host)
         if here & _addresses(self.host):
             return True
-        is_own = machine is not None and self.host == machine.lower()
-        return not self.is_unix and self._is_any_of(here, is_own=is_own)
+        if self.is_unix:
+            return False
+        is_named = machine is not None and self.host == machine.lower()
+        own = frozenset() if machine is None else frozenset(filter(_is_own, _addresses(self.host)))
+        return self._is_any_of(here, own, is_named=is_named)
 
-    def _is_any_of(self, here: frozenset[str], *, is_own: bool) -> bool:
+    def _is_any_of(self, here: frozenset[str], own: frozenset[str], *, is_named: bool) -> bool:
         """Tells whether it leads to this machine by an interface of all that are listened at."""
         there = _addresses(self.host)
-        is_ipv4 = any(each.startswith("127.") for each in there)
-        return ("0.0.0.0" in here and (is_own or is_ipv4)) or (
-            "::" in here and (is_own or "::1" in there)
+        is_ipv4 = any(each.startswith("127.") for each in there) or any("." in each for each in own)
+        is_ipv6 = "::1" in there or any(":" in each for each in own)
+        return ("0.0.0.0" in here and (is_named or is_ipv4)) or (
+            "::" in here and (is_named or is_ipv6)
         )
 
     @property
@@ -154,6 +158,18 @@ def _addresses(host: str) -> frozenset[str]:
     with suppress(OSError):  # no address of IPv4, which may be as short as 127.1
         host = socket.inet_ntoa(socket.inet_aton(host))
     return frozenset((host,))
+
+
+def _is_own(host: str) -> bool:
+    """Tells whether this is an address of this machine: no other can be bound to."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.inet_pton(family, host)  # a name would have to be asked for
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
 
 
 def _socket_path(text: str) -> str:

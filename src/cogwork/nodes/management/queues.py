@@ -94,7 +94,7 @@ class Queues:
             refuse(requester, "send", target)
         if self._container.queue(target) is None:
             raise ManagementError(
-                BAD_REQUEST,
+                NOT_FOUND,
                 f"the target {target!r:.200} is no queue, or not declared yet: items move to "
                 "queues, where they are kept",
             )
