@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+import re
+from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cogwork
+from cogwork.amqp.codec import encode
+from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER, encode_frame
+from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslCode, SaslMechanisms, SaslOutcome
+from cogwork.client.errors import ConnectError
 from cogwork.client.mesh import Mesh
 from cogwork.dataplane.connection import Connection
 from cogwork.testing import container
@@ -207,3 +212,70 @@ async def test_a_message_that_a_stream_counts_is_in_doubt_where_its_time_is_over
             await out.flush()
             async with mesh.stream("s").read("first") as reader:
                 assert (await anext(reader)).body == "a"
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "says"),
+    [
+        (
+            "amqp://ann:" + 600 * "x" + "@",
+            {},
+            r"the sasl-init, with user, password and host, takes 6",
+        ),
+        (
+            "amqp://",
+            {"name": 600 * "x"},
+            r"the open, with name, host and virtual host, takes 7\d\d",
+        ),
+        ("amqp://ann:x@", {}, None),
+    ],
+)
+@story
+async def test_what_is_too_long_for_a_strict_peer_is_named(
+    url: str, options: dict[str, Any], says: str | None
+) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = Strict(reader, writer)
+        with suppress(asyncio.IncompleteReadError):
+            await peer.serve()
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectError) as refused:
+            async with cogwork.connect(f"{url}127.0.0.1:{port}", **options):
+                pass
+    assert "127.0.0.1" in str(refused.value)
+    if says is None:
+        assert "octets" not in str(refused.value)
+    else:
+        assert re.search(says, str(refused.value))
+        assert "more than 512 before it has opened" in str(refused.value)
+        assert "x" * 100 not in str(refused.value)
+
+
+class Strict:
+    """A peer that takes no frame of more than 512 octets before it opens, and never opens."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def serve(self) -> None:
+        await self._reader.readexactly(8)
+        offered = SaslMechanisms(sasl_server_mechanisms=(ANONYMOUS, PLAIN))
+        self._writer.write(SASL_HEADER + encode_frame(0, encode(offered.to_described()), 1))
+        if not await self._takes_frame():
+            return
+        outcome = SaslOutcome(code=SaslCode.OK)
+        self._writer.write(encode_frame(0, encode(outcome.to_described()), 1) + AMQP_HEADER)
+        await self._reader.readexactly(8)
+        await self._takes_frame()
+
+    async def _takes_frame(self) -> bool:
+        size_bytes = int.from_bytes(await self._reader.readexactly(4), "big")
+        if size_bytes > 512:
+            return False
+        await self._reader.readexactly(size_bytes - 4)
+        return True

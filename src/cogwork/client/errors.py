@@ -191,12 +191,12 @@ def detachment(address: str, error: AmqpError | None) -> LinkDetached:
     return LinkDetached(address, error.condition, description)
 
 
-def connection_error(where: str, error: AmqpError | None) -> ConnectError:
+def connection_error(where: str, error: AmqpError | None, hint: str = "") -> ConnectError:
     """Returns the exception for a connection to `where` that did not come to be."""
     description = error.description if error is not None else None
     condition = error.condition if error is not None else None
     kind = AuthenticationError if condition == Condition.UNAUTHORIZED_ACCESS else ConnectError
-    made = kind(f"{where}: {description or 'the connection was closed'}")
+    made = kind(f"{where}: {description or 'the connection was closed'}{hint}")
     made.condition = condition
     return made
 

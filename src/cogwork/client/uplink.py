@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, FrameTooLarge, ProtocolError
 from cogwork.amqp.extensions import ANONYMOUS_RELAY
+from cogwork.amqp.frames import FRAME_HEADER_BYTES, MIN_MAX_FRAME_SIZE
 from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.redirect import FORCE, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, build_plain
@@ -17,6 +18,7 @@ from cogwork.amqp.types import Symbol, UInt
 from cogwork.client.errors import AuthenticationError, ConnectError, connection_error
 from cogwork.client.link_end import LEFT_PAUSE_S, LinkEnd, has_more
 from cogwork.client.redirection import Redirected, redirection_of
+from cogwork.dataplane.composites import encode
 from cogwork.dataplane.host import DiallingSide
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class Uplink(DiallingSide):
         self._fault: BaseException | None = None
         self._session_error: AmqpError | None = None
         self._closing_since_s: float | None = None
+        self._overlong = ""
 
     # -- life
 
@@ -90,22 +93,34 @@ class Uplink(DiallingSide):
         asked: dict[Symbol, object] = {FORCE: True} if self._insists else {}
         if self._redirects:
             asked[REDIRECTS] = UInt(self._redirects)
-        connection.start(
-            Open(
-                container_id=self._options.name,
-                hostname=hostname,
-                max_frame_size=self._options.max_frame_size_bytes,
-                channel_max=connection.settings.channel_max,
-                idle_time_out=int(self._options.idle_timeout_s * 500) or None,
-                desired_capabilities=(ANONYMOUS_RELAY,),
-                properties={
-                    Symbol("product"): "cogwork-client",
-                    Symbol("version"): __version__,
-                    Symbol("platform"): f"Python {platform.python_version()}",
-                    **asked,
-                },
-            )
+        opening = Open(
+            container_id=self._options.name,
+            hostname=hostname,
+            max_frame_size=self._options.max_frame_size_bytes,
+            channel_max=connection.settings.channel_max,
+            idle_time_out=int(self._options.idle_timeout_s * 500) or None,
+            desired_capabilities=(ANONYMOUS_RELAY,),
+            properties={
+                Symbol("product"): "cogwork-client",
+                Symbol("version"): __version__,
+                Symbol("platform"): f"Python {platform.python_version()}",
+                **asked,
+            },
         )
+        self._measure(opening, "name, host and virtual host")
+        connection.start(opening)
+
+    def _measure(self, frame: Open | SaslInit, parts: str) -> None:
+        """Notes a frame of more octets than a peer must take before it has opened (§2.4.1, §5.3.1).
+
+        Most take more, and tokens need it: it is sent all the same.
+        """
+        size_bytes = len(encode(frame)) + FRAME_HEADER_BYTES
+        if size_bytes > MIN_MAX_FRAME_SIZE:
+            self._overlong = (
+                f"; the {frame.NAME}, with {parts}, takes {size_bytes} octets, and a peer need not "
+                f"take more than {MIN_MAX_FRAME_SIZE} before it has opened"
+            )
 
     async def close(self, timeout_s: float) -> None:
         """Closes in order, or after the time-out without it."""
@@ -198,7 +213,9 @@ class Uplink(DiallingSide):
             response = b"cogwork"
         elif mechanism == EXTERNAL:
             response = b""
-        return SaslInit(mechanism=mechanism, initial_response=response, hostname=self.endpoint.name)
+        init = SaslInit(mechanism=mechanism, initial_response=response, hostname=self.endpoint.name)
+        self._measure(init, "user, password and host")
+        return init
 
     def _choose(self, offered: tuple[Symbol, ...]) -> Symbol:
         if self._options.sasl is not None:
@@ -287,8 +304,9 @@ class Uplink(DiallingSide):
     def _why(self, error: AmqpError | None) -> ConnectError:
         if isinstance(self._fault, ConnectError):
             return self._fault
+        overlong = self._overlong if self.connection.remote is None else ""
         if self._fault is not None:
-            made = ConnectError(f"{self.endpoint}: {self._fault}")
+            made = ConnectError(f"{self.endpoint}: {self._fault}{overlong}")
             made.__cause__ = self._fault
             return made
         if error is not None and error.condition == Condition.CONNECTION_REDIRECT:
@@ -297,7 +315,7 @@ class Uplink(DiallingSide):
             scheme = self.endpoint.scheme
             text = f"{error.description} before anything came{UNHEARD.get(scheme, '')}"
             error = AmqpError(condition=error.condition, description=text)
-        return connection_error(str(self.endpoint), error)
+        return connection_error(str(self.endpoint), error, overlong)
 
     def _why_not_here(self, redirect: AmqpError) -> ConnectError:
         try:
