@@ -18,7 +18,7 @@ from cogwork.consensus.engine import Appended, CaughtUp, FromOffset, Origin, Wat
 from cogwork.consensus.errors import Busy, Unavailable, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cogwork.cli.servers.process import Server
     from cogwork.consensus.engine import Engine, EngineHost
@@ -51,9 +51,14 @@ async def append_all(engine: Engine, producer: bytes, answered: dict[int, list[b
         await asyncio.sleep(0.002)
 
 
-async def follow(subscription: AsyncIterator[object], end: asyncio.Future[int]) -> list[bytes]:
-    """Reads from the first record up to an offset that is known later."""
+async def follow(engine: Engine, end: asyncio.Future[int]) -> list[bytes]:
+    """Reads from the first record up to an offset that is known later.
+
+    A subscription that could not begin, as the server was away for too long, is made anew; one that
+    has begun goes on by itself.
+    """
     records: list[bytes] = []
+    subscription = engine.subscribe(Origin.FIRST)
     while not end.done() or len(records) < end.result():
         step = asyncio.ensure_future(anext(subscription))
         await asyncio.wait((step, end), return_when=asyncio.FIRST_COMPLETED)
@@ -61,7 +66,13 @@ async def follow(subscription: AsyncIterator[object], end: asyncio.Future[int]) 
             step.cancel()
             await asyncio.wait((step,))
             break
-        found = await step
+        try:
+            found = await step
+        except Unavailable:
+            if records:
+                raise
+            subscription = engine.subscribe(Origin.FIRST)
+            continue
         if isinstance(found, Chunk):
             assert found.offset == len(records)
             records.extend(found.batch.records())
@@ -90,7 +101,7 @@ class ServerFaults(ABC):
         engines = [await opened(host, stream) for host in hosts]
         end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         answered: dict[int, list[bytes]] = {}
-        following = [asyncio.create_task(follow(e.subscribe(Origin.FIRST), end)) for e in engines]
+        following = [asyncio.create_task(follow(e, end)) for e in engines]
         writing = [
             asyncio.create_task(append_all(engines[i % 2], b"p%d" % i, answered))
             for i in range(PRODUCERS)
@@ -327,7 +338,7 @@ async def survive_the_leader(
     assert len(members.voters) == len(servers)
     end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     answered: dict[int, list[bytes]] = {}
-    following = asyncio.create_task(follow(engine.subscribe(Origin.FIRST), end))
+    following = asyncio.create_task(follow(engine, end))
     writing = asyncio.create_task(append_all(engine, b"p", answered))
     await asyncio.sleep(0.3)
     leader = next(each for each in servers if each.name == members.leader)
