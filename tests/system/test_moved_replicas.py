@@ -200,11 +200,9 @@ def test_a_container_without_room_says_why(tmp_path: Path, monkeypatch: pytest.M
             service = made.nodes["a"].service
 
             async def asked(*voters: str) -> RoomIs:
-                answer = await service.ask(
-                    "b", lambda number, name: GetRoom(number, name, [*voters]), "", 5.0
+                return await service.ask(
+                    "b", lambda number, name: GetRoom(number, name, [*voters]), RoomIs, "", 5.0
                 )
-                assert isinstance(answer, RoomIs)
-                return answer
 
             await made.open("b")
             found = await asked("c", "b", "a")

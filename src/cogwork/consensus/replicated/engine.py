@@ -186,30 +186,26 @@ class RaftEngine:
 
     async def bounds(self) -> Bounds:
         """Returns what the stream holds: no older than any answer that anybody has had."""
-        answer = await self._open_stream().ask_any(GetBounds)
-        assert isinstance(answer, Bounded)
+        answer = await self._open_stream().ask_any(GetBounds, Bounded)
         return Bounds(answer.first, answer.next, answer.size_bytes)
 
     async def offset_at(self, time_ms: int) -> int:
         """Returns the offset of the first record of this time or later; the next one if none is."""
         answer = await self._open_stream().ask_any(
-            lambda number, name: FindTime(number, name, time_ms)
+            lambda number, name: FindTime(number, name, time_ms), TimeIs
         )
-        assert isinstance(answer, TimeIs)
         return answer.offset
 
     async def load_snapshot(self) -> Snapshot | None:
         """Returns the newest snapshot."""
-        answer = await self._open_stream().ask_any(GetSnapshot)
-        assert isinstance(answer, SnapshotIs)
+        answer = await self._open_stream().ask_any(GetSnapshot, SnapshotIs)
         return None if answer.offset < 0 else Snapshot(answer.offset, answer.data)
 
     # -- members
 
     async def members(self) -> Members:
         """Tells who holds replicas."""
-        answer = await self._open_stream().ask_any(GetMembers)
-        assert isinstance(answer, MembersAre)
+        answer = await self._open_stream().ask_any(GetMembers, MembersAre)
         found = Members(tuple(answer.voters), tuple(answer.learners), answer.leader)
         self._stream.outage = _leaderless(found)
         return found

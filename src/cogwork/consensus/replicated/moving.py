@@ -29,7 +29,7 @@ from cogwork.consensus.replicated.calls import GetMove, MoveIs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.consensus.replicated.calls import Answer
+    from cogwork.consensus.replicated.calls import Refused
     from cogwork.consensus.replicated.member import Member
     from cogwork.consensus.replicated.placement import Placement
     from cogwork.consensus.replicated.service import RaftService
@@ -101,9 +101,11 @@ class Moving:
         if now_s - self._asked_s.get(container, -ASK_S) >= ASK_S:
             self._asked_s[container] = now_s
             call = GetMove(self._service.next_number(), self._member.name)
-            self._service.send_call(container, call, partial(self._take, self._term, container))
+            self._service.send_call(
+                container, call, MoveIs, partial(self._take, self._term, container)
+            )
 
-    def _take(self, term: int, container: str, answer: Answer) -> None:
+    def _take(self, term: int, container: str, answer: MoveIs | Refused) -> None:
         if isinstance(answer, MoveIs) and term == self._term:
             self._known[container] = max(answer.move, self._known.get(container, 0))
             self.go_on()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.raft.snapshot import Snapshot
-    from cogwork.consensus.replicated.calls import Answer, Call
+    from cogwork.consensus.replicated.calls import Answer, Call, Refused
     from cogwork.consensus.replicated.cluster import StreamCluster
     from cogwork.consensus.replicated.member import Member
     from cogwork.consensus.replicated.placement import Placement
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ("RaftService",)
 
+A = TypeVar("A", bound="Answer")
 T = TypeVar("T")
 
 
@@ -289,21 +290,28 @@ class RaftService:
         """Returns a number for a call."""
         return self._switchboard.next_number()
 
-    def send_call(self, to: str, call: Call, answered: Callable[[Answer], None]) -> bool:
-        """Sends a call of an outbox; returns False where it is dropped."""
-        return self._switchboard.expect(to, call, answered, self.now_s())
+    def send_call(
+        self, to: str, call: Call, kind: type[A], answered: Callable[[A | Refused], None]
+    ) -> bool:
+        """Sends a call, to be answered by such; returns False where it is dropped."""
+        return self._switchboard.expect(to, call, kind, answered, self.now_s())
 
     async def ask(
-        self, to: str, make: Callable[[int, str], Call], stream: str, timeout_s: float
-    ) -> Answer:
-        """Asks a container, which may be this one, and waits for the answer.
+        self,
+        to: str,
+        make: Callable[[int, str], Call],
+        kind: type[A],
+        stream: str,
+        timeout_s: float,
+    ) -> A:
+        """Asks a container, which may be this one, and waits for such an answer.
 
         Raises:
-            ConsensusError: It says why not, or says nothing.
+            ConsensusError: It says why not, or something else, or nothing.
         """
         call = make(self._switchboard.next_number(), stream)
         self.turn_soon()
-        return demand(await self._switchboard.ask(to, call, timeout_s))
+        return demand(await self._switchboard.ask(to, call, kind, timeout_s))
 
     def leader_of(self, stream: str) -> str | None:
         """Returns who leads a stream's replicas, as far as it is known here."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.consensus.batch import check
 from cogwork.consensus.chunks import decode_chunk
-from cogwork.consensus.errors import ConsensusError, Malformed, NotLeader, Unavailable, reason_of
+from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable, reason_of
 from cogwork.consensus.replicated.calls import Read, Records, Refused, Results, error_of
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
 from cogwork.consensus.replicated.patience import Patience
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Told = Callable[[Appended | int | ConsensusError], object]
 
 __all__ = ("Stream", "resolve")
+
+A = TypeVar("A", bound="Answer")
 
 BATCH_BYTES_MAX = 8 << 20
 """A batch is one entry of the group's log, and that one record of the write-ahead log."""
@@ -107,31 +109,28 @@ class Stream:
         while (call := outbox.next_call(now_s)) is not None:
             target = outbox.target
             assert target is not None
-            if not self._service.send_call(target, call, self.answered):
+            if not self._service.send_call(target, call, Results, self.answered):
                 outbox.undelivered(call.number, now_s)
 
-    def answered(self, answer: Answer) -> None:
-        """Takes the answer to a call of the outbox, which repeats what was not answered.
-
-        Raises:
-            Malformed: It is the answer to something else.
-        """
-        settle(self.outbox.answered(_proposal_answer(answer), self._service.now_s()))
+    def answered(self, answer: Results | Refused) -> None:
+        """Takes the answer to a call of the outbox, which repeats what was not answered."""
+        settle(self.outbox.answered(answer, self._service.now_s()))
         if self.outbox.unsent:
             self._service.send_soon(self)
 
     # -- reading
 
-    async def ask_any(self, make: Callable[[int, str], Call]) -> Answer:
+    async def ask_any(self, make: Callable[[int, str], Call], kind: type[A]) -> A:
         """Asks a replica, and another where that one does not answer.
 
         Args:
             make: Makes the call, from its number and the stream's name.
+            kind: What answers it.
 
         Raises:
             ConsensusError: A replica says why not, or none answers.
         """
-        return await self._ask_any(make, self._patience, 0.0, is_here=True)
+        return await self._ask_any(make, kind, self._patience, 0.0, is_here=True)
 
     async def read_any(
         self, offset: int, max_bytes: int, wait_s: float, *, is_here: bool = True
@@ -150,21 +149,22 @@ class Stream:
         wait_ms = int(wait_s * 1000)
         answer = await self._ask_any(
             lambda number, name: Read(number, name, offset, max_bytes, wait_ms),
+            Records,
             self._patience_for_records,
             wait_s,
             is_here=is_here,
         )
-        assert isinstance(answer, Records)
         return [decode_chunk(data) for data in answer.chunks]
 
     async def _ask_any(
         self,
         make: Callable[[int, str], Call],
+        kind: type[A],
         patience: Patience,
         wait_s: float,
         *,
         is_here: bool,
-    ) -> Answer:
+    ) -> A:
         clock_s = self._service.now_s
         give_up_s = clock_s() + GIVE_UP_S + wait_s
         error: ConsensusError = Unavailable("no replica is known")
@@ -173,7 +173,7 @@ class Stream:
             timeout_s = patience.timeout_s + wait_s
             container = self._next_reader(is_here=is_here)
             try:
-                answer = await self._service.ask(container, make, self.name, timeout_s)
+                answer = await self._service.ask(container, make, kind, self.name, timeout_s)
             except (NotLeader, Unavailable) as refused:
                 error = refused
                 self.outage = f"no replica answers: {reason_of(error)}"
@@ -247,13 +247,7 @@ def resolve(future: Future[Any], result: Appended | int | ConsensusError) -> Non
         future.set_result(result)
 
 
-def _proposal_answer(answer: Answer) -> Results | Refused:
-    if not isinstance(answer, (Results, Refused)):
-        raise Malformed("an answer to a proposal", f"it is {type(answer).__name__}")
-    return answer
-
-
-def demand(answer: Answer) -> Answer:
+def demand(answer: A | Refused) -> A:
     """Returns an answer, or raises why there is none."""
     if isinstance(answer, Refused):
         raise error_of(answer.failure)

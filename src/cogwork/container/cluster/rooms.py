@@ -59,16 +59,14 @@ class Rooms:
         voters = self._cluster.voters
         for attempt in range(ATTEMPTS):
             try:
-                answer = await self._service.ask(
+                return await self._service.ask(
                     container,
                     lambda number, name: GetRoom(number, name, voters),
+                    RoomIs,
                     "",
                     ANSWER_TIMEOUT_S,
                 )
             except ConsensusError:
                 if attempt == ATTEMPTS - 1:
                     raise
-            else:
-                assert isinstance(answer, RoomIs)
-                return answer
         raise AssertionError

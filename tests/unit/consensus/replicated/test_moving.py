@@ -47,7 +47,9 @@ class World:
         self.number += 1
         return self.number
 
-    def send_call(self, to: str, call: object, answered: Callable[[Answer], None]) -> None:
+    def send_call(
+        self, to: str, call: object, _kind: object, answered: Callable[[Answer], None]
+    ) -> None:
         assert isinstance(call, GetMove)
         self.asked[to] = answered
 

@@ -35,7 +35,12 @@ class Line:
         return self.time_s
 
     async def ask(
-        self, to: str, make: Callable[[int, str], Call], name: str, timeout_s: float
+        self,
+        to: str,
+        make: Callable[[int, str], Call],
+        _kind: type[Answer],
+        name: str,
+        timeout_s: float,
     ) -> Answer:
         call = make(1, name)
         is_small = isinstance(call, GetBounds)
@@ -66,7 +71,7 @@ def test_records_are_waited_for_as_long_as_they_take(line: Line) -> None:
         assert [timeout_s for _, timeout_s in line.asked] == [0.5, 1, 2, 4, 8]
         for _ in range(3):
             line.asked.clear()
-            await stream.ask_any(GetBounds)
+            await stream.ask_any(GetBounds, Bounded)
             await stream.read_any(0, 1 << 20, 1.0)
             ((_, small_s), (_, large_s)) = line.asked
             assert small_s == 0.5, "what is small takes no longer"
@@ -79,9 +84,9 @@ def test_an_answer_from_far_away_is_waited_for(line: Line) -> None:
     async def story() -> None:
         line.round_trip_s = 0.7
         stream = stream_on(line)
-        await stream.ask_any(GetBounds)
+        await stream.ask_any(GetBounds, Bounded)
         line.asked.clear()
-        await stream.ask_any(GetBounds)
+        await stream.ask_any(GetBounds, Bounded)
         assert len(line.asked) == 1
 
     asyncio.run(story())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from replicas import take, trio
@@ -12,6 +13,7 @@ from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.switchboard import CALL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
 
@@ -33,5 +35,33 @@ def test_an_answer_to_something_else_is_reported_and_the_proposal_repeated(tmp_p
             made.passes = lambda _from, _to: True
             await appending
             assert await take(engines[other], 2) == [b"1", b"2"]
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_a_question_that_is_answered_with_something_else_is_put_to_another(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            engines = {name: await made.open(name) for name in "abcd"}
+            await engines["a"].append(Batch.of([b"1"]))
+            service, engine = made.nodes["d"].service, engines["d"]
+            questions: list[Callable[[], Coroutine[object, object, object]]] = [
+                engine.bounds,
+                engine.members,
+                engine.load_snapshot,
+                partial(engine.offset_at, 0),
+                partial(engine.read, 0),
+            ]
+            for ask in questions:
+                made.reports.clear()
+                made.passes = lambda _from, to: to != "d"
+                asking = asyncio.ensure_future(ask())
+                while not service._switchboard._asking:
+                    await asyncio.sleep(0.001)
+                ((number, asked),) = service._switchboard._asking.items()
+                service.receive(asked.to, CALL + calls.encode(calls.RoomIs(number, 1, "")))
+                assert [each for each in made.reports if f"{asked.to} sent something" in each]
+                made.passes = lambda _from, _to: True
+                await asking
 
     asyncio.run(asyncio.wait_for(story(), 20))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.errors import Malformed, Unavailable
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.switchboard import Switchboard
 
@@ -42,7 +42,7 @@ def asked(board: Switchboard, to: str) -> tuple[int, list[Answer]]:
     """Asks a container; returns the number of the call, and where its answer will be."""
     answers: list[Answer] = []
     call = calls.GetBounds(board.next_number(), "orders")
-    assert board.expect(to, call, answers.append, 0.0)
+    assert board.expect(to, call, calls.Bounded, answers.append, 0.0)
     return call.number, answers
 
 
@@ -65,6 +65,25 @@ def test_only_who_was_asked_answers() -> None:
     assert answers == [answer]
 
 
+def test_an_answer_to_something_else_is_none() -> None:
+    board = Switchboard("a", Wire(), never)
+    number, answers = asked(board, "b")
+    with pytest.raises(Malformed, match="not an answer to GetBounds: it is TimeIs"):
+        board.take("b", calls.TimeIs(number, 7))
+    assert answers == []
+
+    async def story() -> None:
+        call = calls.GetBounds(board.next_number(), "orders")
+        asking = asyncio.ensure_future(board.ask("b", call, calls.Bounded, 60))
+        await asyncio.sleep(0)
+        with pytest.raises(Malformed):
+            board.take("b", calls.TimeIs(call.number, 7))
+        with pytest.raises(Unavailable, match="container b: this is not an answer to GetBounds"):
+            await asking
+
+    asyncio.run(story())
+
+
 def test_what_a_container_asks_itself_is_carried_out_here() -> None:
     def carry_out(call: Call, answer: Callable[[Answer], object]) -> None:
         answer(calls.Bounded(call.number, 4, 5, 6))
@@ -72,12 +91,12 @@ def test_what_a_container_asks_itself_is_carried_out_here() -> None:
     async def story() -> None:
         board = Switchboard("a", Nowhere(), carry_out)
         call = calls.GetBounds(board.next_number(), "orders")
-        assert await board.ask("a", call, 1) == calls.Bounded(call.number, 4, 5, 6)
+        assert await board.ask("a", call, calls.Bounded, 1) == calls.Bounded(call.number, 4, 5, 6)
         answers: list[Answer] = []
-        assert board.expect("a", call, answers.append, 0.0)
+        assert board.expect("a", call, calls.Bounded, answers.append, 0.0)
         assert len(answers) == 1
         with pytest.raises(Unavailable, match="no way to container b"):
-            await board.ask("b", call, 1)
+            await board.ask("b", call, calls.Bounded, 1)
 
     asyncio.run(story())
 
@@ -86,7 +105,8 @@ def test_whoever_does_not_answer_in_time_is_named() -> None:
     async def story() -> None:
         board = Switchboard("a", Wire(), lambda _call, _answer: None)
         for to, why in {"a": "the replica here has not come so far", "b": "container b"}.items():
+            call = calls.GetBounds(board.next_number(), "orders")
             with pytest.raises(Unavailable, match=why):
-                await board.ask(to, calls.GetBounds(board.next_number(), "orders"), 0.01)
+                await board.ask(to, call, calls.Bounded, 0.01)
 
     asyncio.run(story())
