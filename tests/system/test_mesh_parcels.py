@@ -54,6 +54,26 @@ async def test_large_ones_are_cut_into_frames_and_too_many_are_dropped() -> None
 
 
 @story
+async def test_one_at_which_its_container_fails_is_told_and_costs_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with linked("a-b") as mesh:
+        taken: list[bytes] = []
+
+        def take(_origin: str, data: memoryview) -> None:
+            if data == b"bad":
+                raise KeyError("a fault of ours")
+            taken.append(bytes(data))
+
+        mesh.containers["b"].mesh.parcels.take = take
+        for each in (b"1", b"bad", b"2", b"3"):
+            assert mesh.containers["a"].mesh.parcels.send("b", each)
+        mesh.containers["a"].core.flush()
+        await eventually(lambda: taken == [b"1", b"2", b"3"], "the others have come")
+        assert "link to container a: 'a fault of ours'" in caplog.text
+
+
+@story
 async def test_a_link_whose_line_is_slow_stays(caplog: pytest.LogCaptureFixture) -> None:
     async with linked("a") as mesh, FaultyProxy(f"amqp://{mesh.address('a')}") as line:
         await mesh.start("b", configuration=f'[[link]]\nurl = "{line.url}"\n')

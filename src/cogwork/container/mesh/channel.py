@@ -47,6 +47,7 @@ class Channel:
         address: str,
         window: int,
         on_message: Callable[[memoryview], None],
+        on_fault: Callable[[Exception], None],
     ) -> None:
         """Has no links yet.
 
@@ -55,11 +56,13 @@ class Channel:
             address: Names the purpose in both targets.
             window: Messages on their way at most.
             on_message: Takes what comes, uncopied: it may be large.
+            on_fault: Takes what that raises: a fault of ours, for which nothing else is lost.
         """
         self.address = address
         self.waiting_bytes = 0
         self._window = window
         self._on_message = on_message
+        self._on_fault = on_fault
         self._port = Port(core, self)
         self._entry = AddressEntry(core, address, CLOSEST_CODE, assembles=True)
         self._entry.add_outlet(self._port)
@@ -123,7 +126,10 @@ class Channel:
         for message, token, source, settled in arrivals:
             if not settled and source is not None:
                 source.settle(token, ACCEPTED)
-            self._on_message(memoryview(message)[_HEAD_BYTES:])
+            try:
+                self._on_message(memoryview(message)[_HEAD_BYTES:])
+            except Exception as error:  # the others of the batch are still to come
+                self._on_fault(error)
 
     def close(self) -> None:
         """The connection is over."""

@@ -7,6 +7,7 @@ one for parcels; each message is a data section.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
@@ -46,8 +47,11 @@ class ControlConnection(MeshConnection):
 
     def __init__(self, owner: Owner, number: int) -> None:
         super().__init__(owner, number)
-        self._protocol = Channel(owner.core, CONTROL_ADDRESS, CONTROL_WINDOW, self._on_message)
-        self._parcels = Channel(owner.core, PARCELS_ADDRESS, PARCELS_WINDOW, self._on_parcel)
+        blame = partial(owner.on_fault, self)
+        self._protocol = Channel(
+            owner.core, CONTROL_ADDRESS, CONTROL_WINDOW, self._on_message, blame
+        )
+        self._parcels = Channel(owner.core, PARCELS_ADDRESS, PARCELS_WINDOW, self._on_parcel, blame)
         self._channels = {each.address: each for each in (self._protocol, self._parcels)}
 
     def begin(self) -> None:
