@@ -1,15 +1,19 @@
 """Who has something to send, and who waits for a time: a turn looks at these streams alone.
 
-A thousand idle streams cost a turn nothing.
+A thousand idle streams cost a turn nothing. One that fails when it is looked at costs the others
+nothing either: what it has to append is given up, or its replica stops.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.replicated.stream import settle
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.consensus.replicated.member import Member
     from cogwork.consensus.replicated.stream import Stream
 
@@ -28,8 +32,13 @@ IDLE_S = 1.0
 class Agenda:
     """The streams of a container that are to be looked at."""
 
-    def __init__(self) -> None:
-        """Is empty."""
+    def __init__(self, stop: Callable[[int, Exception], None]) -> None:
+        """Is empty.
+
+        Args:
+            stop: Has the replica of a group stop that fails at what it is to do.
+        """
+        self._stop = stop
         self._unsent: dict[Stream, None] = {}
         self._is_paused = False
         self._unanswered: dict[Stream, None] = {}
@@ -67,7 +76,10 @@ class Agenda:
             streams, self._unsent = self._unsent, {}
             self._is_paused = False
             for stream in streams:
-                stream.send(now_s)
+                try:
+                    stream.send(now_s)
+                except Exception as error:  # the others have something to send, too
+                    stream.fail(error)
                 if stream.outbox.unsent:
                     self.note_unsent(stream)
                     self._is_paused |= not stream.outbox.awaits_answer
@@ -75,14 +87,25 @@ class Agenda:
     def tick(self, now_s: float) -> None:
         """Lets time pass."""
         for stream in list(self._unanswered):
-            settle(stream.outbox.tick(now_s))
+            try:
+                settle(stream.outbox.tick(now_s))
+            except Exception as error:  # time passes for the others
+                stream.fail(error)
             self.note_unsent(stream)
             if not len(stream.outbox):
                 del self._unanswered[stream]
         for member in list(self._awaited):
-            member.wake_readers(now_s)
+            self._have(member, partial(member.wake_readers, now_s))
             if not member.is_awaited:
                 del self._awaited[member]
         for member in list(self._moving):
-            if not member.moving.go_on():
+            if not self._have(member, member.moving.go_on):
                 del self._moving[member]
+
+    def _have(self, member: Member, do: Callable[[], bool | None]) -> bool | None:
+        """Has a replica do something; one that fails at it stops, and does nothing more."""
+        try:
+            return do()
+        except Exception as error:
+            self._stop(member.number, error)
+            return False

@@ -108,7 +108,7 @@ class RaftService:
         self.room = Room(wal, self._members)
         self.pressure = Pressure(self._members)
         self._writing = Writing(wal, report, stop=self._replicas.stop, pace=pace)
-        self._agenda = Agenda()
+        self._agenda = Agenda(self._replicas.stop)
         self._turns = Turns(
             self,
             self._host,

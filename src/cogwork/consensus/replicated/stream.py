@@ -114,9 +114,20 @@ class Stream:
 
     def answered(self, answer: Results | Refused) -> None:
         """Takes the answer to a call of the outbox, which repeats what was not answered."""
-        settle(self.outbox.answered(answer, self._service.now_s()))
+        try:
+            settle(self.outbox.answered(answer, self._service.now_s()))
+        except Exception as error:  # whoever answers has nothing to do with it
+            self.fail(error)
         if self.outbox.unsent:
             self._service.send_soon(self)
+
+    def fail(self, error: Exception) -> None:
+        """Gives up what the outbox has, where that fails; what comes later begins anew."""
+        text = f"stream {self.name}: what was to be appended is given up, by a fault"
+        self._service.report(f"{text}: {error!r}")
+        context = {"message": text, "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)
+        settle(self.outbox.fail_all(f"a fault in container {self._service.own}: {error!r:.200}"))
 
     # -- reading
 
