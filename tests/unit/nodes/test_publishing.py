@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from cogwork.consensus.engine import Appended
 from cogwork.consensus.errors import Busy
-from cogwork.nodes.stream.publishing import ACCEPTED, RELEASED, Publishing
+from cogwork.dataplane.messages import Message
+from cogwork.nodes.stream.publishing import ACCEPTED, REJECTED, RELEASED, Publishing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +84,24 @@ def test_what_is_refused_at_once_is_appended_once_and_in_order() -> None:
         await asyncio.sleep(0.3)
         assert engine.records == [each.payload for each in sent]
         assert [len(each.outcomes) for each in sent] == [1] * RECORDS
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+@pytest.mark.parametrize("payload", [Message("text").encode(), b"\x00\x53\x77\xa1\x01\xff"])
+def test_what_is_no_snapshot_is_rejected_and_leaves_nothing(payload: bytes) -> None:
+    async def story() -> None:
+        engine, publishing = Crowded(), Publishing(lambda: None)
+        publishing.open(engine)  # type: ignore[arg-type]  # all that is asked of it
+        engine.is_full = False
+        odd, other = Sent(0), Sent(1)
+        odd.payload, odd.is_snapshot = payload, True
+        other.source_index = 2
+        publishing.take([odd, other])  # type: ignore[list-item]  # the same
+        while not other.outcomes:
+            await asyncio.sleep(0.01)
+        assert (odd.outcomes, other.outcomes) == ([REJECTED], [ACCEPTED])
+        assert publishing._lines == {}
 
     asyncio.run(asyncio.wait_for(story(), 20))
 

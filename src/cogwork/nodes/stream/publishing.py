@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import AmqpError, CogworkError, Condition
+from cogwork.amqp.errors import AmqpError, CogworkError, Condition, ProtocolError
 from cogwork.amqp.extensions import OUT_OF_SEQUENCE
 from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol
@@ -194,15 +194,15 @@ class Publishing:
                 self._release(parcel)
             return
         for parcel in parcels:
-            key = (parcel.source_index, parcel.source_generation)
-            line = self._lines.get(key)
-            if line is None:
-                line = self._lines[key] = _Line()
             try:
                 job = _Job(parcel, self._item_of(parcel), now_s)
             except _NoSnapshot as problem:
                 self._reject(parcel, problem)
                 continue
+            key = (parcel.source_index, parcel.source_generation)
+            line = self._lines.get(key)
+            if line is None:
+                line = self._lines[key] = _Line()
             line.jobs.append(job)
             if not line.is_stopped:
                 self._start(key, line, job)
@@ -210,9 +210,12 @@ class Publishing:
     @staticmethod
     def _item_of(parcel: Parcel) -> Batch | Snapshot:
         if parcel.is_snapshot:
-            data = Message.decode(parcel.payload).body
+            try:
+                data = Message.decode(parcel.payload).body
+            except ProtocolError as error:
+                raise _NoSnapshot(f"{_NoSnapshot.rule}: {error}") from error
             if not isinstance(data, bytes):
-                raise _NoSnapshot("the body of a snapshot is binary, in one data section")
+                raise _NoSnapshot(_NoSnapshot.rule)
             return Snapshot(parcel.snapshot, data)
         return Batch(parcel.payload, parcel.count, parcel.producer, parcel.sequence)
 
@@ -403,3 +406,5 @@ class Publishing:
 
 class _NoSnapshot(InvalidAppend):
     """A message that says it is a snapshot, and is none."""
+
+    rule = "the body of a snapshot is binary, in one data section"
