@@ -170,9 +170,18 @@ def test_who_reads_a_stream_that_its_server_has_lost_is_told(url: str, redis: Re
                     assert told.value.condition == "amqp:resource-deleted"
             with pytest.raises(cogwork.LinkDetached, match="it was deleted, or lost"):
                 await anext(aiter(stream.read("first")))
+            for publish in (
+                partial(stream.append, ["more"]),
+                partial(mesh.publish, STREAM, "more"),
+            ):
+                began_s = time.monotonic()
+                with pytest.raises(cogwork.Rejected, match="it was deleted, or lost") as refused:
+                    await publish()
+                assert refused.value.condition == "amqp:resource-deleted"
+                assert time.monotonic() - began_s < 5
 
     asyncio.run(asyncio.wait_for(story(), 30))
-    within(10, lambda: "it was deleted, or lost" in (shown(url)["problem"] or ""), "it is shown")
+    within(5, lambda: "it was deleted, or lost" in str(shown(url)["problem"]), "it is shown")
 
 
 # -- on replicas

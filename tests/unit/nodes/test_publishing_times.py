@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cogwork.consensus.engine import Appended
-from cogwork.consensus.errors import ConsensusError, OutOfSequence, Unavailable, Unknown
+from cogwork.consensus.errors import (
+    ConsensusError,
+    OutOfSequence,
+    StreamLost,
+    Unavailable,
+    Unknown,
+)
 from cogwork.nodes.stream import publishing
 from cogwork.nodes.stream.publishing import (
     ACCEPTED,
     MODIFIED,
+    REJECTED,
     RELEASED,
     Publishing,
 )
@@ -62,8 +69,10 @@ class Sent:
         self.sequence = sequence
         self.sent_s = 0.0
         self.told: list[tuple[int, float]] = []
+        self.state = b""
 
-    def settle(self, outcome: int, *_state: Any) -> None:
+    def settle(self, outcome: int, state: bytes = b"") -> None:
+        self.state = state
         self.told.append((outcome, asyncio.get_running_loop().time() - self.sent_s))
 
 
@@ -133,6 +142,18 @@ def test_what_fails_for_a_moment_is_tried_again() -> None:
     message = Sent()
     run(lambda: published(engine, (0.0, message)))
     assert (message.told[0][0], engine.asked) == (ACCEPTED, 3)
+
+
+def test_who_sends_to_a_stream_that_is_lost_is_told_at_once_and_why() -> None:
+    engine = Patient((0.0, Unavailable("no server")), *[(0.0, StreamLost("it was deleted"))] * 2)
+    first, second = Sent(b"p"), Sent(b"p", 1)
+    run(lambda: published(engine, (0.0, first), (0.0, second)))
+    for message in (first, second):
+        ((outcome, after_s),) = message.told
+        assert outcome == REJECTED
+        assert after_s < ENGINE_S * 0.5
+        assert b"amqp:resource-deleted" in message.state
+        assert message.state.endswith(b"it was deleted"), "and not: try again later"
 
 
 def test_an_engine_that_refuses_and_then_falls_silent_has_one_time_for_both() -> None:

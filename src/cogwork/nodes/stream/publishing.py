@@ -7,7 +7,8 @@ tries again in order, with growing pauses. What failed and was overtaken by a la
 same link is not tried again, for that would put it out of order: its sender is told. The same holds
 where the engine does not come back in time, and where it is not known whether records without a
 producer were appended. An engine that waits for its server or its leader by itself has had its time
-when it gives up, and is not asked once more. One that first refuses and then says nothing has no
+when it gives up, and is not asked once more. One that has lost the stream is not either: who sends
+to it is told that at once. One that first refuses and then says nothing has no
 more time than either: what it still has then is given back as what may have been appended.
 
 A container that stops gives back what waits before it closes its connections: whoever sent that
@@ -41,8 +42,10 @@ from cogwork.consensus.errors import (
     NotLeader,
     OutOfSequence,
     SequenceReused,
+    StreamLost,
     Unavailable,
     Unknown,
+    reason_of,
 )
 from cogwork.dataplane.codec import encode
 from cogwork.dataplane.messages import Message
@@ -84,6 +87,7 @@ CONDITIONS: dict[type[CogworkError], Symbol] = {
     InvalidAppend: Condition.NOT_ALLOWED,
     BeyondEnd: Condition.INVALID_FIELD,
     InvalidSnapshot: Condition.LINK_MESSAGE_SIZE_EXCEEDED,
+    StreamLost: Condition.RESOURCE_DELETED,
     _NeverOpen: Condition.PRECONDITION_FAILED,
 }
 
@@ -302,6 +306,8 @@ class Publishing:
 
     def _may_pass(self, line: _Line, job: _Job, failure: BaseException) -> bool:
         """Says whether a failure may be over when it is tried again."""
+        if isinstance(failure, StreamLost):
+            return False
         if isinstance(failure, PASSING):
             return True
         if isinstance(failure, Unknown):
@@ -322,6 +328,8 @@ class Publishing:
         known = (each for each in type(failure).__mro__ if each in CONDITIONS)
         condition = CONDITIONS.get(next(known, CogworkError), Condition.INTERNAL_ERROR)
         text = str(failure) if isinstance(failure, CogworkError) else repr(failure)
+        if isinstance(failure, ConsensusError):
+            text = reason_of(failure)
         error = AmqpError(condition=condition, description=text[:500])
         self.rejected += parcel.count
         parcel.settle(REJECTED, encode(Rejected(error=error).to_described()))
