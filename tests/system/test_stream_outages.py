@@ -184,6 +184,53 @@ def test_who_reads_a_stream_that_its_server_has_lost_is_told(url: str, redis: Re
     within(5, lambda: "it was deleted, or lost" in str(shown(url)["problem"]), "it is shown")
 
 
+def keys_of(redis: RedisServer) -> dict[bytes, bytes]:
+    """Returns all that a server keeps."""
+    client = importlib.import_module("redis").Redis.from_url(redis.url)
+    found = {key: client.dump(key) for key in client.scan_iter()}
+    client.close()
+    return found
+
+
+def take_back(redis: RedisServer, keys: dict[bytes, bytes]) -> None:
+    """Has a server keep what it did, as one that takes over and had not heard of the newest."""
+    client = importlib.import_module("redis").Redis.from_url(redis.url)
+    for key, value in keys.items():
+        client.restore(key, 0, value, replace=True)
+    client.close()
+
+
+def test_who_was_given_records_that_the_server_has_lost_is_told(
+    url: str, redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with cogwork.connect(url) as mesh:
+            stream = mesh.stream("orders")
+            await stream.append(range(3))
+            kept = keys_of(redis)
+            slow, quick = stream.read("first", credit=2), stream.read("first")
+            async with slow, quick:
+                await stream.append(range(3, 5))
+                assert [each.body for each in await quick.take(5)] == [*range(5)]
+                take_back(redis, kept)
+                with pytest.raises(cogwork.LinkDetached, match="from offset 3 on") as told:
+                    await anext(aiter(quick))
+                assert told.value.condition == "cogwork:records-lost"
+                await mesh.publish(STREAM, "another")
+                assert [(await anext(slow)).body for _ in range(4)] == [0, 1, 2, "another"]
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+    text = f"{STREAM}: this is not the stream that was read before: what keeps it has lost records"
+    said = [("WARNING", text)]
+    within(
+        5,
+        lambda: (
+            [(each.levelname, each.getMessage()[: len(text)]) for each in caplog.records] == said
+        ),
+        "it is logged",
+    )
+
+
 # -- on replicas
 
 IDS = ("a", "b", "c")

@@ -12,6 +12,7 @@ __all__ = (
     "MESSAGES_MISSED",
     "NO_LOCAL",
     "OUT_OF_SEQUENCE",
+    "RECORDS_LOST",
     "SELECTOR",
     "STALE_ATTEMPT",
     "STREAM_START",
@@ -51,3 +52,6 @@ MESSAGES_MISSED = Symbol("cogwork:messages-missed")
 OUT_OF_SEQUENCE = Symbol("cogwork:out-of-sequence")
 """The condition of a stream's rejection: the message before this one, by its producer's count, has
 not come."""
+
+RECORDS_LOST = Symbol("cogwork:records-lost")
+"""The condition of a detach: a stream's server has lost records that its reader was given."""

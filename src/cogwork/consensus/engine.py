@@ -161,6 +161,7 @@ class Subscription(Protocol):
 
         Raises:
             BeyondEnd: It was to start above the next offset.
+            RecordsLost: What keeps the stream has lost some of what was given out.
             Truncated: What is next has been given up by retention.
             Unavailable: The engine or the stream has been closed.
         """

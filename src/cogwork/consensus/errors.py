@@ -14,6 +14,7 @@ __all__ = (
     "Malformed",
     "NotLeader",
     "OutOfSequence",
+    "RecordsLost",
     "SequenceReused",
     "StreamLost",
     "Truncated",
@@ -173,6 +174,23 @@ class Malformed(ConsensusError, ValueError):
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"this is not {what}: {why}")
+
+
+class RecordsLost(Malformed):
+    """What keeps the stream has lost its newest records, which had been read.
+
+    Attributes:
+        end: The offset up to which it surely has what was read: below are the same records, and
+            from there on are others, or none yet.
+    """
+
+    def __init__(self, end: int) -> None:
+        super().__init__(
+            "the stream that was read before",
+            f"what keeps it has lost records from offset {end} on, and gives these offsets to "
+            "others: read again from there",
+        )
+        self.end = end
 
 
 class Unsupported(ConsensusError):

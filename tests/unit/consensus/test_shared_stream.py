@@ -12,7 +12,7 @@ from memory_log import MemoryLog
 from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.engine import CaughtUp, EngineContext, FromOffset, Origin, Snapshot
-from cogwork.consensus.errors import Malformed, Unavailable, Unknown
+from cogwork.consensus.errors import Malformed, RecordsLost, Unavailable, Unknown
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.shared.host import SharedHost
 from cogwork.consensus.shared.server import Gone, Moved, ServerDown, ServerRefused
@@ -238,7 +238,61 @@ def test_a_server_that_has_lost_what_was_read_is_told() -> None:
         other = SharedStream(log)
         await other.append(Batch.of([b"another"]))
         await other.append(Batch.of([b"and one more"]))
-        with pytest.raises(Malformed, match="has lost what was at position 5"):
+        with pytest.raises(RecordsLost, match="lost records from offset 4 on") as told:
+            await anext(subscription)
+        assert told.value.end == 4
+        assert (await stream.append(Batch.of([b"more"]))).first_offset == 6
+        assert await read(stream, 4, 7) == [b"another", b"and one more", b"more"]
+
+    asyncio.run(story())
+
+
+def lose(log: MemoryLog, position: int) -> None:
+    """Loses all that is newer."""
+    for each in [each for each in log.entries if each > position]:
+        del log.entries[each]
+    log.last = position
+
+
+def test_how_much_of_what_was_read_is_lost_is_known_where_it_is_little_and_told_to_all() -> None:
+    async def story() -> None:
+        log = MemoryLog()
+        stream = SharedStream(log)
+        subscription = stream.subscribe(Origin.NEXT)
+        assert isinstance(await anext(subscription), CaughtUp)
+        for i in range(300):
+            await stream.append(Batch.of([b"%d" % i]))
+            await anext(subscription)
+        for position, known in ((280, 280), (270, 270), (40, 1)):
+            lose(log, position)
+            with pytest.raises(RecordsLost) as told:
+                await anext(subscription)
+            assert known <= told.value.end <= position, "all below is as it was"
+            with pytest.raises(StopAsyncIteration):
+                await anext(subscription)
+            subscription = stream.subscribe(Origin.FIRST)
+            while not isinstance(await anext(subscription), CaughtUp):
+                pass
+
+    asyncio.run(story())
+
+
+def test_a_loss_behind_which_entries_lost_their_race_is_no_damage() -> None:
+    async def story() -> None:
+        log = MemoryLog(compares=False)
+        stream = SharedStream(log)
+        for i in range(5):
+            await stream.append(Batch.of([b"%d" % i]))
+        subscription = stream.subscribe(Origin.FIRST)
+        while not isinstance(await anext(subscription), CaughtUp):
+            pass
+        lose(log, 3)
+        other = SharedStream(log)
+        await other.append(Batch.of([b"another"]))
+        log.put(log.entries[4])
+        for _ in range(2):
+            await other.append(Batch.of([b"and one more"]))
+        with pytest.raises(RecordsLost, match="lost records from offset 3 on"):
             await anext(subscription)
 
     asyncio.run(story())

@@ -5,11 +5,20 @@ from __future__ import annotations
 from cogwork.consensus.errors import Malformed
 from cogwork.consensus.shared.entry import Entry
 
-__all__ = ("Chain", "Gap", "damaged")
+__all__ = ("Chain", "Forked", "Gap", "damaged")
 
 
 class Gap(Exception):
     """An entry follows one that did not come: it was given up, is damaged, or got lost."""
+
+
+class Forked(Malformed):
+    """The log does not have what was read from it: the server has lost its newest entries."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(
+            "the log that was read before", f"the server has lost what was at position {position}"
+        )
 
 
 def damaged() -> Malformed:
@@ -52,8 +61,8 @@ class Chain:
         """Returns the entry if it counts.
 
         Raises:
+            Forked: The log does not continue what was read from it before.
             Gap: Something is missing before it, or may be: `fetch` tells.
-            Malformed: The log does not continue what was read from it before.
         """
         if position <= self.seen:
             return None
@@ -72,11 +81,7 @@ class Chain:
         if entry.previous < self.position:
             return None
         if entry.previous_id != self.id:
-            raise Malformed(
-                "the log that was read before",
-                f"the server has lost what was at position {self.position} and has other entries "
-                "there now; start again from the first record",
-            )
+            raise Forked(self.position)
         self.position = position
         self.id = entry.id
         return entry

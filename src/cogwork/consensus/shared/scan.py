@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import Malformed, Truncated
-from cogwork.consensus.shared.chain import Chain, Gap
+from cogwork.consensus.errors import Malformed, RecordsLost, Truncated
+from cogwork.consensus.shared.chain import Chain, Forked, Gap
+from cogwork.consensus.shared.memory import Memory
 from cogwork.consensus.shared.server import ServerDown
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Scan:
         self._search = search
         self._chain: Chain | None = None
         self._reader: Reader | None = None
+        self._memory = Memory()
+        self._fork: Forked | None = None
         self.next_offset = offset
         self.ready: deque[Chunk] = deque()
 
@@ -46,9 +49,20 @@ class Scan:
 
         Raises:
             Malformed: The log is damaged.
+            RecordsLost: The server has lost what was read from it.
             ServerDown: Try again later.
             Truncated: What comes next has been given up.
         """
+        if self._fork is None:
+            try:
+                await self._read(wait_s)
+            except Forked as error:
+                self._fork = error
+                await self.rest()
+        if self._fork is not None:
+            raise RecordsLost(await self._memory.end(self._log)) from self._fork
+
+    async def _read(self, wait_s: float) -> None:
         if self._chain is None:
             self._chain = await self._find()
         if self._reader is None:
@@ -84,6 +98,7 @@ class Scan:
         entry = chain.take(position, data)
         if entry is None:
             return
+        self._memory.add(position, entry)
         wanted = self.ready[-1].next_offset if self.ready else self.next_offset
         for chunk in entry.chunks():
             if chunk.next_offset > wanted:
@@ -118,8 +133,8 @@ class Scan:
         """Sees, when nothing has come for a while, whether there really is nothing.
 
         Raises:
+            Forked: There is less than has been read.
             Gap: There is.
-            Malformed: There is less than has been read.
         """
         last = (await self._log.ends())[1]
         if last > chain.seen:
@@ -131,6 +146,8 @@ class Scan:
         first = await self._search.first()
         if first is not None and first.position > chain.position + 1:
             raise Truncated(first.entry.offset)
+        if not await self._memory.is_true(self._log):
+            raise Forked(chain.position)
         raise Malformed(
             "a whole log",
             f"the server's entry behind position {chain.position} is damaged: restore it from a "
@@ -145,8 +162,4 @@ class Scan:
     @staticmethod
     def _compare(chain: Chain, last: int) -> None:
         if last < chain.position:
-            raise Malformed(
-                "the log that was read before",
-                f"the server has lost what was between positions {last} and "
-                f"{chain.position}; start again from the first record",
-            )
+            raise Forked(last + 1)

@@ -21,6 +21,7 @@ from cogwork.consensus.errors import (
     BeyondEnd,
     InvalidSnapshot,
     Malformed,
+    RecordsLost,
     Truncated,
     Unavailable,
     Unsupported,
@@ -156,6 +157,9 @@ class SharedStream:
                     back_off_s = min(back_off_s * 2, BACK_OFF_MAX_S)
                 except ServerRefused as error:
                     raise refusal(error) from error
+                except RecordsLost:
+                    await self._forget_scans()
+                    raise
         finally:
             await scan.rest()
 
@@ -208,9 +212,7 @@ class SharedStream:
         if self._retaining is not None:
             self._retaining.cancel()
         await self._writer.close(reason)
-        for scan in self._scans.values():
-            await scan.rest()
-        self._scans.clear()
+        await self._forget_scans()
         await self._log.close()
 
     async def _unless_closed(self, doing: Coroutine[object, object, T]) -> T:
@@ -327,6 +329,12 @@ class SharedStream:
             _, other = self._scans.popitem(last=False)
         if other is not None:
             await other.rest()
+
+    async def _forget_scans(self) -> None:
+        """Forgets what was read and not taken: the server may have lost it."""
+        scans, self._scans = self._scans, OrderedDict()
+        for scan in scans.values():
+            await scan.rest()
 
     async def _offset_at(self, time_ms: int) -> int:
         found = await self._search.last_with(lambda entry: entry.time_ms < time_ms)

@@ -29,7 +29,7 @@ from cogwork.consensus.errors import (
 )
 from cogwork.consensus.producers import Repeated
 from cogwork.consensus.shared.boarding import Boarding, Flight, Wanted
-from cogwork.consensus.shared.chain import Gap, damaged
+from cogwork.consensus.shared.chain import Forked, Gap, damaged
 from cogwork.consensus.shared.entry import (
     BATCH_OVERHEAD_BYTES,
     ENTRY_OVERHEAD_BYTES,
@@ -315,7 +315,7 @@ class Writer:
         try:
             position = await self._log.append(head.chain.seen, data)
         except Moved as moved:
-            await self._catch_up(moved.last)
+            await self._catch_up(moved.last, flight)
             return
         except ServerDown as error:
             if not error.may_have_happened:
@@ -335,8 +335,13 @@ class Writer:
         for wanted in flight.wanted:
             wanted.is_sent = any(wanted in other.wanted for other in self._flights.values())
 
-    async def _catch_up(self, last: int) -> None:
-        """Reads what others have written, and finds what was written here without an answer."""
+    async def _catch_up(self, last: int, refused: Flight | None = None) -> None:
+        """Reads what others have written, and finds what was written here without an answer.
+
+        Args:
+            last: Up to where.
+            refused: What was to follow the newest entry that is known here, and does not.
+        """
         head = self._head
         if head is None:
             return
@@ -345,13 +350,21 @@ class Writer:
             if last == 0:
                 self._head = None
                 raise Gone
-            self._forget("the server has lost entries")
+            self._go_back(refused)
             return
         try:
             await catch_up(self._log, head, last, self._land)
+        except Forked:
+            self._go_back(refused)
         except (Gap, Malformed) as error:
             self._forget(str(error))
             raise
+
+    def _go_back(self, refused: Flight | None) -> None:
+        """Goes on behind what the server has not lost; what was to follow that cannot count."""
+        if refused is not None:
+            self._dismiss(refused)
+        self._forget("the server has lost entries")
 
     def _land(self, position: int, entry: Entry) -> None:
         """Answers what is in an entry that counts; whatever else is under way cannot count now."""

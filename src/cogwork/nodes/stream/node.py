@@ -21,6 +21,7 @@ from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
 from cogwork.consensus.errors import (
     ConsensusError,
+    RecordsLost,
     StreamLost,
     Truncated,
     Unavailable,
@@ -326,9 +327,18 @@ class StreamNode:
                 self._sight.unread = reason_of(error)
                 if isinstance(error, StreamLost):
                     self._readers.end(error)
+            except RecordsLost as error:
+                self._take_back(error)
             except Exception as error:  # a plug-in's, too: readers wait until it is over
                 self._report_problem(f"no live records: {error!r}")
             await asyncio.sleep(PAUSE_FIRST_S)
+
+    def _take_back(self, error: RecordsLost) -> None:
+        """Gives out no more of what the engine has lost, and tells who has had some of it."""
+        self._tail.restart(error.end)
+        self._readers.take_back(error)
+        text, kind = f"{self.address}: {error}", f"{self._outage.alike} have lost records"
+        self._emit([Report(text, is_warning=True, kind=kind)])
 
     def _watch(self) -> Awaitable[None] | None:
         """Has the engine say when there is more, where it can."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.types import Symbol, ULong
 from cogwork.consensus.engine import FromOffset, FromTime, Origin
-from cogwork.consensus.errors import BeyondEnd, Truncated
+from cogwork.consensus.errors import BeyondEnd, RecordsLost, Truncated
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.stream_inbox import CAUGHT_UP_PREFIX
 from cogwork.nodes.stream.tail import block_of
@@ -117,6 +117,12 @@ class Reader:
         """Goes on after the engine could not be reached."""
         self._is_busy = False
         self.pump()
+
+    def reread(self, end: int) -> None:
+        """Has what is read again that it holds from an offset on, and has not been sent."""
+        self.target = min(self.target, end)
+        if self._block is not None and self._block.next_offset > end:
+            self._drop()
 
     def close(self) -> None:
         """Gives back what it holds."""
@@ -234,6 +240,8 @@ class Reader:
             if not self.wish.skips:
                 raise
             self.next = error.first
+        except BeyondEnd as error:  # it had been told of more
+            raise RecordsLost(error.next) from error
         else:
             if not chunks:  # who was asked is behind who told of them, and may be the last to know
                 self._is_busy = False

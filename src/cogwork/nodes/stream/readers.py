@@ -3,7 +3,8 @@
 Theory of operation. Readers are served together, when the data plane has ended a batch: all of them
 where the stream has grown, else those whose links can take more. What one does beyond that, such as
 reading from the engine, runs in a task of its own; what goes wrong there ends its link and nothing
-else, and an engine that is away is asked again. One that has lost the stream ends them all.
+else, and an engine that is away is asked again. One that has lost the stream ends them all, and one
+that has lost its newest records those that have had any of these.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
-from cogwork.amqp.extensions import CAUGHT_UP, STREAM_TRUNCATED
+from cogwork.amqp.extensions import CAUGHT_UP, RECORDS_LOST, STREAM_TRUNCATED
 from cogwork.consensus.errors import (
     BeyondEnd,
     ConsensusError,
+    RecordsLost,
     StreamLost,
     Truncated,
     Unavailable,
@@ -48,6 +50,7 @@ REASON_MAX = 500
 
 _FAULTS = {
     BeyondEnd: Condition.INVALID_FIELD,
+    RecordsLost: RECORDS_LOST,
     StreamLost: Condition.RESOURCE_DELETED,
     Truncated: STREAM_TRUNCATED,
 }
@@ -131,6 +134,15 @@ class Readers:
             self._end(reader, error)
         self._flush()
 
+    def take_back(self, error: RecordsLost) -> None:
+        """Ends the links on which records went that are lost; the others get what there is now."""
+        for reader in self:
+            if reader.next is not None and reader.next > error.end:
+                self._end(reader, error)
+            else:
+                reader.reread(error.end)
+        self._flush()
+
     def close(self) -> None:
         """Lets all of them go."""
         self.engine = None
@@ -205,9 +217,16 @@ class Readers:
         if reader.link not in self._readers:
             return
         condition = _FAULTS.get(type(error), Condition.INTERNAL_ERROR)
-        info = {"first": error.first} if isinstance(error, Truncated) else None
+        info = _info_of(error)
         reader.close()
         text = str(error) if isinstance(error, (CogworkError, ValueError)) else repr(error)
         if isinstance(error, ConsensusError):
             text = reason_of(error)
         self._emit([Detach(reader.link, condition, text[:REASON_MAX], info)])
+
+
+def _info_of(error: Exception) -> dict[str, object] | None:
+    """Returns what an error says for programs."""
+    if isinstance(error, Truncated):
+        return {"first": error.first}
+    return {"end": error.end} if isinstance(error, RecordsLost) else None
