@@ -143,7 +143,7 @@ class HostedNodes(dict[str, Node]):
     def tick(self, now_s: float) -> Iterator[Effect]:
         """Lets time pass at every node that needs it; yields what they want done."""
         for key, node in list(self.items()):
-            if getattr(node, "is_idle", False):
+            if getattr(node, "is_idle", False) or getattr(node, "due_s", now_s) > now_s:
                 continue
             try:
                 yield from node.tick(now_s)

@@ -136,7 +136,8 @@ class Node(Protocol):
     """An addressable source or sink. Built-in and foreign nodes follow the same rules.
 
     One that has an attribute `is_idle`, and it is true, gets no ticks until it is false again: a
-    thousand nodes where nothing happens cost nothing.
+    thousand nodes where nothing happens cost nothing. One that has an attribute `due_s` gets none
+    before that time, by the clock of `tick`.
     """
 
     def entry(self, address: str) -> AddressEntry:

@@ -1,0 +1,75 @@
+"""When time passes at the nodes of a virtual host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any, cast
+
+from hosted import LISTEN, Hosted
+
+from cogwork.container.settings import Configuration, Stream
+from cogwork.nodes.stream import StreamNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pytest
+
+    from cogwork.spi.effects import Effect
+
+STREAMS, SECONDS = 40, 6
+
+
+def test_a_stream_is_looked_at_once_a_second_and_not_all_of_them_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        configured = [Stream(address=f"stream/{number}") for number in range(STREAMS)]
+        hosted = Hosted(Configuration(id="hosted", listeners=[LISTEN], streams=configured))
+        nodes = hosted.container.vhosts[""].nodes
+        streams = [node for node in nodes.values() if isinstance(node, StreamNode)]
+        assert len(streams) == STREAMS
+        while any(stream.engine is None for stream in streams):
+            await asyncio.sleep(0)
+        ticked = Counter[tuple[int, str]]()
+        done = StreamNode.tick
+
+        def tick(stream: StreamNode, now_s: float) -> Iterable[Effect]:
+            ticked[turn, stream.address] += 1
+            return done(stream, now_s)
+
+        monkeypatch.setattr(StreamNode, "tick", tick)
+        for turn in range(SECONDS * 10):
+            for stream in streams:
+                stream.is_idle = False  # as with each record that comes
+            assert list(nodes.tick(hosted.core.now + turn / 10)) == []
+            await asyncio.sleep(0)
+        for stream in streams:
+            times = sum(address == stream.address for _, address in ticked)
+            assert SECONDS - 1 <= times <= SECONDS + 1
+        at_once = Counter(turn for turn, _ in ticked)
+        assert at_once.pop(0) == STREAMS
+        assert max(at_once.values()) < STREAMS / 2
+        for stream in streams:
+            stream.close()
+
+    asyncio.run(asyncio.wait_for(story(), 10))
+
+
+def test_a_node_that_says_when_it_is_due_gets_no_tick_before() -> None:
+    class Punctual:
+        due_s = 7.0
+
+        def __init__(self) -> None:
+            self.ticks: list[float] = []
+
+        def tick(self, now_s: float) -> Iterable[Effect]:
+            self.ticks.append(now_s)
+            return ()
+
+    nodes, node = Hosted().container.vhosts[""].nodes, Punctual()
+    nodes["x"] = cast("Any", node)
+    for now_s in (6.9, 7.0, 7.1):
+        assert list(nodes.tick(now_s)) == []
+    assert node.ticks == [7.0, 7.1]
