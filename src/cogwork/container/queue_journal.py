@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.durable_queue import DurableQueue
 from cogwork.container.journal_records import END
+from cogwork.dataplane.refusals import fault
 from cogwork.dataplane.store import Store
 from cogwork.dataplane.trail import Trail
 
@@ -50,6 +51,7 @@ class QueueJournal(DurableQueue):
         if self.journal is not None:
             self.journal.is_open = False
             self.journal.is_failed = True
+            self.journal.failed_state = fault(self.problem)
             self.store.reopen()
 
     def when_durable(self, call: Callable[[bool], object]) -> None:

@@ -54,6 +54,7 @@ cdef class Journal:
     cdef public bint is_open
     cdef public bint is_low
     cdef public bint is_failed
+    cdef public bytes failed_state
     cdef readonly uint64_t sequence_base
     cdef readonly double wall_offset_s
     cdef public uint32_t message_bytes_max

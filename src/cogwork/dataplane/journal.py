@@ -44,7 +44,8 @@ class Journal:
         on_dirty: Called once when there is something to take.
         is_open: Whether the queue may take and give; not while the log has no room.
         is_low: Whether it may take no messages, as the log has no room but for the rest.
-        is_failed: Whether the log has failed for good.
+        is_failed: Whether nothing is written any more, for good.
+        failed_state: What is then said of messages; None where it is the disk that has failed.
         sequence_base: What an item's place in the queue is counted from.
         wall_offset_s: The wall clock's time where the monotonic clock's is 0.
         message_bytes_max: What is larger does not fit a record.

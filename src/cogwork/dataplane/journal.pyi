@@ -12,6 +12,7 @@ class Journal:
     is_open: bool
     is_low: bool
     is_failed: bool
+    failed_state: bytes | None
     seen: deque[tuple[int, bytes]] | None
     held_partitions: int
     def __init__(

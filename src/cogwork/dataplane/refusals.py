@@ -16,6 +16,7 @@ __all__ = (
     "FULL_STATE",
     "MALFORMED_STATE",
     "STALE_STATE",
+    "fault",
     "too_large",
 )
 
@@ -42,6 +43,11 @@ MALFORMED_STATE = _rejection(Condition.DECODE_ERROR, "the message's sections are
 
 STALE_STATE = _rejection(STALE_ATTEMPT)
 """For an attempt that its shard knows nothing of any more."""
+
+
+def fault(problem: str) -> bytes:
+    """Returns the outcome of a message to a queue that has stopped by a fault of its own."""
+    return _rejection(Condition.INTERNAL_ERROR, f"the queue has {problem}")
 
 
 def too_large(size_bytes_max: int) -> bytes:

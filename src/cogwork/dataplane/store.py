@@ -245,7 +245,7 @@ class Store(Ledger):
         """Rejects a message that cannot be written down; returns whether it is one."""
         state: bytes = None
         if self.journal.is_failed:
-            state = DISK_FAILED_STATE
+            state = self.journal.failed_state or DISK_FAILED_STATE
         elif is_shut(self) or self.journal.is_low:
             state = DISK_FULL_STATE
         elif is_choked(self):

@@ -321,6 +321,9 @@ def test_a_queue_that_cannot_be_written_stops_and_the_others_go_on(
         good.hear()
         (refused,) = late.dispositions
         assert isinstance(refused.state, Rejected)
+        assert refused.state.error is not None
+        assert refused.state.error.condition == "amqp:internal-error"
+        assert refused.state.error.description == f"the queue has {box.handle.problem}"
         assert len(good.dispositions) == 1
         assert [record.group for record in box.log.records[written:]] == [FIRST_GROUP + 1]
         box.journals.close()
