@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
+from cogwork import Message
 from cogwork.testing import container
 
 from .stories import story
@@ -55,6 +56,9 @@ async def test_a_mesh_that_is_not_connected_says_so(
         lambda mesh: first(mesh.subscribe("topic/a")),
         lambda mesh: mesh.subscribe("topic/a").take(),
         lambda mesh: first(mesh.subscribe("topic/a").batches()),
+        lambda mesh: anext(mesh.subscribe("topic/a")),
+        lambda mesh: anext(mesh.consume("topic/a")),
+        lambda mesh: anext(mesh.stream("topic/a").read("first")),
         lambda mesh: first(mesh.consume("topic/a")),
         lambda mesh: mesh.consume("topic/a").drain(),
         lambda mesh: mesh.browse("topic/a").drain(),
@@ -63,6 +67,13 @@ async def test_a_mesh_that_is_not_connected_says_so(
         lambda mesh: mesh.publisher("topic/a").send(1),
         lambda mesh: mesh.publisher("topic/a").send_batch([1]),
         lambda mesh: mesh.publisher("topic/a").flush(),
+        lambda mesh: mesh.publisher("topic/a").post(1),
+        lambda mesh: mesh.publisher("topic/a").post_batch([1]),
+        lambda mesh: mesh.publisher("topic/a").post_encoded([Message(1).encode()]),
+        lambda mesh: mesh.stream("topic/a").publisher().send(1),
+        lambda mesh: mesh.stream("topic/a").publisher().post(1),
+        lambda mesh: mesh.stream("topic/a").publisher().post_batch([1]),
+        lambda mesh: mesh.stream("topic/a").publisher().post_encoded([Message(1).encode()]),
     ],
 )
 @story

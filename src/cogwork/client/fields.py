@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
+from inspect import signature
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from cogwork.amqp.message import MessageId
@@ -47,22 +50,54 @@ class MessageFields(TypedDict, total=False):
     delivery_count: int
 
 
-def message_of(body: object, **fields: Unpack[MessageFields]) -> Message:
+def message_of(
+    body: object,
+    sending: Callable[..., object] | None = None,
+    /,
+    **fields: Unpack[MessageFields],
+) -> Message:
     """Returns the message to send.
 
     Args:
         body: A `Message`, or the body of one.
+        sending: What was called to send it, and has further keywords.
         **fields: The message's; only where `body` is none yet.
 
     Raises:
-        TypeError: There are fields for a message that is one already.
+        TypeError: There are fields for a message that is one already, or that no message has.
     """
     if not isinstance(body, Message):
-        return Message(body, **fields)
+        try:
+            return Message(body, **fields)
+        except TypeError:
+            _check_names(fields, sending)
+            raise
     if fields:
+        _check_names(fields, sending)
         names = ", ".join(fields)
         raise TypeError(f"set {names} on the Message: keywords are for a body that is none yet")
     return body
+
+
+def _check_names(fields: Iterable[str], sending: Callable[..., object] | None) -> None:
+    """Sees that keywords are names of fields.
+
+    Raises:
+        TypeError: One is not, and is no option of what was called either.
+    """
+    known = MessageFields.__annotations__
+    unknown = [name for name in fields if name not in known]
+    if not unknown:
+        return
+    names, called = list(known), ""
+    if sending is not None:
+        options = signature(sending).parameters.values()
+        names += [each.name for each in options if each.kind is each.KEYWORD_ONLY]
+        called = f"{sending.__name__}() "
+    text = f"{called}got an unexpected keyword argument {unknown[0]!r}"
+    near = get_close_matches(unknown[0], names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+    raise TypeError(f"{text}: {hint}") from None
 
 
 def batch_of(bodies: _Bodies) -> _Bodies:

@@ -103,7 +103,8 @@ class LinkEnd(ABC):
             NotOpened: Nobody has opened it.
         """
         if not self._attached.done():
-            raise NotOpened(f"{self.address}: not opened yet: `async with` does it, or `with`")
+            where = self.address or "the link"
+            raise NotOpened(f"{where}: not opened yet: `async with` does it, or `with`")
 
     async def shut(self) -> None:
         """Detaches for good, behind what has begun to leave, and waits for the answer."""

@@ -337,7 +337,7 @@ class Mesh(Requests, RpcCalls):
             PermissionDenied: The user may not send there.
             InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
-        message = message_of(body, **fields)
+        message = message_of(body, self.publish, **fields)
         message.to = address
         if timeout_s is not None:
             await self._senders.send_within(address, message, timeout_s, settled=settled)

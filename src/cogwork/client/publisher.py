@@ -86,8 +86,11 @@ class Publisher(LinkEnd):
             BacklogFull: Too many wait for credit; `await ready()` now and then.
             MessageTooLarge: The container would not take it.
             EncodeError: A value has no AMQP encoding.
+            NotOpened: Nobody has opened the publisher: it would never be sent.
         """
-        return self._outbox.post(message_of(body, **fields) if fields else body, settled)
+        if self._outbox.link is None:
+            self.demand_open()
+        return self._outbox.post(message_of(body, self.post, **fields) if fields else body, settled)
 
     async def send(
         self,
@@ -113,8 +116,8 @@ class Publisher(LinkEnd):
             Released: Nobody took it, or its time was over before it was sent.
             InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
-        self.demand_open()
-        post = self.post(body, settled=settled, **fields)
+        message = message_of(body, self.send, **fields) if fields else body
+        post = self.post(message, settled=settled)
         await (self.outcome(post) if timeout_s is None else self.outcome_within(post, timeout_s))
 
     async def outcome(self, post: Post) -> None:
@@ -186,7 +189,6 @@ class Publisher(LinkEnd):
         Raises:
             TypeError: It is a single body: `[body]` is a batch of it.
         """
-        self.demand_open()
         return await self.post_batch(bodies, settled=settled)
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
@@ -198,7 +200,10 @@ class Publisher(LinkEnd):
 
         Raises:
             TypeError: It is a single body: `[body]` is a batch of it.
+            NotOpened: Nobody has opened the publisher.
         """
+        if self._outbox.link is None:
+            self.demand_open()
         return self._outbox.post_all(batch_of(bodies), settled)
 
     def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
@@ -207,6 +212,8 @@ class Publisher(LinkEnd):
         Args:
             messages: Whole messages, as AMQP 1.0 §3.2 has them.
         """
+        if self._outbox.link is None:
+            self.demand_open()
         return self._outbox.post_encoded(messages)
 
     def withdraw(self, post: Post) -> bool:

@@ -71,6 +71,8 @@ class Receiver(LinkEnd, Generic[M]):
         return self
 
     def __anext__(self) -> Awaitable[M]:
+        if self._inbox.link is None:
+            self.demand_open()
         return self._inbox.__anext__()
 
     async def batches(self, count_max: int = BATCH_MAX) -> AsyncIterator[list[M]]:

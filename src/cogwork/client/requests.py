@@ -49,7 +49,7 @@ class Requests:
             CallFailed: The service answered with an error.
             Released: Nobody serves the address.
         """
-        message = message_of(body, **fields)
+        message = message_of(body, self.request, **fields)
         message.to = address
         try:
             async with asyncio.timeout(timeout_s):

@@ -151,7 +151,7 @@ class Schemas:
         assert found is not None
         annotations = {**(fields.get("annotations") or {}), VERSION_ANNOTATION: found.version}
         fields["content_type"], fields["annotations"] = content_type, annotations
-        return message_of(body, **fields)
+        return message_of(body, self.encode, **fields)
 
     async def decode(self, message: Message, address: str | None = None) -> object:
         """Reads what is in a message; its body as it is where the address has no schema.

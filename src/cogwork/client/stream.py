@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from cogwork.amqp.types import ULong
 from cogwork.client.errors import ClientError
-from cogwork.client.fields import MessageFields, batch_of
+from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.receiver import BATCH_MAX
 from cogwork.client.stream_publisher import StreamPublisher
 from cogwork.client.stream_reader import StreamReader
@@ -117,7 +117,8 @@ class Stream:
             Rejected: The stream does not take it.
             Released: It did not take it in a minute.
         """
-        await (await self._opened()).post(body, **fields)
+        message = message_of(body, self.publish, **fields) if fields else body
+        await (await self._opened()).post(message)
 
     async def _opened(self) -> StreamPublisher:
         """Opens the link that `append` and `publish` share, once, and again if it was ended."""

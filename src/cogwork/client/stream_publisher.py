@@ -82,10 +82,13 @@ class StreamPublisher(Publisher):
             BacklogFull: Too many wait for credit; `await ready()` now and then.
             MessageTooLarge: The container would not take it.
             EncodeError: A value has no AMQP encoding.
+            NotOpened: Nobody has opened the publisher: it would never be sent.
         """
+        if self._outbox.link is None:
+            self.demand_open()
         if settled:
             _refuse_settled()
-        return self._outbox.append_one(message_of(body, **fields) if fields else body)
+        return self._outbox.append_one(message_of(body, self.post, **fields) if fields else body)
 
     async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
         """Appends messages and waits for all of their outcomes."""
@@ -93,12 +96,16 @@ class StreamPublisher(Publisher):
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
         """Appends messages and goes on; awaiting what is returned waits for their outcomes."""
+        if self._outbox.link is None:
+            self.demand_open()
         if settled:
             _refuse_settled()
         return self._outbox.append_all(batch_of(bodies))
 
     def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
         """Appends messages that are encoded already; see `post_batch`."""
+        if self._outbox.link is None:
+            self.demand_open()
         return self._outbox.append_encoded(messages)
 
 
