@@ -86,7 +86,7 @@ class Conductors:
             "build",
             server=name,
             exchange=EXCHANGE,
-            timeout=self.plan.timeout_s,
+            timeout_s=self.plan.timeout_s,
             instance=number,
         )
         assert made == f"{number} on {name}", f"{name} was asked for {number}, and said {made}"
@@ -94,7 +94,7 @@ class Conductors:
 
     async def _select(self, mesh: cogwork.Mesh, number: int) -> None:
         found = await mesh.call(
-            SCHEDULER, "select", exchange=EXCHANGE, timeout=self.plan.timeout_s, instance=number
+            SCHEDULER, "select", exchange=EXCHANGE, timeout_s=self.plan.timeout_s, instance=number
         )
         assert found == host(number % self.plan.computes)
         self.notes.counts["select returned"] += 1
@@ -106,7 +106,7 @@ class Conductors:
             "stop_instance",
             server=host(self.random.randrange(self.plan.computes)),
             exchange=EXCHANGE,
-            timeout=self.plan.timeout_s,
+            timeout_s=self.plan.timeout_s,
             settled=False,
             instance=number,
         )
@@ -136,7 +136,7 @@ class Conductors:
                             "build",
                             server=name,
                             exchange=EXCHANGE,
-                            timeout=LAST_TIMEOUT_S,
+                            timeout_s=LAST_TIMEOUT_S,
                             instance=0,
                         )
                     except CogworkError as error:

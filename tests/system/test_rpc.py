@@ -93,7 +93,7 @@ async def test_arguments_and_results_keep_their_types(url: str) -> None:
                     "types", "grow", codec=codec, result=Vm, vm=Vm("a", [Disk(1)]), arguments=sent
                 )
                 assert grown == Vm("a", [Disk(1), Disk(7)])
-            deep = {**sent, "maps": {"of": [{"maps": None}]}, "server": 1, "timeout": 2}
+            deep = {**sent, "maps": {"of": [{"maps": None}]}, "server": 1, "timeout_s": 2}
             assert await mesh.call("types", "echo", arguments=deep) == deep
             assert await mesh.call("types", "echo") == {}
 
@@ -151,7 +151,7 @@ async def test_heartbeats_keep_a_long_call_alive(url: str) -> None:
             return "done"
 
         async with service:
-            assert await mesh.call("long", "work", timeout=20, heartbeat=0.3) == "done"
+            assert await mesh.call("long", "work", timeout_s=20, heartbeat_s=0.3) == "done"
 
 
 @story
@@ -213,7 +213,7 @@ async def test_a_method_knows_its_call(url: str) -> None:
             return current_call().remaining_s or 0.0
 
         async with service:
-            assert 4 < await mesh.call("context", "remaining", timeout=5) <= 5
+            assert 4 < await mesh.call("context", "remaining", timeout_s=5) <= 5
         with pytest.raises(LookupError):
             current_call()
 
@@ -237,7 +237,7 @@ async def test_prefixes_exchange_and_unsettled_messages_are_options(url: str) ->
         async with service:
             assert await mesh.call("conf", "next", n=1) == 2
             with pytest.raises(cogwork.Unreachable, match="unicast/cinder/conf"):
-                await mesh.call("conf", "next", exchange="cinder", timeout=0.1, n=1)
+                await mesh.call("conf", "next", exchange="cinder", timeout_s=0.1, n=1)
             await mesh.fanout("conf", "next", n=1)
             message = await anext(seen)
             assert (message.content_type, message.body) == ("application/json", b'{"n":1}')

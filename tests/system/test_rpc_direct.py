@@ -49,7 +49,7 @@ def routed_requests(mesh: cogwork.Mesh) -> int:
 
 def served(mesh: cogwork.Mesh, topic: str, server: str, **options: Direct | bool) -> Service:
     """Makes a service with methods of all sorts."""
-    service = mesh.service(topic, server=server, grace=0.1, **options)  # type: ignore[arg-type]  # one keyword
+    service = mesh.service(topic, server=server, grace_s=0.1, **options)  # type: ignore[arg-type]  # one keyword
 
     @service.method
     async def name() -> str:
@@ -161,7 +161,7 @@ async def test_virtual_hosts_never_meet_each_others_servers() -> None:
             await knows(late, 1)
             assert await late.call("same", "name") == "red"
             with pytest.raises(cogwork.Unreachable):
-                await late.call("same", "name", server="blue", timeout=0.2)
+                await late.call("same", "name", server="blue", timeout_s=0.2)
             assert [len(directory_of(caller)) for caller in (*callers.values(), late)] == [1, 1, 1]
 
 
@@ -222,7 +222,7 @@ async def test_a_killed_server_is_in_doubt_and_others_take_over(url: str) -> Non
     ):
         await knows(caller, 2)
         assert {await caller.call("killed", "name") for _ in range(4)} == {"a", "b"}
-        waiting = asyncio.create_task(caller.call("killed", "sleep", server="a", timeout=20))
+        waiting = asyncio.create_task(caller.call("killed", "sleep", server="a", timeout_s=20))
         await eventually(lambda: first.running == 1, "it is under work")
         assert first._door is not None
         for connection in list(first._door._listener._connections):
@@ -264,7 +264,7 @@ async def test_leaving_a_direct_call_cancels_the_work(url: str) -> None:
     ):
         await knows(caller, 1)
         with pytest.raises(cogwork.CallTimeout):
-            await caller.call("left", "sleep", timeout=0.1)
+            await caller.call("left", "sleep", timeout_s=0.1)
         await eventually(lambda: service.running == 0, "the deadline ends it")
         call = asyncio.create_task(caller.call("left", "sleep"))
         await eventually(lambda: service.running == 1, "it is under work")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -36,13 +36,13 @@ async def test_nobody_there_is_told_at_the_deadline(url: str) -> None:
         began_s = time.monotonic()
         for server in (None, "host-9"):
             with pytest.raises(cogwork.Unreachable, match=r"rpc/nowhere.* within 0\.2 s"):
-                await mesh.call("nowhere", "x", server=server, timeout=0.2)
+                await mesh.call("nowhere", "x", server=server, timeout_s=0.2)
         with pytest.raises(cogwork.Unreachable, match="nowhere"):
-            await mesh.cast("nowhere", "x", timeout=0.2)
+            await mesh.cast("nowhere", "x", timeout_s=0.2)
         with pytest.raises(cogwork.Unreachable, match="nowhere"):
-            await mesh.cast("nowhere", "x", settled=False, timeout=0.2)
+            await mesh.cast("nowhere", "x", settled=False, timeout_s=0.2)
         with pytest.raises(cogwork.Unreachable, match="nowhere"):
-            await anext(mesh.call_stream("nowhere", "x", timeout=0.2))
+            await anext(mesh.call_stream("nowhere", "x", timeout_s=0.2))
         assert time.monotonic() - began_s < 5
         assert not mesh.rpc.routed.replies.calls  # type: ignore[union-attr]  # it called
 
@@ -52,9 +52,9 @@ async def test_a_call_waits_for_a_server_that_comes_before_the_deadline(url: str
     ran: list[str] = []
     async with cogwork.connect(url) as mesh, cogwork.connect(url) as server:
         with pytest.raises(cogwork.Unreachable):
-            await mesh.call("later", "note", timeout=0.1, text="withdrawn")
-        waiting = asyncio.create_task(mesh.call("later", "note", timeout=20, text="kept"))
-        left = asyncio.create_task(mesh.call("later", "note", timeout=20, text="left"))
+            await mesh.call("later", "note", timeout_s=0.1, text="withdrawn")
+        waiting = asyncio.create_task(mesh.call("later", "note", timeout_s=20, text="kept"))
+        left = asyncio.create_task(mesh.call("later", "note", timeout_s=20, text="left"))
         await asyncio.sleep(0.05)
         left.cancel()
         service = server.service("later")
@@ -125,9 +125,40 @@ async def test_wrong_requests_are_refused_each_for_its_reason(url: str) -> None:
             with pytest.raises(cogwork.BadReply, match="Expected `str`, got `int`"):
                 await mesh.call("strict", "add", a=1, result=str)
             with pytest.raises(ValueError, match="timeout"):
-                await mesh.call("strict", "add", timeout=0, a=1)
+                await mesh.call("strict", "add", timeout_s=0, a=1)
             with pytest.raises(ValueError, match="topic"):
                 await mesh.call("strict/add", "add", a=1)
+
+
+@story
+async def test_an_option_without_its_unit_is_no_argument(url: str) -> None:
+    wrong = r"^{0}=1: the option of the call is {0}_s, .* arguments={{'{0}': \.\.\.}}$"
+    async with cogwork.connect(url) as mesh:
+        with pytest.raises(TypeError, match=wrong.format("timeout")):
+            await mesh.call("nowhere", "x", timeout=1)
+        with pytest.raises(TypeError, match=wrong.format("heartbeat")):
+            await mesh.call("nowhere", "x", heartbeat=1)
+        with pytest.raises(TypeError, match=wrong.format("timeout")):
+            mesh.call_stream("nowhere", "x", timeout=1)
+        for option in ("timeout", "ttl"):
+            meant: dict[str, Any] = {option: 1}
+            with pytest.raises(TypeError, match=wrong.format(option)):
+                await mesh.cast("nowhere", "x", **meant)
+            with pytest.raises(TypeError, match=wrong.format(option)):
+                await mesh.fanout("nowhere", "x", **meant)
+        service = mesh.service("sleepers", server="one")
+
+        @service.method
+        def sleep(timeout: float, ttl: float) -> float:
+            return timeout + ttl
+
+        async with service:
+            given = {"timeout": 2}
+            assert await mesh.call("sleepers", "sleep", timeout_s=5, ttl=1, arguments=given) == 3
+        begin_s = asyncio.get_running_loop().time()
+        with pytest.raises(cogwork.Unreachable):
+            await mesh.call("nowhere", "x", timeout_s=0.2)
+        assert asyncio.get_running_loop().time() - begin_s < 5
 
 
 @story
@@ -164,7 +195,7 @@ async def test_a_deadline_ends_the_work_and_so_does_leaving(url: str) -> None:
 
         async with service:
             with pytest.raises(cogwork.CallTimeout, match=r"no reply within 0\.2 s"):
-                await caller.call("slow", "sleep", timeout=0.2, name="late")
+                await caller.call("slow", "sleep", timeout_s=0.2, name="late")
             await eventually(lambda: ended == ["late"], "the deadline ends it")
             for server in (None, "one"):
                 task = asyncio.create_task(caller.call("slow", "sleep", server=server, name="left"))
@@ -178,7 +209,7 @@ async def test_a_deadline_ends_the_work_and_so_does_leaving(url: str) -> None:
 async def test_a_service_whose_stop_is_left_leaves_nothing_running(url: str) -> None:
     ended = asyncio.Event()
     async with cogwork.connect(url) as mesh:
-        service = mesh.service("hasty", concurrency=1, grace=20)
+        service = mesh.service("hasty", concurrency=1, grace_s=20)
 
         @service.method
         async def sleep() -> None:
@@ -206,7 +237,7 @@ async def test_a_service_whose_stop_is_left_leaves_nothing_running(url: str) -> 
 @story
 async def test_a_service_that_is_stopped_tells_its_callers(url: str) -> None:
     async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("stopping", concurrency=1, grace=0.1)
+        service = mesh.service("stopping", concurrency=1, grace_s=0.1)
 
         @service.method
         async def sleep() -> None:
@@ -225,7 +256,7 @@ async def test_a_server_that_dies_is_missed_by_its_heartbeats(url: str) -> None:
     mesh = cogwork.connect(url)
     async with cogwork.connect(url) as caller:
         await mesh.__aenter__()
-        service = mesh.service("dying", grace=0)
+        service = mesh.service("dying", grace_s=0)
 
         @service.method
         async def sleep() -> None:
@@ -237,9 +268,9 @@ async def test_a_server_that_dies_is_missed_by_its_heartbeats(url: str) -> None:
             await asyncio.sleep(30)
 
         await service.__aenter__()
-        parts = caller.call_stream("dying", "count", timeout=0.6)
+        parts = caller.call_stream("dying", "count", timeout_s=0.6)
         assert await anext(parts) == 0
-        call = asyncio.create_task(caller.call("dying", "sleep", timeout=30, heartbeat=0.5))
+        call = asyncio.create_task(caller.call("dying", "sleep", timeout_s=30, heartbeat_s=0.5))
         await eventually(lambda: service.running == 2, "both are under work")
         began_s = time.monotonic()
         assert mesh._uplink is not None
@@ -278,7 +309,7 @@ async def test_a_lost_connection_is_in_doubt_and_mends(url: str) -> None:
                 caller.call("mending", "work", server="one", idempotency_key="k")
             )
             await eventually(lambda: runs == 2, "both are under work")
-            waiting = asyncio.create_task(caller.call("nobody-yet", "work", timeout=20))
+            waiting = asyncio.create_task(caller.call("nobody-yet", "work", timeout_s=20))
             await asyncio.sleep(0.05)
             assert caller._uplink is not None
             caller._uplink.connection.lose()
@@ -299,7 +330,7 @@ async def test_closing_the_mesh_ends_calls_wherever_they_are(url: str) -> None:
     async with FaultyProxy(url) as proxy, cogwork.connect(url) as server:
         mesh = cogwork.connect(proxy.url)
         await mesh.__aenter__()
-        service = server.service("closing", grace=0)
+        service = server.service("closing", grace_s=0)
 
         @service.method
         async def sleep() -> None:
@@ -391,7 +422,7 @@ async def test_hostile_replies_are_refused_and_the_client_goes_on(url: str) -> N
         async with mesh.serve("unicast/rpc/liar", answer):
             for _ in range(7):
                 with pytest.raises(cogwork.BadReply, match="the reply"):
-                    await mesh.call("liar", "x", timeout=5, result=dict[str, int])
+                    await mesh.call("liar", "x", timeout_s=5, result=dict[str, int])
             assert not mesh.rpc.routed.replies.calls  # type: ignore[union-attr]  # it called
 
 

@@ -55,9 +55,9 @@ class Stage:
         chance = self.chance
         name = chance.choice(["at_once", "later", "later", "fail", "none"])
         server = chance.choice([None, "one"])
-        choices: list[dict[str, Any]] = [{}, {"heartbeat": 0.3}, {"idempotency_key": f"k{n}"}]
+        choices: list[dict[str, Any]] = [{}, {"heartbeat_s": 0.3}, {"idempotency_key": f"k{n}"}]
         options = chance.choice(choices)
-        work = caller.call("wild", name, server=server, timeout=0.8, n=n, **options)
+        work = caller.call("wild", name, server=server, timeout_s=0.8, n=n, **options)
         task = asyncio.create_task(work)
         if chance.random() < 0.2:
             await asyncio.sleep(chance.random() * 0.05)
@@ -74,7 +74,7 @@ class Stage:
         stop = self.chance.randrange(1, 300)
         came: list[int] = []
         try:
-            async for part in caller.call_stream("wild", "count", window=16, timeout=0.8, n=n):
+            async for part in caller.call_stream("wild", "count", window=16, timeout_s=0.8, n=n):
                 came.append(part)  # what came before an error counts
                 if len(came) == stop:
                     break
@@ -103,7 +103,7 @@ async def _play(url: str, seed: int, is_direct: bool) -> None:
         cogwork.connect(far.url, direct=is_direct) as mesh,
         cogwork.connect(near.url, direct=is_direct) as caller,
     ):
-        service = mesh.service("wild", server="one", concurrency=8, grace=0.1)
+        service = mesh.service("wild", server="one", concurrency=8, grace_s=0.1)
         stage.equip(service)
         async with service:
             for _ in range(ROUNDS):
@@ -121,6 +121,6 @@ async def _play(url: str, seed: int, is_direct: bool) -> None:
             assert replies is not None
             await eventually(lambda: len(replies.calls) <= is_direct, "no call is left")
             await eventually(lambda: caller.is_connected and mesh.is_connected, "both are back")
-            assert await caller.call("wild", "at_once", timeout=10, n=1) == 1
+            assert await caller.call("wild", "at_once", timeout_s=10, n=1) == 1
     assert stage.ends["answered"] > ROUNDS
     print(stage.ends)  # noqa: T201  # shown where the test fails

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 async def serve(mesh: Linked, at: str, seen: Counter[str]) -> cogwork.client.rpc.Service:
     """Serves the same topic at a container."""
-    service = (await mesh.client(at)).service("line", server=f"host-{at}", grace=0.1)
+    service = (await mesh.client(at)).service("line", server=f"host-{at}", grace_s=0.1)
 
     @service.method
     async def name() -> str:
@@ -65,7 +65,7 @@ async def test_calls_cross_containers() -> None:
         call.cancel()
         await eventually(lambda: far.running == 0, "leaving ends it, far away")
         with pytest.raises(cogwork.Unreachable):
-            await caller.call("line", "name", server="host-x", timeout=0.2)
+            await caller.call("line", "name", server="host-x", timeout_s=0.2)
 
 
 @story
@@ -75,7 +75,7 @@ async def test_a_container_that_dies_hangs_no_call() -> None:
         far = await serve(mesh, "c", seen)
         caller = await mesh.client("a", is_new=True)
         calls = [
-            asyncio.create_task(caller.call("line", "sleep", timeout=20, heartbeat=0.6))
+            asyncio.create_task(caller.call("line", "sleep", timeout_s=20, heartbeat_s=0.6))
             for _ in range(5)
         ]
         await eventually(lambda: far.running == 5, "they are under work")
@@ -84,7 +84,7 @@ async def test_a_container_that_dies_hangs_no_call() -> None:
             with pytest.raises(cogwork.ServerLost):
                 await call
         with pytest.raises((cogwork.Unreachable, cogwork.CallTimeout)):
-            await caller.call("line", "name", timeout=0.3)
+            await caller.call("line", "name", timeout_s=0.3)
         mesh.join_again("b")
         await eventually(mesh.is_settled, "they know each other again")
-        assert await caller.call("line", "name", timeout=10) == "c"
+        assert await caller.call("line", "name", timeout_s=10) == "c"

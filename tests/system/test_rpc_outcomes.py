@@ -57,7 +57,7 @@ async def test_an_unsettled_call_hears_its_outcome_before_its_deadline(url: str)
             serving = asyncio.create_task(moody(server, mood))
             began_s = time.monotonic()
             with pytest.raises(kind):
-                await mesh.call("moody", "x", timeout=20, settled=False)
+                await mesh.call("moody", "x", timeout_s=20, settled=False)
             assert time.monotonic() - began_s < 10
             assert await serving == [{}]
 
@@ -70,7 +70,7 @@ async def test_a_cast_that_is_released_is_tried_again_and_never_pretends(url: st
         assert await serving == [{"n": 1}] * 3
         serving = asyncio.create_task(moody(server, *[release] * 30))
         with pytest.raises(cogwork.Released):
-            await mesh.cast("moody", "x", settled=False, timeout=0.5, n=1)
+            await mesh.cast("moody", "x", settled=False, timeout_s=0.5, n=1)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
         for mood, kind in ((fail, cogwork.InDoubt), (reject, cogwork.Rejected)):
@@ -87,7 +87,7 @@ async def test_a_cast_that_nobody_settles_is_in_doubt(url: str) -> None:
         cogwork.connect(url) as mesh,
         server.consume(ADDRESS, confirms=False) as items,
     ):
-        casting = asyncio.create_task(mesh.cast("moody", "x", settled=False, timeout=0.3))
+        casting = asyncio.create_task(mesh.cast("moody", "x", settled=False, timeout_s=0.3))
         await anext(items)
         with pytest.raises(cogwork.InDoubt, match="no outcome"):
             await casting

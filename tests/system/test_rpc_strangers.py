@@ -108,7 +108,7 @@ async def test_a_process_that_is_killed_is_missed(url: str) -> None:
         async with cogwork.connect(url) as mesh, cogwork.connect(url, direct=True) as near:
             streams = [
                 each.call_stream(
-                    "compute", "console", server="host-k", timeout=0.7, vm=1, lines=10**6
+                    "compute", "console", server="host-k", timeout_s=0.7, vm=1, lines=10**6
                 )
                 for each in (mesh, near)
             ]
@@ -120,7 +120,7 @@ async def test_a_process_that_is_killed_is_missed(url: str) -> None:
                     async for _ in parts:
                         pass
             with pytest.raises(cogwork.Unreachable):
-                await near.call("compute", "start", server="host-k", timeout=0.3, vm=1)
+                await near.call("compute", "start", server="host-k", timeout_s=0.3, vm=1)
     finally:
         service.kill()
         service.wait(10)

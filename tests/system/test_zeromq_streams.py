@@ -48,7 +48,7 @@ class Numbers:
     """A service that yields numbers, and notes how far it got."""
 
     def __init__(self, mesh: cogwork.Mesh, topic: str) -> None:
-        self.service = mesh.service(topic, grace=0.1)
+        self.service = mesh.service(topic, grace_s=0.1)
         self.given = 0
         self.is_over = False
 
@@ -193,7 +193,8 @@ async def test_an_amqp_client_takes_parts_of_a_zeromq_program(running: Gateway) 
     async with cogwork.connect(running.url) as mesh:
         given = asyncio.ensure_future(threaded(lambda: give(50)))
         found = [
-            part["line"] async for part in mesh.call_stream("lines", "console", window=4, timeout=5)
+            part["line"]
+            async for part in mesh.call_stream("lines", "console", window=4, timeout_s=5)
         ]
         assert found == [*range(50)]
         assert set(await given) == {"MORE"}
@@ -207,7 +208,7 @@ async def test_a_zeromq_program_that_gives_parts_hears_that_nobody_waits(running
     async with cogwork.connect(running.url) as mesh:
 
         async def take_one() -> None:
-            async with mesh.call_stream("leave", "console", timeout=5) as parts:
+            async with mesh.call_stream("leave", "console", timeout_s=5) as parts:
                 async for part in parts:
                     assert part == 0
                     return
@@ -231,7 +232,7 @@ async def test_what_a_zeromq_program_does_wrong_with_parts(running: Gateway) -> 
         async def all_parts(**options: Any) -> list[object]:  # passed on
             return [part async for part in mesh.call_stream("wrong", "console", **options)]
 
-        taking = asyncio.create_task(all_parts(window=1, timeout=5))
+        taking = asyncio.create_task(all_parts(window=1, timeout_s=5))
         number = (await said(service, "REQUEST")).header["id"]
         for n in range(2):
             service.send("PART", {"id": number}, n)
@@ -240,18 +241,18 @@ async def test_what_a_zeromq_program_does_wrong_with_parts(running: Gateway) -> 
         service.send("FAIL", {"id": number, "type": "KeyError", "text": "no line"})
         with pytest.raises(RemoteError, match="no line"):
             await taking
-        calling = asyncio.create_task(mesh.call("wrong", "start", timeout=5))
+        calling = asyncio.create_task(mesh.call("wrong", "start", timeout_s=5))
         number = (await said(service, "REQUEST")).header["id"]
         service.send("PART", {"id": number}, 0)
         assert (await said_error(service)).header["code"] == "not-allowed"
         service.send("REPLY", {"id": number}, 1)
         assert await calling == 1
-        taking = asyncio.create_task(all_parts(timeout=5))
+        taking = asyncio.create_task(all_parts(timeout_s=5))
         number = (await said(service, "REQUEST")).header["id"]
         service.send("REPLY", {"id": number}, 1)
         with pytest.raises(BadReply):
             await taking
-        taking = asyncio.create_task(all_parts(timeout=0.4))
+        taking = asyncio.create_task(all_parts(timeout_s=0.4))
         number = (await said(service, "REQUEST")).header["id"]
         with pytest.raises(ServerLost):
             await taking

@@ -64,7 +64,7 @@ class Asked:
             **named,
             "exchange": self.exchange,
             "codec": self.codec,
-            "timeout": self.timeout_s,
+            "timeout_s": self.timeout_s,
             "arguments": self.arguments,
         }
 

@@ -27,7 +27,7 @@ async def _idle(url: str) -> None:
         async with service:
             await asyncio.gather(*(mesh.call("idle", "nothing") for _ in range(5)))
             assert len(mesh.rpc.routed.targets) == 1
-            waiting = asyncio.create_task(mesh.call("nobody", "x", timeout=20))
+            waiting = asyncio.create_task(mesh.call("nobody", "x", timeout_s=20))
             async with asyncio.timeout(5):
                 while mesh.rpc.routed.targets.get("unicast/rpc/nobody") is None:
                     await asyncio.sleep(0.01)
@@ -46,7 +46,7 @@ def test_a_refused_link_is_told_to_everybody_who_waits_for_it() -> None:
 
 async def _refused(url: str) -> None:
     async with cogwork.connect(url, rpc=cogwork.RpcOptions(unicast="topic")) as mesh:
-        calls = [asyncio.create_task(mesh.call("x.*", "y", timeout=5)) for _ in range(3)]
+        calls = [asyncio.create_task(mesh.call("x.*", "y", timeout_s=5)) for _ in range(3)]
         for call in calls:
             with pytest.raises(cogwork.LinkRefused, match=r"topic/rpc/x\.\*"):
                 await call

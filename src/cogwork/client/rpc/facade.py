@@ -77,7 +77,7 @@ class SyncRpcCalls:
             topic: What is asked.
             method: What is to be run.
             **options: The arguments, and the options of the asyncio client's `call`: `server`,
-                `timeout`, `result`, `heartbeat`, `idempotency_key`, ...
+                `timeout_s`, `result`, `heartbeat_s`, `idempotency_key`, ...
 
         Raises:
             Unserialisable: An argument cannot be carried; nothing was sent.
@@ -96,7 +96,7 @@ class SyncRpcCalls:
             topic: What is asked.
             method: What is to be run.
             **options: The arguments, and the options of the asyncio client's `cast`: `server`,
-                `timeout`, `ttl`, `idempotency_key`, ...
+                `timeout_s`, `ttl_s`, `idempotency_key`, ...
         """
         self._thread.wait(self._mesh.cast(topic, method, **options))
 

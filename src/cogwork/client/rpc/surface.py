@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from cogwork.client.rpc.arguments import arguments_of
 from cogwork.client.rpc.caller import Caller
 from cogwork.client.rpc.direct.options import Direct
 from cogwork.client.rpc.part_stream import PartStream
@@ -24,7 +25,8 @@ __all__ = ("RpcCalls",)
 class RpcCalls:
     """The half of a mesh that calls and serves methods.
 
-    Arguments are given as keywords; where one has the name of an option, in `arguments`.
+    Arguments are given as keywords; where one has the name of an option, with its `_s` or without,
+    in `arguments`.
     """
 
     _options: Options
@@ -52,9 +54,9 @@ class RpcCalls:
         /,
         *,
         server: str | None = None,
-        timeout: float | None = None,
+        timeout_s: float | None = None,
         result: Any = None,  # noqa: ANN401  # any type
-        heartbeat: float | None = None,
+        heartbeat_s: float | None = None,
         idempotency_key: str | None = None,
         exchange: str | None = None,
         codec: str | None = None,
@@ -68,10 +70,10 @@ class RpcCalls:
             topic: What is asked.
             method: What is to be run.
             server: The one server that is meant; None for any.
-            timeout: How long it may take, in seconds; the work ends with it. None for the
+            timeout_s: How long it may take, in seconds; the work ends with it. None for the
                 mesh's usual time.
             result: The type to convert the result to; None for what comes.
-            heartbeat: The longest silence of the server, in seconds; None for any.
+            heartbeat_s: The longest silence of the server, in seconds; None for any.
             idempotency_key: The same for repeated calls: a server repeats its reply.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
@@ -80,6 +82,8 @@ class RpcCalls:
             **keywords: The arguments.
 
         Raises:
+            TypeError: `timeout` or `heartbeat` is a keyword: an option without its `_s`, or an
+                argument of the method, which goes into `arguments`.
             Unserialisable: An argument cannot be carried; nothing was sent.
             Unreachable: Nobody serves the topic, or the server, until the deadline.
             CallTimeout: It was sent, and no reply came in time.
@@ -89,18 +93,16 @@ class RpcCalls:
                 `BadArguments`, `ReplyTooLarge`, `CallCancelled`, `BadReply`.
             InDoubt: The connection broke; it may have been run.
         """
-        if arguments is not None:
-            keywords.update(arguments)
         return self.rpc.call(
             topic,
             method,
-            keywords,
+            arguments_of(keywords, arguments, "timeout", "heartbeat"),
             server=server,
-            timeout_s=timeout,
+            timeout_s=timeout_s,
             exchange=exchange,
             codec=codec,
             settled=settled,
-            heartbeat_s=heartbeat,
+            heartbeat_s=heartbeat_s,
             key=idempotency_key,
             result=result,
         )
@@ -112,8 +114,8 @@ class RpcCalls:
         /,
         *,
         server: str | None = None,
-        timeout: float | None = None,
-        ttl: float | None = None,
+        timeout_s: float | None = None,
+        ttl_s: float | None = None,
         idempotency_key: str | None = None,
         exchange: str | None = None,
         codec: str | None = None,
@@ -127,8 +129,8 @@ class RpcCalls:
             topic: What is asked.
             method: What is to be run.
             server: The one server that is meant; None for any.
-            timeout: How long to try to send it, in seconds; None for the mesh's usual time.
-            ttl: After which time it is not to be run any more, in seconds; None for ever.
+            timeout_s: How long to try to send it, in seconds; None for the mesh's usual time.
+            ttl_s: After which time it is not to be run any more, in seconds; None for ever.
             idempotency_key: The same for repeated casts: a server runs it once.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
@@ -142,17 +144,17 @@ class RpcCalls:
             Released: Nobody took it until then.
             InDoubt: Whether somebody has it cannot be known.
         """
-        given = {**keywords, **(arguments or {})}
+        given = arguments_of(keywords, arguments, "timeout", "ttl")
         request = self.rpc.request(
             topic,
             method,
             given,
             server=server,
-            timeout_s=timeout,
+            timeout_s=timeout_s,
             exchange=exchange,
             codec=codec,
         )
-        await self.rpc.cast(request, settled, ttl, idempotency_key)
+        await self.rpc.cast(request, settled, ttl_s, idempotency_key)
 
     async def fanout(
         self,
@@ -160,8 +162,8 @@ class RpcCalls:
         method: str,
         /,
         *,
-        timeout: float | None = None,
-        ttl: float | None = None,
+        timeout_s: float | None = None,
+        ttl_s: float | None = None,
         exchange: str | None = None,
         codec: str | None = None,
         settled: bool | None = None,
@@ -173,8 +175,8 @@ class RpcCalls:
         Args:
             topic: What is asked.
             method: What is to be run.
-            timeout: How long to try to send it, in seconds; None for the mesh's usual time.
-            ttl: After which time it is not to be run any more, in seconds; None for ever.
+            timeout_s: How long to try to send it, in seconds; None for the mesh's usual time.
+            ttl_s: After which time it is not to be run any more, in seconds; None for ever.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
             settled: Whether to send it settled.
@@ -184,16 +186,16 @@ class RpcCalls:
         Raises:
             Unserialisable: An argument cannot be carried; nothing was sent.
         """
-        given = {**keywords, **(arguments or {})}
+        given = arguments_of(keywords, arguments, "timeout", "ttl")
         await self.rpc.fanout(
             topic,
             method,
             given,
-            timeout_s=timeout,
+            timeout_s=timeout_s,
             exchange=exchange,
             codec=codec,
             settled=settled,
-            ttl_s=ttl,
+            ttl_s=ttl_s,
         )
 
     def call_stream(
@@ -203,7 +205,7 @@ class RpcCalls:
         /,
         *,
         server: str | None = None,
-        timeout: float | None = None,
+        timeout_s: float | None = None,
         window: int = WINDOW,
         result: Any = None,  # noqa: ANN401  # any type
         exchange: str | None = None,
@@ -218,7 +220,7 @@ class RpcCalls:
             topic: What is asked.
             method: What is to be run.
             server: The one server that is meant; None for any.
-            timeout: The longest silence of either side, in seconds.
+            timeout_s: The longest silence of either side, in seconds.
             window: Parts that may be on their way or waiting, 1 to 1,000: the method waits beyond.
             result: The type to convert parts to; None for what comes.
             exchange: The second level of the address; None for the usual one.
@@ -231,9 +233,9 @@ class RpcCalls:
             Unserialisable: An argument cannot be carried; nothing was sent.
         """
         rpc = self.rpc
-        lease_s = rpc.options.timeout_s if timeout is None else timeout
+        lease_s = rpc.options.timeout_s if timeout_s is None else timeout_s
         properties: dict[str, object] = {STREAM_S: float(lease_s), CREDIT: window}
-        given = {**keywords, **(arguments or {})}
+        given = arguments_of(keywords, arguments, "timeout")
         request = rpc.request(
             topic,
             method,
@@ -254,7 +256,7 @@ class RpcCalls:
         server: str | None = None,
         concurrency: int = 64,
         exchange: str | None = None,
-        grace: float = GRACE_S,
+        grace_s: float = GRACE_S,
         direct: Direct | bool | None = None,
     ) -> Service:
         """Serves methods; use it in `async with`.
@@ -264,7 +266,7 @@ class RpcCalls:
             server: What callers name who mean this one; None for the name of this client.
             concurrency: Calls that are worked on at once; more of them wait.
             exchange: The second level of its addresses; None for the usual one.
-            grace: How long work may go on when the service is stopped, in seconds.
+            grace_s: How long work may go on when the service is stopped, in seconds.
             direct: Where to listen for calls that come without a hop; None as the mesh does.
         """
         own = self._options.name if server is None else server
@@ -275,7 +277,7 @@ class RpcCalls:
             own,
             concurrency=concurrency,
             exchange=exchange,
-            grace_s=grace,
+            grace_s=grace_s,
             direct=self._direct(direct),
         )
 
@@ -291,7 +293,7 @@ class RpcCalls:
         server: str | None = None,
         concurrency: int = 16,
         exchange: str | None = None,
-        grace: float = GRACE_S,
+        grace_s: float = GRACE_S,
         direct: Direct | bool | None = None,
     ) -> ThreadedService:
         """Serves methods that may block, in threads; see `service`.
@@ -301,7 +303,7 @@ class RpcCalls:
             server: What callers name who mean this one; None for the name of this client.
             concurrency: Threads, and so calls that are worked on at once.
             exchange: The second level of its addresses; None for the usual one.
-            grace: How long work may go on when the service is stopped, in seconds.
+            grace_s: How long work may go on when the service is stopped, in seconds.
             direct: Where to listen for calls that come without a hop; None as the mesh does.
         """
         own = self._options.name if server is None else server
@@ -312,6 +314,6 @@ class RpcCalls:
             own,
             concurrency=concurrency,
             exchange=exchange,
-            grace_s=grace,
+            grace_s=grace_s,
             direct=self._direct(direct),
         )
