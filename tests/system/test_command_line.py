@@ -7,6 +7,7 @@ import contextlib
 import json
 import signal
 import subprocess
+from base64 import b64decode
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -172,6 +173,31 @@ def test_what_is_no_message_is_told(container: Served) -> None:
     assert done.stdout == "one\n"
     told = "cogwork: 1 was no message and was rejected; nothing of that is printed\n"
     assert done.stderr == told
+
+
+def test_what_cannot_be_read_is_shown_as_octets_and_accepted(container: Served) -> None:
+    no_text = b"\x00\x53\x77\xa1\x01\xff"  # an amqp-value, a string that is no UTF-8
+    no_properties = b"\x00\x53\x74\xc1\x04\x02\xa1\x01\xff\x00\x53\x75\xa0\x01a"
+
+    async def publish() -> None:
+        async with cogwork.connect(container.url) as mesh, mesh.publisher("queue/odd") as out:
+            await out.post_encoded([no_text, no_properties, cogwork.Message("one").encode()])
+
+    asyncio.run(publish())
+    octets, body = '{"base64": "AFN3oQH/", "problem": "amqp:decode-error: string is not UTF-8', "a"
+    peeked = container.run("queue", "peek", container.url, "queue/odd").splitlines()
+    assert [line.split("\t")[2][:40] for line in peeked] == [octets[:40], body, "one"]
+    peeked = container.run("queue", "peek", container.url, "queue/odd", "--json").splitlines()
+    assert [json.loads(line)["body"] for line in peeked] == [None, "a", "one"]
+    lines = container.run("receive", container.url, "queue/odd", "--count", "3").splitlines()
+    assert lines[0].startswith(octets)
+    assert lines[1:] == [body, "one"]
+    assert container.address("queue/odd")["depth"] == 0
+    asyncio.run(publish())
+    told = container.run("receive", container.url, "queue/odd", "--count", "3", "--json")
+    rows = [json.loads(line) for line in told.splitlines()]
+    assert [row["body"] for row in rows] == [None, "a", "one"]
+    assert [b64decode(row["message"]["base64"]) for row in rows[:2]] == [no_text, no_properties]
 
 
 def test_a_reader_that_leaves_loses_nothing(container: Served) -> None:

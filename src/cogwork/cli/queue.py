@@ -10,7 +10,6 @@ import click
 import msgspec
 from msgspec import inspect
 
-from cogwork.amqp.message import decode_sections
 from cogwork.cli import deletion, moving
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
@@ -18,7 +17,7 @@ from cogwork.cli.group import reach_all
 from cogwork.cli.listing import show
 from cogwork.cli.manager import Manager
 from cogwork.cli.quantities import COUNT
-from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
+from cogwork.cli.rendering import encoded_as_json, encoded_as_text, jsonable
 from cogwork.cli.shared_queue import SharedQueue
 from cogwork.cli.sums import added_up
 from cogwork.cli.tables import in_words
@@ -152,12 +151,12 @@ def peek(url: str, address: str, count: int, as_json: bool) -> None:
 
 
 def _item_as_json(item: dict[str, Any]) -> str:
-    message = json.loads(message_as_json(decode_sections(item.pop("message"))))
+    message = json.loads(encoded_as_json(item.pop("message")))
     return json.dumps({**item, **message}, ensure_ascii=False, default=jsonable)
 
 
 def _item_as_text(item: dict[str, Any]) -> str:
-    body = message_as_text(decode_sections(item["message"]))
+    body = encoded_as_text(item["message"])
     facts = [str(item.get("state", "")), f"{in_words(item.get('age_s', 0))} old"]
     if item.get("attempts"):
         facts.append(f"{item['attempts']} attempts")

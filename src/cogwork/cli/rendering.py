@@ -2,7 +2,8 @@
 
 JSON knows fewer types than AMQP. What it lacks becomes a string that a person can read: times in
 ISO 8601, UUIDs and decimals as they are written, bytes as text where they are UTF-8 and as base64
-where they are not (`{"base64": ...}`, so that the two are never confused).
+where they are not (`{"base64": ...}`, so that the two are never confused). What is no message, or
+has a section that nobody can read, is shown as its octets, beside what is wrong with it.
 """
 
 from __future__ import annotations
@@ -10,17 +11,27 @@ from __future__ import annotations
 import base64
 import json
 import math
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import ProtocolError
 from cogwork.amqp.message import Body, Data, Sections, Sequence, Value, decode_sections
 from cogwork.amqp.types import Array, Described, Timestamp, datetime_from_ms
+from cogwork.client import Message
 
 if TYPE_CHECKING:
     from cogwork.amqp.composite import Composite
-    from cogwork.dataplane.messages import Message
 
-__all__ = ("as_json", "as_text", "jsonable", "message_as_json", "message_as_text")
+__all__ = (
+    "as_json",
+    "as_text",
+    "encoded_as_json",
+    "encoded_as_text",
+    "jsonable",
+    "message_as_json",
+    "message_as_text",
+)
 
 _SECTIONS = (
     "header",
@@ -33,14 +44,42 @@ _SECTIONS = (
 
 def as_text(message: Message) -> str:
     """Writes the body of a message that was received, for a person."""
-    if type(message.body) is str:
-        return message.body
-    return message_as_text(decode_sections(message.encode()))
+    with suppress(ProtocolError):  # its encoded form is shown then
+        if type(message.body) is str:
+            return message.body
+    return encoded_as_text(message.encode())
 
 
 def as_json(message: Message) -> str:
     """Writes a message that was received as one line."""
-    return message_as_json(decode_sections(message.encode()))
+    return encoded_as_json(message.encode())
+
+
+def encoded_as_text(encoded: bytes) -> str:
+    """Writes the body of what may be a message, for a person."""
+    try:
+        return message_as_text(decode_sections(encoded))
+    except ProtocolError as error:
+        found = _unreadable(encoded, error)
+        shown = found["message"] if found["body"] is None else found["body"]
+        return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+
+
+def encoded_as_json(encoded: bytes) -> str:
+    """Writes what may be a message as one line."""
+    try:
+        return message_as_json(decode_sections(encoded))
+    except ProtocolError as error:
+        return json.dumps(_unreadable(encoded, error), ensure_ascii=False)
+
+
+def _unreadable(encoded: bytes, error: ProtocolError) -> dict[str, object]:
+    """Tells what is wrong, and what there is nevertheless: perhaps the body, and all octets."""
+    body = None
+    with suppress(ProtocolError):
+        body = jsonable(Message.decode(encoded).body)
+    octets = base64.b64encode(encoded).decode()
+    return {"body": body, "message": {"base64": octets, "problem": str(error)}}
 
 
 def message_as_text(message: Sections) -> str:
