@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode, line_of
+from cogwork.cli.posted import Posted, Stalled
 from cogwork.cli.quantities import DURATION, Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.visible import visible
@@ -24,12 +24,9 @@ from cogwork.router.addresses import AddressTable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cogwork.client import Mesh, Outcome
+    from cogwork.client import Mesh
 
 __all__ = ("send",)
-
-PATIENCE_S = 3.0
-"""Without credit for so long, somebody at a terminal wants to know why nothing happens."""
 
 BATCH = 1000
 """Messages whose outcomes are awaited together."""
@@ -51,6 +48,7 @@ class Outgoing:
         subject: For each message.
         properties: Application properties of each message.
         ttl_s: How long each message lives; None for ever.
+        timeout_s: How long nothing may be taken before it is given up; None for ever.
         durable: Whether messages ask to outlive a restart.
         presettled: Whether to send without waiting for outcomes.
         as_json: Whether the outcomes are printed, for programs.
@@ -64,6 +62,7 @@ class Outgoing:
     subject: str | None
     properties: dict[str, str]
     ttl_s: float | None
+    timeout_s: float | None
     durable: bool
     presettled: bool
     as_json: bool
@@ -154,6 +153,13 @@ def parse_properties(
     metavar="S",
     help="How long each message lives, in seconds.",
 )
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=DURATION,
+    metavar="S",
+    help="Stop when nothing was taken for so many seconds.",
+)
 @click.option("--durable", is_flag=True, help="Ask that messages outlive a restart.")
 @click.option("--presettled", is_flag=True, help="Do not wait for outcomes.")
 @certified
@@ -161,7 +167,8 @@ def parse_properties(
 def send(**options: object) -> int:
     """Send messages to an address.
 
-    Sends BODY, or each line of a file. Exits with 8 if a message was not accepted.
+    Sends BODY, or each line of a file. Exits with 8 if a message was not accepted, and with 7 if
+    --timeout came before all were; what was not sent by then is not sent any more.
     """
     outgoing = Outgoing(**options)  # type: ignore[arg-type] # click gives each its type
     if (outgoing.body is None) == (outgoing.lines is None):
@@ -170,12 +177,16 @@ def send(**options: object) -> int:
     with _progress(console) as progress:
         tally = Tally(progress, outgoing.total, presettled=outgoing.presettled)
         problem = None
+        stalled = None
         try:
             reach(outgoing.url, lambda mesh: _send(mesh, outgoing, tally))
         except KeyboardInterrupt:
             problem = "interrupted"
             click.echo(f"cogwork: interrupted; {tally}", err=True)
             raise
+        except Stalled as error:
+            stalled = error
+            problem = line_of(error)
         except Exception as error:
             problem = line_of(error)
             raise
@@ -183,10 +194,11 @@ def send(**options: object) -> int:
             if outgoing.as_json:
                 told = {"address": outgoing.address, **tally.as_object(problem)}
                 click.echo(json.dumps(told, ensure_ascii=False))
-    if tally.failure is None:
+    failure = stalled or tally.failure
+    if failure is None:
         return ExitCode.OK
-    click.echo(f"cogwork: {visible(line_of(tally.failure))}; {tally}", err=True)
-    return ExitCode.NOT_ACCEPTED
+    click.echo(f"cogwork: {visible(line_of(failure))}; {tally}", err=True)
+    return ExitCode.NOT_ACCEPTED if stalled is None else ExitCode.TIMEOUT
 
 
 class Tally:
@@ -203,15 +215,13 @@ class Tally:
         self._states: Counter[str] = Counter()
         self.failure: Exception | None = None
 
-    def add(self, outcomes: Iterable[Outcome]) -> None:
-        """Takes in the outcomes of a batch."""
-        count = 0
-        for outcome in outcomes:
-            count += 1
-            self._states[PRESETTLED if self._presettled else outcome.state] += 1
-            if self.failure is None:
-                self.failure = outcome.error()
-        self._progress.advance(self._task, count)
+    def add(self, posted: Posted) -> None:
+        """Takes in what became of some messages."""
+        for state, number in posted.states.items():
+            self._states[PRESETTLED if self._presettled else state] += number
+        if self.failure is None:
+            self.failure = posted.failure
+        self._progress.advance(self._task, posted.states.total())
 
     def as_object(self, problem: str | None) -> dict[str, object]:
         """Tells programs how many messages had which outcome.
@@ -236,15 +246,23 @@ class Tally:
 async def _send(mesh: Mesh, outgoing: Outgoing, tally: Tally) -> None:
     messages = outgoing.messages()
     async with mesh.publisher(outgoing.address) as publisher:
+        no_credit = _reason(outgoing.address)
         while batch := list(islice(messages, BATCH)):
-            sending = asyncio.create_task(publisher.send_batch(batch, settled=outgoing.presettled))
+            posted = Posted(publisher, no_credit, settled=outgoing.presettled)
             try:
-                await asyncio.wait((sending,), timeout=PATIENCE_S)
-                if not sending.done() and publisher.backlog:
-                    click.echo(f"cogwork: waiting: {_reason(outgoing.address)}", err=True)
-                tally.add(await sending)
+                await _send_all(batch, posted, outgoing.timeout_s)
             finally:
-                sending.cancel()
+                posted.give_up()
+                tally.add(posted)
+
+
+async def _send_all(messages: Iterable[object], posted: Posted, timeout_s: float | None) -> None:
+    """Posts messages and waits for their outcomes, also where one of them cannot be posted."""
+    try:
+        for message in messages:
+            posted.post(message)
+    finally:
+        await posted.settle(timeout_s)
 
 
 def _reason(address: str) -> str:
