@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
+from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.servers.process import free_ports
 from cogwork.testing import container
 
@@ -51,6 +52,14 @@ def test_a_server_that_was_never_there_is_told_once_over() -> None:
         told = done("stream", "create", running, "orders", "--engine", "redis").stderr
         assert f"{STREAM} is not open yet: Redis: " in told
         refused = ran("stream", "trim", running, "orders", "--before", "1").stderr
+        for place in (("orders", "--from", "first"), (STREAM,)):
+            for timeout_s in ("0.5", "4"):
+                waited = ran("receive", running, *place, "--timeout", timeout_s)
+                assert (waited.returncode, waited.stdout) == (ExitCode.TIMEOUT, "")
+                *waiting, last = waited.stderr.splitlines()
+                assert last.startswith(f"cogwork: {STREAM} is opening: Redis: "), waited.stderr
+                if timeout_s == "4":
+                    assert waiting == [last.replace("cogwork: ", "cogwork: waiting: ")]
     assert (refused.count("is not available"), refused.count("try again later")) == (1, 1), refused
 
 

@@ -14,7 +14,8 @@ from cogwork.cli.onlooking import while_read
 from cogwork.cli.quantities import DURATION, Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
-from cogwork.cli.stream_names import address_of, is_elsewhere
+from cogwork.cli.stream_names import address_of, is_elsewhere, is_stream
+from cogwork.cli.unopened import demand_open, explained
 from cogwork.client import Consumer
 from cogwork.client.stream_start import start_of
 from cogwork.router.addresses import InvalidAddressError
@@ -77,8 +78,8 @@ def receive(
     """Print what arrives at an address.
 
     Each message is accepted once it is printed. Without --count, runs until interrupted. Exits
-    with 7 if --timeout came before --count messages did. With --from, reads a stream from there
-    on, and says on stderr when it has caught up.
+    with 7 if --timeout came before --count messages did, or before a stream was open. With --from,
+    reads a stream from there on, and says on stderr when it has caught up.
     """
     write = as_json if wants_json else as_text
     if start is not None:
@@ -87,10 +88,13 @@ def receive(
     async def work(mesh: Mesh) -> int:
         async with mesh.consume(address, credit=min(count or CREDIT_MAX, CREDIT_MAX)) as consumer:
             try:
-                printed = await while_read(_print(consumer, write, count, timeout_s))
+                async with explained(mesh, address if is_stream(address) else None):
+                    printed = await while_read(_print(consumer, write, count, timeout_s))
                 await consumer.flush()
             finally:
                 _tell_undecodable(consumer)
+            if printed == 0 and is_stream(address):
+                await demand_open(mesh, address)
         return printed
 
     async def read(mesh: Mesh) -> int:
@@ -98,10 +102,14 @@ def receive(
         async with mesh.stream(address).read(place) as reader:
             telling = asyncio.create_task(_tell(reader))
             try:
-                return await while_read(_print(reader, write, count, timeout_s))
+                async with explained(mesh, address_of(address)):
+                    printed = await while_read(_print(reader, write, count, timeout_s))
             finally:
                 telling.cancel()
                 _tell_undecodable(reader)
+            if printed == 0 and not reader.is_caught_up:
+                await demand_open(mesh, address_of(address))
+        return printed
 
     printed = reach(url, work if start is None else read)
     is_short = count is not None and printed < count

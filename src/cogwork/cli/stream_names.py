@@ -7,7 +7,7 @@ import click
 from cogwork.router.addresses import DEFAULT_RULES, AddressTable, InvalidAddressError
 from cogwork.router.patterns import is_pattern
 
-__all__ = ("PREFIX", "address_of", "is_elsewhere", "new_name")
+__all__ = ("PREFIX", "address_of", "is_elsewhere", "is_stream", "new_name")
 
 PREFIX = "stream/"
 
@@ -29,6 +29,14 @@ def is_elsewhere(address: str) -> bool:
     """
     rule = _BUILT_IN.resolve(address)
     return bool(rule.prefix) and rule.kind != "stream"
+
+
+def is_stream(address: str) -> bool:
+    """Tells whether an address is a stream's, by the built-in prefixes."""
+    try:
+        return _BUILT_IN.resolve(address).kind == "stream"
+    except InvalidAddressError:
+        return False
 
 
 def new_name(_ctx: click.Context, _parameter: click.Parameter, name: str) -> str:
