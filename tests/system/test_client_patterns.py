@@ -13,6 +13,22 @@ from .proxy import FaultyProxy
 from .stories import QUICKLY, eventually, reconnected, story
 
 
+@pytest.mark.parametrize("topic", ["#", "*", "a.*", "#.a", "a.#.b"])
+@story
+async def test_a_pattern_is_no_topic_to_send_to(url: str, topic: str) -> None:
+    async with cogwork.connect(url) as mesh, mesh.subscribe("topic/#") as messages:
+        for timeout_s in (None, 10.0):
+            with pytest.raises(cogwork.LinkRefused, match="wildcards, which only subscribers may"):
+                await mesh.publish(f"topic/{topic}", 1, timeout_s=timeout_s)
+        with pytest.raises(cogwork.LinkRefused, match="wildcards, which only subscribers may"):
+            await mesh.request(f"topic/{topic}", 1)
+        await mesh.publish(f"topic/{topic}", 2, settled=True)
+        for literal in ("a*", "#a.b", "**", "a.*#"):
+            await mesh.publish(f"topic/{literal}", 3)
+        bodies = [(await anext(messages)).body for _ in range(4)]
+        assert bodies == [3, 3, 3, 3]
+
+
 @story
 async def test_what_is_unbound_while_nothing_is_connected_is_not_bound_again(url: str) -> None:
     async with (

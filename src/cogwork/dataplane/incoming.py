@@ -16,9 +16,13 @@ from cython.cimports.cogwork.dataplane.shipment import (
     RUN_MAX,
 )
 from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
-from cython.cimports.libc.string import memcpy
+from cython.cimports.libc.string import memchr, memcpy
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+DOT = cython.declare(cython.uchar, 0x2E)
+ANY_WORD = cython.declare(cython.uchar, 0x2A)
+ANY_WORDS = cython.declare(cython.uchar, 0x23)
 
 
 class IncomingLink(FragmentingEnd):
@@ -132,7 +136,11 @@ class IncomingLink(FragmentingEnd):
             root = self.space.topic_root
             prefix = self.space.topic_prefix
             skip = cython.cast(uint32_t, len(prefix))
-            if length > skip and _starts_with(found, prefix, skip):
+            if (
+                length > skip
+                and _starts_with(found, prefix, skip)
+                and not _is_pattern(found + skip, length - skip)  # refused as any other address
+            ):
                 if self.permit is not None and not self.permit[bytes_from(found, length)]:
                     return self._unroutable(s)
                 root.received += 1
@@ -271,6 +279,32 @@ def _starts_with(p: octets, prefix: bytes, size: uint32_t) -> cython.bint:
         if p[at] != q[at]:
             return False
     return True
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_pattern(subject: octets, size: uint32_t) -> cython.bint:
+    """Tells whether a word of a subject is a wildcard."""
+    return _has_word(subject, size, ANY_WORD) or _has_word(subject, size, ANY_WORDS)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _has_word(subject: octets, size: uint32_t, word: cython.uchar) -> cython.bint:
+    """Tells whether a character is a whole word of a subject."""
+    end: octets = subject + size
+    following: octets
+    is_first: cython.bint
+    p: octets = cython.cast(octets, memchr(subject, word, size))
+    while p != cython.NULL:
+        following = p + 1
+        is_first = p == subject or (p - 1)[0] == DOT
+        if is_first and (following == end or following[0] == DOT):
+            return True
+        p = cython.cast(octets, memchr(following, word, end - following))
+    return False
 
 
 @cython.cfunc
