@@ -23,9 +23,10 @@ import cogwork.testing
 from cogwork.amqp.extensions import OUT_OF_SEQUENCE
 from cogwork.archive import Archive
 from cogwork.archive import replay as replaying
-from cogwork.archive.errors import NothingThere
+from cogwork.archive.errors import BadPlace, NothingThere
 from cogwork.archive.replay import Replayed, plan_of, replay, sent_before
 from cogwork.arrow import ArrowClient
+from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 from cogwork.client.outcome import Outcome, OutcomeState
 
@@ -144,7 +145,7 @@ def test_at_its_own_pace(url: str, tmp_path: Path) -> None:
     assert len(paced) == 8
 
 
-def test_ranges(url: str, place: Path) -> None:
+def test_ranges(url: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Archive.open(str(place)) as archive:
         table = archive.table(STREAM)
         plan = plan_of(table, "2020-01-01", "2100-01-01", "stream/x")
@@ -154,8 +155,15 @@ def test_ranges(url: str, place: Path) -> None:
         assert len(same) == 3
         with pytest.raises(NothingThere, match="has no record from 2100-01-01 to before end"):
             plan_of(table, "2100-01-01", "end", "stream/x")
-        with pytest.raises(ValueError, match="is no place"):
-            plan_of(table, "snapshot", "end", "stream/x")
+        wrong = [("from", "snapshot", "end"), ("to", "0", "x"), ("to", "0", "last")]
+        for bound, start, end in wrong:
+            with pytest.raises(BadPlace, match="is no place in an archive") as found:
+                plan_of(table, start, end, "stream/x")
+            assert found.value.bound == bound
+    arguments = ("--archive", str(place), "--stream", STREAM, "--into", "stream/x", "--to", "x")
+    assert run(("pipeline", "replay", url, *arguments)) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert told.startswith("cogwork: Invalid value for '--to': 'x' is no place in an archive:")
 
 
 class Moody:

@@ -7,6 +7,7 @@ from cogwork.amqp.exceptions import CogworkError
 __all__ = (
     "ArchiveError",
     "ArchiveMissing",
+    "BadPlace",
     "CatalogError",
     "DataLost",
     "ForeignTable",
@@ -19,6 +20,22 @@ __all__ = (
 
 class ArchiveError(CogworkError):
     """Something is wrong with an archive."""
+
+
+class BadPlace(ArchiveError, ValueError):
+    """What is to be the first record, or the end, is no place in an archive.
+
+    Attributes:
+        bound: Which one it is: `from` or `to`.
+    """
+
+    def __init__(self, bound: str, text: str) -> None:
+        what = "`first`" if bound == "from" else "`end`"
+        super().__init__(
+            f"{text!r:.80} is no place in an archive: {what}, an offset, `today`, or a time as "
+            "06:00 or 2026-11-20T06:00 is one"
+        )
+        self.bound = bound
 
 
 class ArchiveMissing(ArchiveError):

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from cogwork.amqp.extensions import OUT_OF_SEQUENCE
 from cogwork.amqp.types import ULong
 from cogwork.archive import reading
-from cogwork.archive.errors import ArchiveError, NothingThere
+from cogwork.archive.errors import ArchiveError, BadPlace, NothingThere
 from cogwork.arrow import UnknownStream
 from cogwork.client import Message
 from cogwork.client.outcome import OutcomeState
@@ -108,11 +108,12 @@ def plan_of(table: ArchiveTable, start: str, end: str, into: str, run: str = "")
         run: Tells a replay from an earlier one of the same range into the same stream.
 
     Raises:
-        ValueError: `start` or `end` is no place in a stream.
+        BadPlace: `start` or `end` is none.
         NothingThere: The range is empty.
     """
-    first = max(table.first, _offset_of(table, start_of(start)))
-    last_wanted = Origin.NEXT if end == "end" else start_of(end)
+    first_wanted = _place_of("from", start)
+    last_wanted = Origin.NEXT if end == "end" else _place_of("to", end)
+    first = max(table.first, _offset_of(table, first_wanted))
     following = min(table.mark, _offset_of(table, last_wanted))
     if first >= following:
         raise NothingThere(
@@ -124,16 +125,27 @@ def plan_of(table: ArchiveTable, start: str, end: str, into: str, run: str = "")
     return Plan(table.stream, first, following, into, producer)
 
 
+def _place_of(bound: str, text: str) -> Origin | FromOffset | FromTime:
+    """Reads where a range begins or ends.
+
+    Raises:
+        BadPlace: An archive has no such place.
+    """
+    try:
+        place = start_of(text)
+    except ValueError as error:
+        raise BadPlace(bound, text) from error
+    if isinstance(place, Origin) and place not in (Origin.FIRST, Origin.NEXT):
+        raise BadPlace(bound, text)
+    return place
+
+
 def _offset_of(table: ArchiveTable, place: Origin | FromOffset | FromTime) -> int:
     if isinstance(place, FromOffset):
         return place.offset
     if isinstance(place, FromTime):
         return reading.offset_at(table, place.time_ms * 1000)
-    if place is Origin.FIRST:
-        return table.first
-    if place is Origin.NEXT:
-        return table.mark
-    raise ValueError(f"{place.value!r} is no place in an archive: an offset or a time is expected")
+    return table.first if place is Origin.FIRST else table.mark
 
 
 def sent_before(client: ArrowClient, plan: Plan) -> int:

@@ -54,6 +54,7 @@ OF_TYPE = {
     "cogwork.arrow.errors.UnknownStream": ExitCode.NOT_FOUND,
     "cogwork.container.addressing.AddressingError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.ConfigurationError": ExitCode.CONFIGURATION,
+    "cogwork.container.errors.OptionError": ExitCode.USAGE,
     "cogwork.container.users.PasswordHashError": ExitCode.CONFIGURATION,
     "cogwork.io.tls.TlsFilesError": ExitCode.CONFIGURATION,
     "cogwork.io.listener.ListenError": ExitCode.CONNECTION,

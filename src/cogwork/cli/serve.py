@@ -22,7 +22,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.quantities import Whole
 from cogwork.container.config import defaults, load, with_options
 from cogwork.container.container import Container
-from cogwork.container.errors import ConfigurationError
+from cogwork.container.errors import ConfigurationError, DataDirectoryError
 from cogwork.container.service import Service
 from cogwork.container.settings import READERS_MAX, WORKERS_MAX
 from cogwork.container.workers import Worker
@@ -168,18 +168,30 @@ def serve(
     options += ["--telemetry"] * telemetry
     if job_json is not None:
         return _read_for(job_json, configuration, read)
+    if configuration.data_dir is not None:
+        _make(configuration.data_dir)
     if worker is None and configuration.workers > 1:
         from cogwork.cli import workers as crew  # noqa: PLC0415  # most containers have none
 
         return crew.run(configuration, options, as_json=as_json)
     prefix = "" if worker is None else f"{configuration.id} ".replace("%", "%%")
     logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
-    if configuration.data_dir is not None:
-        Path(configuration.data_dir).mkdir(parents=True, exist_ok=True)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         crew_of = partial(_crew_of, options, worker_json, worker)
         has_left = runner.run(_run(configuration, worker, read, crew_of, as_json=as_json))
     return LEFT if worker is not None and has_left else ExitCode.OK
+
+
+def _make(data_dir: str) -> None:
+    """Makes the data directory, where it is not there.
+
+    Raises:
+        DataDirectoryError: It cannot be made.
+    """
+    try:
+        Path(data_dir).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataDirectoryError(data_dir, error.strerror or "an error") from error
 
 
 def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCode:

@@ -19,7 +19,7 @@ import msgspec
 
 from cogwork.container.checks import find_problem
 from cogwork.container.engine_checks import find_without_disk
-from cogwork.container.errors import ConfigurationError
+from cogwork.container.errors import ConfigurationError, OptionError
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.node_checks import find_unloadable
 from cogwork.container.pattern_options import with_patterns
@@ -27,7 +27,7 @@ from cogwork.container.problems import Problem
 from cogwork.container.router_blocks import translate
 from cogwork.container.router_file import is_router_file
 from cogwork.container.settings import Configuration, Link, Listen, Telemetry, Tls
-from cogwork.container.shape import describe, keys_at, type_at
+from cogwork.container.shape import describe, is_tables, keys_at, type_at
 from cogwork.container.toml_lines import Path, find_lines, line_of
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$
 _PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 _MISSING_KEY = re.compile(r"missing required field `(\w+)`")
 _UNIX = "unix://"
+_OF_ENDPOINTS = ("listen", "link")
 _ENDPOINT = re.compile(r"(?:\[([^\]]+)\]|([^:]*)):(\d+)")
 
 
@@ -184,7 +185,8 @@ def with_options(
         file: Where the configuration is from, for messages.
 
     Raises:
-        ConfigurationError: An option is malformed, or contradicts the file.
+        OptionError: An option is malformed.
+        ConfigurationError: It contradicts the file.
     """
     changes: dict[str, Any] = {}
     if container_id is not None:
@@ -225,28 +227,26 @@ def _check_start(configuration: Configuration, file: FilePath | None) -> None:
 
 def _id_option(name: str) -> str:
     if not name:
-        raise ConfigurationError("options", 0, "--id", _show(name), "a name")
+        raise OptionError("--id", _show(name), "a name")
     return name
 
 
 def _listen_option(endpoint: str) -> Listen:
     parts = _split_endpoint(endpoint)
     if parts is None:
-        expected = "HOST:PORT or unix://PATH"
-        raise ConfigurationError("options", 0, "--listen", _show(endpoint), expected)
+        raise OptionError("--listen", _show(endpoint), "HOST:PORT or unix://PATH")
     try:
         return msgspec.convert(parts, Listen)
     except msgspec.ValidationError as error:
         expected = "a port from 0 to 65535"
-        raise ConfigurationError("options", 0, "--listen", _show(endpoint), expected) from error
+        raise OptionError("--listen", _show(endpoint), expected) from error
 
 
 def _link_option(url: str) -> Link:
     try:
         LinkUrl.parse(url)
     except BadLinkUrl as error:
-        found, expected = error.found, error.expected
-        raise ConfigurationError("options", 0, "--link", found, expected) from error
+        raise OptionError("--link", error.found, error.expected) from error
     return Link(url=url)
 
 
@@ -311,10 +311,20 @@ def _problem_of(message: str, document: dict[str, Any]) -> Problem:
     if missing is not None:
         path = (*path, missing[1])
     found = "nothing" if missing else _show_at(document, path)
-    expected = describe(type_at(Configuration, path))
-    if path[:1] in {("listen",), ("link",)} and len(path) == 2:
+    declared = type_at(Configuration, path)
+    expected = describe(declared)
+    if len(path) == 2 and path[0] in _OF_ENDPOINTS:
         expected += ' or "HOST:PORT"'
+    if is_tables(declared):
+        expected += _tables(path)
     return Problem(path, found, expected)
+
+
+def _tables(path: Path) -> str:
+    """Says how an array of tables is written."""
+    name = ".".join(part for part in path if isinstance(part, str))
+    strings = f', or {name} = ["HOST:PORT"]' if name in _OF_ENDPOINTS else ""
+    return f": [[{name}]] and its keys below that line{strings}"
 
 
 def _suggest(key: str, known: list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cogwork.amqp.errors import CogworkError
 
-__all__ = ("ConfigurationError",)
+__all__ = ("ConfigurationError", "DataDirectoryError", "OptionError")
 
 
 class ConfigurationError(CogworkError):
@@ -30,3 +30,18 @@ class ConfigurationError(CogworkError):
         place = f"{self.source}:{self.line}" if self.line else self.source
         key = f"{self.key}: " if self.key else ""
         return f"{place}: {key}found {self.found}, expected {self.expected}"
+
+
+class OptionError(ConfigurationError):
+    """An option of the command line that is malformed, whatever the configuration says."""
+
+    def __init__(self, option: str, found: str, expected: str) -> None:
+        super().__init__("options", 0, option, found, expected)
+        self.args = (option, found, expected)
+
+
+class DataDirectoryError(CogworkError):
+    """Nothing can be kept where the container is to keep its files."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"the data directory {path} cannot be made: {reason}")

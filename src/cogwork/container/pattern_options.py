@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.container.errors import ConfigurationError
+from cogwork.container.errors import OptionError
 from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.settings import Address
 
@@ -32,7 +32,7 @@ def with_patterns(
         topic_patterns: Each `--topic-patterns`.
 
     Raises:
-        ConfigurationError: A name is no pattern, or is given twice; names the option.
+        OptionError: A name is no pattern, or is given twice; names the option.
     """
     rules: dict[str, Address] = {}
     for kind, names in (("queue", queue_patterns), ("topic", topic_patterns)):
@@ -63,5 +63,5 @@ def _place(address: Address) -> str:
     return (address.pattern or "").removeprefix("/")
 
 
-def _error(kind: str, found: str, expected: str) -> ConfigurationError:
-    return ConfigurationError("options", 0, OPTIONS[kind], found, expected)
+def _error(kind: str, found: str, expected: str) -> OptionError:
+    return OptionError(OPTIONS[kind], found, expected)

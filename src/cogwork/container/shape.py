@@ -13,7 +13,7 @@ from msgspec import inspect
 if TYPE_CHECKING:
     from cogwork.container.toml_lines import Path
 
-__all__ = ("describe", "keys_at", "type_at")
+__all__ = ("describe", "is_tables", "keys_at", "type_at")
 
 
 def type_at(root: type, path: Path) -> inspect.Type:
@@ -37,13 +37,21 @@ def keys_at(root: type, path: Path) -> list[str]:
     return [each.encode_name for each in table.fields]
 
 
+def is_tables(declared: inspect.Type) -> bool:
+    """Tells whether a key takes an array of tables."""
+    declared = _without_none(declared)
+    return isinstance(declared, inspect.ListType) and isinstance(
+        declared.item_type, inspect.StructType
+    )
+
+
 def describe(declared: inspect.Type) -> str:
     """Says what a key takes, in words that follow "expected"."""
     declared = _without_none(declared)
     match declared:
         case inspect.LiteralType(values=values):
             return "one of " + ", ".join(f'"{value}"' for value in values)
-        case inspect.ListType(item_type=item) if isinstance(item, inspect.StructType):
+        case inspect.ListType() if is_tables(declared):
             return "an array of tables"
         case inspect.ListType(item_type=item):
             return f"an array{_describe_length(declared)}, each item {describe(item)}"

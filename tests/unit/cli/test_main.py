@@ -157,8 +157,35 @@ def test_a_wrong_command_line_is_one_line_and_2(
     assert message in err
 
 
-def test_a_bad_link_is_one_line_and_3(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["serve", "--link", "ann:secret@host"]) == ExitCode.CONFIGURATION
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--listen", "foo", 'found "foo", expected HOST:PORT or unix://PATH'),
+        ("--listen", "foo:99999", 'found "foo:99999", expected a port from 0 to 65535'),
+        ("--id", "", 'found "", expected a name'),
+        ("--queue-patterns", "a*", 'found the word "a*", expected * and # as whole words only'),
+    ],
+)
+def test_a_bad_option_of_serve_is_one_line_and_2(
+    option: str, value: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", option, value]) == ExitCode.USAGE
+    assert capsys.readouterr().err == f"cogwork: options: {option}: {message}\n"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_data_directory_that_cannot_be_made_is_called_so(
+    tmp_path: Path, workers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    place = str(tmp_path / "file" / "below")
+    assert run(["serve", "--data", place, "--workers", workers]) == ExitCode.ERROR
+    told = f"cogwork: the data directory {place} cannot be made: Not a directory\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_bad_link_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--link", "ann:secret@host"]) == ExitCode.USAGE
     err = capsys.readouterr().err
     assert err.startswith(
         'cogwork: options: --link: found "...@host", expected HOST:PORT, amqp[s]://'

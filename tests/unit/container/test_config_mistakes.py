@@ -44,7 +44,21 @@ if TYPE_CHECKING:
             ' expected an array of at least 1 item, each item one of "ANONYMOUS"',
         ),
         ("limits = 3", "cogwork.toml:1: limits: found 3, expected a table"),
-        ("listen = 3", "cogwork.toml:1: listen: found 3, expected an array of tables"),
+        (
+            "listen = '127.0.0.1:5672'",
+            'cogwork.toml:1: listen: found "127.0.0.1:5672", expected an array of tables:'
+            ' [[listen]] and its keys below that line, or listen = ["HOST:PORT"]',
+        ),
+        (
+            "[link]\nurl = 'a:1'",
+            "link: found a table, expected an array of tables:"
+            ' [[link]] and its keys below that line, or link = ["HOST:PORT"]',
+        ),
+        (
+            "[[vhost]]\nname = 'blue'\nqueue = 'a'",
+            'cogwork.toml:3: vhost[0].queue: found "a", expected an array of tables:'
+            " [[vhost.queue]] and its keys below that line",
+        ),
         (
             "[limits]\n# soon\nconections = 5",
             "cogwork.toml:3: limits.conections: found an unknown key, expected one of connections,",

@@ -95,13 +95,14 @@ def replay(
     tls = certificates_of(ca_file, cert_file, key_file).context()
     with needs_the_extra():
         from cogwork.archive import Archive  # noqa: PLC0415 # the extra
+        from cogwork.archive.errors import BadPlace  # noqa: PLC0415 # with it
         from cogwork.archive.replay import plan_of  # noqa: PLC0415  # heavy
     with Archive.open(place) as archive, Bars(quiet=as_json) as bars:
         table = archive.table(stream.removeprefix(PREFIX))
         try:
             plan = plan_of(table, start, end, into, run)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+        except BadPlace as error:
+            raise click.BadParameter(str(error), param_hint=f"'--{error.bound}'") from error
         replayed, is_whole = _replay(url, tls, table, plan, speed=speed, bars=bars)
     if as_json:
         row = {
