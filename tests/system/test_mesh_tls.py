@@ -135,8 +135,13 @@ def test_an_authority_that_is_not_known_does_not_link(
     with running(there, here):
         within(30, lambda: "certificate" in str(link_of(here)["error"]), "the link says why")
         assert link_of(here)["state"] == "connecting"
+        assert "[[link]]" not in link_of(here)["error"], "that is where it comes from"
         here.served.run("link", "remove", here.url, f"127.0.0.1:{ports[1]}")
         here.served.run("link", "add", here.url, f"127.0.0.1:{ports[1]}")
         within(30, lambda: link_of(here)["error"] != "not dialled yet", "no TLS is noticed, too")
+        here.served.run("link", "remove", here.url, f"127.0.0.1:{ports[1]}")
+        here.served.run("link", "add", here.url, f"amqps://127.0.0.1:{ports[1]}")
+        told = "by the system's authorities: a [[link]] in the configuration can name others"
+        within(30, lambda: told in str(link_of(here)["error"]), "it says who can name others")
         assert reached(there) == ["server"]
         assert json.loads(there.served.run("link", "list", there.url, "--json")) == []

@@ -73,7 +73,9 @@ def link() -> None:
 def add(url: str, target: str, cost: int, as_json: bool) -> None:
     """Link a container with another one.
 
-    The link is there until the container stops, or it is removed.
+    The link is there until the container stops, or it is removed. One to amqps:// trusts the
+    authorities of the container's system, and shows no certificate: for others, write a [[link]]
+    into its configuration. --ca-file and the like are for URL.
     """
 
     async def work() -> Any:  # noqa: ANN401  # whatever the container answers

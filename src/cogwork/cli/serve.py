@@ -61,7 +61,7 @@ CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
     "links",
     multiple=True,
     metavar="HOST:PORT",
-    help="A container to link with; repeatable.",
+    help="A container to link with; repeatable. Certificates are for [[link]] in --config.",
 )
 @click.option(
     "--workers",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import ssl
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork import __version__
@@ -202,7 +203,7 @@ class MeshConnection(DiallingSide):
         raise ProtocolError(
             Condition.UNAUTHORIZED_ACCESS,
             f"{url} offers the SASL mechanisms {names}; the link's URL needs user:password@, or "
-            "the link a certificate",
+            "a [[link]] in the configuration a certificate",
         )
 
     def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
@@ -266,7 +267,7 @@ class MeshConnection(DiallingSide):
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
         """The connection is over."""
         if not self.opened.done():
-            why = str(self._fault) if self._fault is not None else _told(error)
+            why = _told(error) if self._fault is None else _blamed(self._fault, self.url)
             is_elsewhere = error is not None and error.condition == OTHER_CONTAINER
             kind = OtherContainerError if is_elsewhere else ConnectionError
             self.opened.set_exception(kind(why))
@@ -277,6 +278,14 @@ class MeshConnection(DiallingSide):
 def _context(link: Link) -> LinkContext:
     context: LinkContext = link.context  # type: ignore[assignment]  # mesh links have no other
     return context
+
+
+def _blamed(fault: BaseException, url: LinkUrl | None) -> str:
+    """Says what went wrong, and what a link can name that was dialled without it."""
+    is_untrusted = isinstance(fault.__cause__, ssl.SSLCertVerificationError)
+    if not is_untrusted or url is None or url.authority is not None:
+        return str(fault)
+    return f"{fault}; by the system's authorities: a [[link]] in the configuration can name others"
 
 
 def _told(error: AmqpError | None) -> str:
