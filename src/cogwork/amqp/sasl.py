@@ -30,6 +30,7 @@ __all__ = (
     "decode_sasl",
     "encode_sasl",
     "parse_plain",
+    "refusal_of",
 )
 
 ANONYMOUS: Final = Symbol("ANONYMOUS")
@@ -148,3 +149,27 @@ def parse_plain(response: bytes) -> Plain:
             "PLAIN takes authorization id, user and password in UTF-8, separated by NUL",
         )
     return Plain(*parts)
+
+
+def refusal_of(init: SaslInit, code: SaslCode) -> str:
+    """Says what a server's refusal may be due to; which it is, the server does not tell.
+
+    Args:
+        init: What the client has said; its password is not shown.
+        code: What the server has answered.
+    """
+    return f"the server refused the authentication: {_cause(init, code)} ({code.name})"
+
+
+def _cause(init: SaslInit, code: SaslCode) -> str:
+    if code is SaslCode.SYS_TEMP:
+        return "it cannot check now; try again later"
+    if code is not SaslCode.AUTH:
+        return "it cannot check"
+    if init.mechanism == PLAIN:
+        _, _, login = (init.initial_response or b"").partition(b"\0")
+        user = login.partition(b"\0")[0].decode(errors="replace")
+        return f"there is no user {user!r:.80}, or the password is wrong"
+    if init.mechanism == EXTERNAL:
+        return "it has no user by the name in the certificate"
+    return f"it does not let anybody in by {init.mechanism}"

@@ -31,6 +31,7 @@ from cogwork.amqp.sasl import (
     SaslOutcome,
     SaslResponse,
     decode_sasl,
+    refusal_of,
 )
 from cogwork.amqp.states import CONNECTION_OVER, ConnectionState, Event, connection_step
 from cogwork.amqp.types import Symbol
@@ -82,6 +83,7 @@ class Connection:
     __slots__ = (
         "_is_ended",
         "_sasl_asked",
+        "_sasl_init",
         "_sessions",
         "_to_send_on_open",
         "authenticated",
@@ -119,6 +121,7 @@ class Connection:
         self._sessions = Sessions(self)
         self._to_send_on_open: Open | None = None
         self._sasl_asked = False
+        self._sasl_init: SaslInit | None = None
         self._is_ended = False
 
     # -- both roles
@@ -356,7 +359,8 @@ class Connection:
             self._sasl_asked = True
             self.host.authenticate(self, frame)
         elif isinstance(frame, SaslMechanisms) and self.is_client:
-            self._write_sasl(self.host.sasl_init(self, tuple(frame.sasl_server_mechanisms)))
+            self._sasl_init = self.host.sasl_init(self, tuple(frame.sasl_server_mechanisms))
+            self._write_sasl(self._sasl_init)
         elif isinstance(frame, SaslOutcome) and self.is_client:
             self._on_sasl_outcome(frame)
         else:
@@ -367,13 +371,20 @@ class Connection:
             self._end(
                 AmqpError(
                     condition=Condition.UNAUTHORIZED_ACCESS,
-                    description=f"the server refused the authentication ({outcome.code.name})",
+                    description=self._refusal(outcome.code),
                 )
             )
             return
+        self._sasl_init = None  # it holds a password
         self.authenticated = True
         self.wire.expect_header()
         self._start_amqp()
+
+    def _refusal(self, code: SaslCode) -> str:
+        """Says why the server may not have let this client in."""
+        if self._sasl_init is None:
+            return f"the server refused the authentication before it was asked ({code.name})"
+        return refusal_of(self._sasl_init, code)
 
     def sasl_done(self, code: SaslCode, identity: str | None = None) -> None:
         """Server: says how authentication ended; a refusal ends the connection."""

@@ -9,6 +9,7 @@ from cogwork.amqp.errors import ProtocolError
 from cogwork.amqp.performatives import Close
 from cogwork.amqp.sasl import (
     ANONYMOUS,
+    EXTERNAL,
     PLAIN,
     Plain,
     SaslChallenge,
@@ -22,6 +23,7 @@ from cogwork.amqp.sasl import (
     decode_sasl,
     encode_sasl,
     parse_plain,
+    refusal_of,
 )
 
 
@@ -64,3 +66,25 @@ def test_plain_there_and_back() -> None:
 def test_a_malformed_plain_response_is_refused(response: bytes) -> None:
     with pytest.raises(ProtocolError, match="separated by NUL"):
         parse_plain(response)
+
+
+@pytest.mark.parametrize(
+    ("init", "code", "says"),
+    [
+        (
+            SaslInit(mechanism=PLAIN, initial_response=build_plain("bob", "secret")),
+            SaslCode.AUTH,
+            "there is no user 'bob', or the password is wrong (AUTH)",
+        ),
+        (SaslInit(mechanism=PLAIN), SaslCode.AUTH, "there is no user '', or the password is wrong"),
+        (SaslInit(mechanism=EXTERNAL), SaslCode.AUTH, "no user by the name in the certificate"),
+        (SaslInit(mechanism=ANONYMOUS), SaslCode.AUTH, "does not let anybody in by ANONYMOUS"),
+        (SaslInit(mechanism=PLAIN), SaslCode.SYS_TEMP, "try again later (SYS_TEMP)"),
+        (SaslInit(mechanism=PLAIN), SaslCode.SYS_PERM, "it cannot check (SYS_PERM)"),
+    ],
+)
+def test_a_refusal_says_what_may_be_wrong(init: SaslInit, code: SaslCode, says: str) -> None:
+    told = refusal_of(init, code)
+    assert told.startswith("the server refused the authentication: ")
+    assert says in told
+    assert "secret" not in told
