@@ -317,25 +317,31 @@ class StreamNode:
         """Takes what the engine gives out; begins again at its end where that fails."""
         while True:
             try:
-                over = self._watch()
-                if over is not None:
-                    await over
-                else:
-                    async for item in engine.subscribe(Origin.NEXT):
-                        if isinstance(item, CaughtUp):
-                            self._catch_up(item.next)
-                        elif not isinstance(item, Snapshot):
-                            self._take(item)
-                        self._flush()
+                await self._take_all(engine)
             except Unavailable as error:
                 self._sight.unread = reason_of(error)
                 if isinstance(error, StreamLost):
                     self._readers.end(error)
             except RecordsLost as error:
                 self._take_back(error)
+            except Truncated:
+                pass  # retention was quicker: readers who want what is gone are told as they ask
             except Exception as error:  # a plug-in's, too: readers wait until it is over
                 self._report_problem(f"no live records: {error!r}")
             await asyncio.sleep(PAUSE_FIRST_S)
+
+    async def _take_all(self, engine: Engine) -> None:
+        """Takes what the engine gives out, until it gives no more."""
+        over = self._watch()
+        if over is not None:
+            await over
+            return
+        async for item in engine.subscribe(Origin.NEXT):
+            if isinstance(item, CaughtUp):
+                self._catch_up(item.next)
+            elif not isinstance(item, Snapshot):
+                self._take(item)
+            self._flush()
 
     def _take_back(self, error: RecordsLost) -> None:
         """Gives out no more of what the engine has lost, and tells who has had some of it."""
