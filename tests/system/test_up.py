@@ -241,8 +241,8 @@ def test_one_that_cannot_start_ends_the_others_with_its_code(
         "bad": ["serve", "--json", "--link", "tomato"],
     }
     code = asyncio.run(Fleet(commands).run(announced.append))
-    assert code == ExitCode.CONFIGURATION
+    assert code == ExitCode.USAGE
     assert announced == []
     err = capfd.readouterr().err
     assert 'bad  │ cogwork: options: --link: found "tomato"' in err
-    assert "cogwork: container bad ended with exit code 3" in err
+    assert "cogwork: container bad ended with exit code 2" in err
