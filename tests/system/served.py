@@ -125,6 +125,20 @@ def done(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextlib.contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Runs a command beside the test."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [*COGWORK, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
 def served(folder: Path, configuration: str = "") -> Iterator[Served]:
     """Runs a container for the length of a `with` block.
 

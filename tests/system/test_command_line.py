@@ -19,7 +19,7 @@ import cogwork
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.container.users import hash_password
 
-from .served import COGWORK, Served, ran, served, within
+from .served import COGWORK, Served, served, started, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,20 +54,6 @@ def failing(*arguments: str) -> tuple[int, str]:
     assert done.stderr.startswith("cogwork: "), done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     return done.returncode, done.stderr
-
-
-@contextlib.contextmanager
-def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Runs a command beside the test."""
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [*COGWORK, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 @contextlib.contextmanager
@@ -120,9 +106,24 @@ def test_bodies_of_any_kind_are_lines(container: Served) -> None:
 
 def test_lines_come_from_stdin_as_they_are_typed(container: Served) -> None:
     with started("send", container.url, "queue/stdin", "--file", "-") as sender:
-        out, err = sender.communicate("a\nb\n", timeout=20)
+        assert sender.stdin is not None
+        for line in ("a\n", "b\n"):
+            sender.stdin.write(line)
+            sender.stdin.flush()
+            assert container.run("receive", container.url, "queue/stdin", "--count", "1") == line
+        out, err = sender.communicate("c", timeout=20)
         assert (sender.returncode, out, err) == (0, "", "")
-    assert container.run("receive", container.url, "queue/stdin", "--count", "2") == "a\nb\n"
+    assert container.run("receive", container.url, "queue/stdin", "--count", "1") == "c\n"
+
+
+def test_enough_lines_end_it_while_stdin_is_open(container: Served) -> None:
+    with started("send", container.url, "queue/two", "--file", "-", "--count", "2") as sender:
+        assert sender.stdin is not None
+        sender.stdin.write("a\nb\nc\n")
+        sender.stdin.flush()
+        assert sender.wait(20) == 0, "it waits for no more"
+    assert container.run("receive", container.url, "queue/two", "--count", "2") == "a\nb\n"
+    assert container.address("queue/two")["depth"] == 0
 
 
 def test_presettled_messages_arrive_too(container: Served) -> None:
@@ -361,106 +362,6 @@ def test_a_line_that_is_no_text_is_named(container: Served, tmp_path: Path) -> N
     assert line == "cogwork: line 2 has the byte 0xff: text in UTF-8 is expected\n"
     container.run("send", container.url, "queue/lines", "--file", str(file), "--count", "1")
     assert container.run("receive", container.url, "queue/lines", "--count", "1") == "grün\n"
-
-
-def test_queues_from_the_cradle_to_the_grave(container: Served) -> None:
-    url = container.url
-    declared = ("queue", "declare", url, "queue/cradle", "--option", "dead_letter=queue/grave")
-    memory = "in memory, until the container stops"
-    assert container.run(*declared) == f"queue/cradle declared, {memory}\n"
-    assert container.run(*declared) == f"queue/cradle was there with these options, {memory}\n"
-    code, line = failing(*declared, "--option", "priorities=3")
-    assert (code, "priorities = 10, not 3" in line) == (ExitCode.ERROR, True)
-    container.run("send", url, "queue/cradle", "item", "--count", "12")
-    peeked = container.run("queue", "peek", url, "queue/cradle", "--count", "11").splitlines()
-    assert len(peeked) == 11
-    assert all(line.endswith("\titem") and "\tready, " in line for line in peeked)
-    shown = json.loads(
-        container.run("queue", "peek", url, "queue/cradle", "--json").splitlines()[0]
-    )
-    assert (shown["body"], shown["state"], shown["attempts"]) == ("item", "ready", 0)
-    other = json.loads(container.run("queue", "declare", url, "queue/other", "--json"))
-    told = {"durability": "memory", "problem": None}
-    assert other == {"address": "queue/other", "is_new": True, **told}
-    move = ("queue", "move", url, "queue/cradle", "queue/other")
-    assert container.run(*move, "--count", "2") == "2 items moved from queue/cradle\n"
-    assert json.loads(container.run(*move, "--count", "3", "--json")) == {
-        "address": "queue/cradle",
-        "target": "queue/other",
-        "moved": 3,
-        "refused": 0,
-        "unconfirmed": 0,
-    }
-    listed = json.loads(container.run("queue", "list", url, "--json"))
-    depths = {row["address"]: row["depth"] for row in listed}
-    assert (depths["queue/cradle"], depths["queue/other"]) == (7, 5)
-    table = container.run("queue", "list", url)
-    assert "queue/cradle" in table
-    assert "consumers" in table
-    assert container.run("queue", "purge", url, "queue/other") == (
-        "5 items purged from queue/other\n"
-    )
-    purged = json.loads(container.run("queue", "purge", url, "queue/cradle", "--json"))
-    assert purged == {"address": "queue/cradle", "purged": 7}
-    assert container.run("queue", "delete", url, "queue/cradle") == "queue/cradle deleted\n"
-    assert failing("queue", "delete", url, "queue/cradle")[0] == ExitCode.NOT_FOUND
-
-
-def test_the_dead_are_driven_back(container: Served) -> None:
-    url = container.url
-    container.run(
-        *("queue", "declare", url, "queue/mortal", "--option", "dead_letter=queue/limbo"),
-        *("--option", "ttl_s=0.2"),
-    )
-    container.run("send", url, "queue/mortal", "soul", "--count", "3")
-    within(30, lambda: container.address("queue/limbo")["depth"] == 3, "three have died")
-    (dead,) = container.run("queue", "peek", url, "queue/limbo", "--count", "1", "--json").split(
-        "\n"
-    )[:1]
-    annotations = json.loads(dead)["message_annotations"]
-    assert annotations["x-opt-dead-letter-source"] == "queue/mortal"
-    assert annotations["x-opt-dead-letter-reason"] == "expired"
-    with started("receive", url, "queue/mortal", "--count", "3", "--json") as receiver:
-        within(30, lambda: container.address("queue/mortal")["receivers"] == 1, "it waits")
-        moved = container.run("queue", "redrive", url, "queue/limbo")
-        assert moved == "3 items moved from queue/limbo\n"
-        out, _ = receiver.communicate(timeout=10)
-    assert [json.loads(line)["body"] for line in out.splitlines()] == ["soul"] * 3
-    assert "x-opt-dead-letter-source" not in out
-
-
-def test_what_is_no_dead_letter_stays_and_is_8(container: Served) -> None:
-    url = container.url
-    container.run("send", url, "queue/living", "x", "--count", "2")
-    done = ran("queue", "redrive", url, "queue/living")
-    assert (done.returncode, done.stdout) == (
-        ExitCode.NOT_ACCEPTED,
-        "0 items moved from queue/living\n",
-    )
-    assert done.stderr == "cogwork: 2 items are no dead letters, and stay in queue/living\n"
-    assert json.loads(ran("queue", "redrive", url, "queue/living", "--json").stdout) == {
-        "address": "queue/living",
-        "moved": 0,
-        "refused": 2,
-        "unconfirmed": 0,
-        "strangers": 2,
-    }
-
-
-def test_what_does_not_fit_is_8(container: Served) -> None:
-    url = container.url
-    container.run("send", url, "queue/big", "x", "--count", "6")
-    container.run("queue", "purge", url, "queue/small")
-    done = subprocess.run(
-        [*COGWORK, "queue", "move", url, "queue/big", "queue/small"],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert done.returncode == ExitCode.NOT_ACCEPTED
-    assert done.stdout == "2 items moved from queue/big\n"
-    assert done.stderr == "cogwork: 4 items were not accepted, and are back in queue/big\n"
 
 
 def test_status_shows_people_the_same_as_programs(container: Served) -> None:

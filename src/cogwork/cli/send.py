@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from dataclasses import dataclass
-from itertools import count, islice, repeat
-from typing import IO, TYPE_CHECKING, Any
+from itertools import count, repeat
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 from rich.console import Console
@@ -14,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode, line_of
+from cogwork.cli.lines import Lines
 from cogwork.cli.posted import Posted, Stalled
 from cogwork.cli.quantities import DURATION, Whole
 from cogwork.cli.reach import reach
@@ -22,7 +24,7 @@ from cogwork.client import Message
 from cogwork.router.addresses import AddressTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable
 
     from cogwork.client import Mesh
 
@@ -57,7 +59,7 @@ class Outgoing:
     url: str
     address: str
     body: str | None
-    lines: IO[str] | None
+    lines: BinaryIO | None
     count: int | None
     subject: str | None
     properties: dict[str, str]
@@ -67,19 +69,13 @@ class Outgoing:
     presettled: bool
     as_json: bool
 
-    def bodies(self) -> Iterator[str]:
-        """Yields each message's body."""
-        if self.lines is None:
-            return repeat(self.body or "", self.count or 1)
-        return islice(map(_text_of, count(1), self.lines), self.count)
-
     @property
     def total(self) -> int | None:
         """How many messages there will be; None where only the file's end will tell."""
         return (self.count or 1) if self.lines is None else None
 
-    def messages(self) -> Iterator[object]:
-        """Yields what is sent: bodies, or messages where there is more to say."""
+    async def batches(self) -> AsyncIterator[Iterable[object]]:
+        """Yields what is sent, as lines come: bodies, or messages where there is more to say."""
         fields: dict[str, Any] = {
             "subject": self.subject,
             "properties": self.properties or None,
@@ -87,9 +83,20 @@ class Outgoing:
             "durable": self.durable or None,
         }
         given = {key: value for key, value in fields.items() if value is not None}
-        if not given:
-            return self.bodies()
-        return (Message(body, **given) for body in self.bodies())
+        async for bodies in self._bodies():
+            yield (Message(body, **given) for body in bodies) if given else bodies
+
+    async def _bodies(self) -> AsyncIterator[Iterable[str]]:
+        done = 0
+        if self.lines is None:
+            while size := min(BATCH, (self.count or 1) - done):
+                yield repeat(self.body or "", size)
+                done += size
+            return
+        lines, limit = Lines(self.lines), self.count or sys.maxsize
+        while done < limit and (taken := await lines.take(min(BATCH, limit - done))):
+            yield map(_text_of, count(done + 1), taken)
+            done += len(taken)
 
 
 def _text_of(number: int, line: str) -> str:
@@ -104,7 +111,7 @@ def _text_of(number: int, line: str) -> str:
         byte = ord(line[error.start]) & 0xFF
         text = f"line {number} has the byte 0x{byte:02x}: text in UTF-8 is expected"
         raise click.ClickException(text) from error
-    return line.removesuffix("\n")
+    return line
 
 
 def parse_properties(
@@ -127,9 +134,9 @@ def parse_properties(
 @click.option(
     "--file",
     "lines",
-    type=click.File(encoding="utf-8", errors="surrogateescape"),
+    type=click.File("rb"),
     metavar="LINES",
-    help="Send each line; - is stdin.",
+    help="Send each line as it comes; - is stdin.",
 )
 @click.option(
     "--count",
@@ -244,10 +251,9 @@ class Tally:
 
 
 async def _send(mesh: Mesh, outgoing: Outgoing, tally: Tally) -> None:
-    messages = outgoing.messages()
     async with mesh.publisher(outgoing.address) as publisher:
         no_credit = _reason(outgoing.address)
-        while batch := list(islice(messages, BATCH)):
+        async for batch in outgoing.batches():
             posted = Posted(publisher, no_credit, settled=outgoing.presettled)
             try:
                 await _send_all(batch, posted, outgoing.timeout_s)

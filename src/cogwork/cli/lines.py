@@ -1,0 +1,73 @@
+"""Lines of a file, or of whoever types or pipes them, as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import io
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+__all__ = ("Lines",)
+
+READ_BYTES = 1 << 16
+
+
+class Lines:
+    """The lines of a file, read when they are asked for; the event loop goes on meanwhile."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Reads nothing yet.
+
+        Args:
+            file: Open, with nothing read from it. Octets that are no UTF-8 become lone surrogates.
+        """
+        self._fd = file.fileno()
+        utf8 = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._decoder = io.IncrementalNewlineDecoder(utf8, translate=True)
+        self._begun: list[str] = []
+        self._whole: list[str] = []
+        self._is_over = False
+
+    async def take(self, limit: int) -> list[str]:
+        """Returns lines that are there, without their ends; waits where none is.
+
+        Args:
+            limit: How many at most.
+
+        Returns:
+            The lines; none at the end of the file.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        while not self._whole and not self._is_over:
+            await self._ready()
+            self._add(os.read(self._fd, READ_BYTES))
+        taken = self._whole[:limit]
+        del self._whole[:limit]
+        return taken
+
+    async def _ready(self) -> None:
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        with suppress(PermissionError):  # a file on a disk is always ready: epoll_ctl(2), EPERM
+            loop.add_reader(self._fd, ready.set)
+            try:
+                await ready.wait()
+            finally:
+                loop.remove_reader(self._fd)
+
+    def _add(self, data: bytes) -> None:
+        self._is_over = not data
+        end, *others = self._decoder.decode(data, final=not data).split("\n")
+        self._begun.append(end)
+        if others:
+            self._whole += ["".join(self._begun), *others[:-1]]
+            self._begun = others[-1:]
+        if self._is_over and (last := "".join(self._begun)):
+            self._whole.append(last)

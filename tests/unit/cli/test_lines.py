@@ -1,0 +1,92 @@
+"""Lines that `cogwork send` reads as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+import pytest
+
+from cogwork.cli.lines import READ_BYTES, Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def piped() -> Iterator[tuple[Lines, BinaryIO]]:
+    reads, writes = os.pipe()
+    with open(reads, "rb") as there, open(writes, "wb", buffering=0) as here:
+        yield Lines(there), here
+
+
+async def all_of(lines: Lines) -> list[str]:
+    found: list[str] = []
+    while taken := await lines.take(7):
+        assert len(taken) <= 7
+        found += taken
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "one",
+        "one\n",
+        "one\ntwo",
+        "\n\n",
+        "a\r\nb\rc\n",
+        "x" * 3 * READ_BYTES + "\nshort",
+        "grün\n" * READ_BYTES,
+    ],
+    ids=repr,
+)
+def test_a_file_has_the_lines_that_python_sees(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(text.encode())
+    with file.open("rb") as opened, file.open() as seen:
+        expected = [line.removesuffix("\n") for line in seen]
+        assert asyncio.run(all_of(Lines(opened))) == expected
+
+
+def test_a_line_is_there_before_the_next_one_comes() -> None:
+    async def story() -> None:
+        with piped() as (lines, pipe):
+            pipe.write(b"one\ntw")
+            assert await lines.take(10) == ["one"]
+            waiting = asyncio.create_task(lines.take(10))
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            pipe.write(b"o\r")
+            pipe.write(b"\nthree")
+            assert await waiting == ["two"]
+            pipe.close()
+            assert await lines.take(10) == ["three"]
+            assert await lines.take(10) == []
+
+    asyncio.run(story())
+
+
+def test_who_waits_for_a_line_can_be_cancelled_and_wait_again() -> None:
+    async def story() -> None:
+        with piped() as (lines, pipe):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(lines.take(1), 0.01)
+            pipe.write(b"one\n")
+            assert await lines.take(1) == ["one"]
+
+    asyncio.run(story())
+
+
+def test_octets_that_are_no_text_are_told_by_whoever_sends_them() -> None:
+    async def story() -> None:
+        with piped() as (lines, pipe):
+            pipe.write(b"\xc3")
+            pipe.write(b"\xbc\xff\n")
+            assert await lines.take(1) == ["ü\udcff"]
+
+    asyncio.run(story())
